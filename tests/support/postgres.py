@@ -1,0 +1,241 @@
+"""One PostgreSQL server for a test session, and a database of its own for each test.
+
+A pytest plugin; `tests/conftest.py` names it once:
+
+    pytest_plugins = ["tests.support.postgres"]
+
+Fixtures:
+
+    postgres_server    (session) the running server; skips, saying why, where PostgreSQL is missing
+    postgres_template  (session) the name of the database that tests get copies of: an empty one.
+                       Override it to run the migrations once instead of once a test:
+
+                           @pytest.fixture(scope="session")
+                           def postgres_template(postgres_server):
+                               return postgres_server.template("migrated", upgrade)
+
+    postgres_url       (test) a SQLAlchemy URL of a fresh copy, dropped after the test
+
+The server is started by the first test that asks, in whichever xdist worker that is, and shared by
+all workers of the run. It runs without fsync, in a directory of its own under /tmp, and listens on
+a Unix socket there: two runs at once never meet. The process that pytest was started in stops it;
+what a killed run leaves behind is swept away by the next one.
+"""
+
+import fcntl
+import grp
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+BINARIES = Path("/usr/lib/postgresql")
+DIRECTORIES = "wakeful-postgres-"
+EMPTY = "template0"  # nobody can connect to it, so copying it never fails on a stray session
+
+SETTINGS = {
+    "listen_addresses": "''",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    # The data is thrown away in minutes: nothing has to survive a power cut.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+}
+
+_names = (f"test_{os.getpid()}_{number}" for number in itertools.count())
+
+
+def find_binaries() -> Path | None:
+    """The newest installed server's programs. Debian keeps them off the PATH."""
+    found = [
+        initdb.parent
+        for initdb in BINARIES.glob("*/bin/initdb")
+        if initdb.with_name("postgres").exists()
+    ]
+    return max(found, key=lambda path: float(path.parent.name), default=None)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server by its directory. Any process of the session can hold one."""
+
+    directory: Path
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://postgres@/{database}?host={self.directory}"
+
+    def execute(self, *statements: str, **names: str) -> None:
+        """Run statements, with {names} quoted as identifiers, outside any transaction."""
+        quoted = {key: sql.Identifier(name) for key, name in names.items()}
+        with psycopg.connect(
+            host=str(self.directory), user="postgres", dbname="postgres", autocommit=True
+        ) as connection:
+            for statement in statements:
+                connection.execute(sql.SQL(statement).format(**quoted))
+
+    def create(self, template: str = EMPTY) -> str:
+        """Make a database that no other test has, and return its name."""
+        name = next(_names)
+        self.execute("CREATE DATABASE {name} TEMPLATE {template}", name=name, template=template)
+        return name
+
+    def drop(self, name: str) -> None:
+        # FORCE: a test that leaves a connection open must not hang the next one's tidying.
+        self.execute("DROP DATABASE {name} WITH (FORCE)", name=name)
+
+    def template(self, name: str, prepare: Callable[[str], None]) -> str:
+        """Have `prepare(url)` fill the database `name` once in the session; return its name.
+
+        Afterwards nobody can connect to it: one connection forgotten in `prepare` would make
+        every later copy fail with "source database is being accessed by other users".
+        """
+        done = self.directory / f"{name}.template"
+        with _locked(self.directory):
+            if not done.exists():
+                # Dropped first: what a `prepare` that failed in another worker left behind would
+                # hide its error behind "already exists".
+                self.execute(
+                    "DROP DATABASE IF EXISTS {name} WITH (FORCE)",
+                    "CREATE DATABASE {name} TEMPLATE {empty}",
+                    name=name,
+                    empty=EMPTY,
+                )
+                prepare(self.url(name))
+                self.execute(
+                    "ALTER DATABASE {name} ALLOW_CONNECTIONS false",
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    f" WHERE datname = '{name}'",
+                    name=name,
+                )
+                done.touch()
+        return name
+
+
+@pytest.fixture(scope="session")
+def postgres_server(pytestconfig: pytest.Config) -> Server:
+    if find_binaries() is None:
+        pytest.skip(
+            f"no PostgreSQL server under {BINARIES}; to have one: apt-get install postgresql"
+        )
+    directory = _directory(pytestconfig)
+    if not directory.exists():
+        _sweep()
+        _make(directory)
+    with _locked(directory):
+        if not (directory / "data" / "postmaster.pid").exists():
+            _start(directory)
+    return Server(directory)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: Server) -> str:
+    return EMPTY
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server, postgres_template: str) -> Iterator[str]:
+    name = postgres_server.create(postgres_template)
+    yield postgres_server.url(name)
+    postgres_server.drop(name)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the server when the whole run ends, not when one xdist worker does."""
+    if not _is_worker(config):
+        _stop(_directory(config))
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    # Not asked of the environment: a pytest that a test starts inherits the worker's variables.
+    return hasattr(config, "workerinput")
+
+
+def _directory(config: pytest.Config) -> Path:
+    """The server's place, named after the process that pytest was started in."""
+    owner = os.getppid() if _is_worker(config) else os.getpid()
+    return Path(tempfile.gettempdir(), f"{DIRECTORIES}{owner}")
+
+
+def _make(directory: Path) -> None:
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if os.getuid() == 0:
+        shutil.chown(directory, **_account())
+
+
+def _account() -> dict[str, str]:
+    """Whom to run the server as: PostgreSQL refuses root; anyone else can only be themselves."""
+    if os.getuid() != 0:
+        return {}
+    name = next(user for user in ("postgres", "nobody") if _known(user))
+    return {"user": name, "group": grp.getgrgid(pwd.getpwnam(name).pw_gid).gr_name}
+
+
+def _known(user: str) -> bool:
+    with suppress(KeyError):
+        return bool(pwd.getpwnam(user))
+    return False
+
+
+def _run(program: str, *arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    binaries = find_binaries()
+    assert binaries is not None
+    account = _account()
+    return subprocess.run(
+        [binaries / program, "-D", directory / "data", *arguments],
+        **account,
+        extra_groups=[] if account else None,
+        # The caller's directory may be closed to that account; PG* variables name other servers.
+        cwd=directory,
+        env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def _start(directory: Path) -> None:
+    shutil.rmtree(directory / "data", ignore_errors=True)
+    settings = {**SETTINGS, "unix_socket_directories": str(directory)}
+    options = " ".join(f"-c {key}={value}" for key, value in settings.items())
+    log = directory / "log"
+    for command in (
+        ["initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"],
+        ["pg_ctl", "start", "-w", f"--log={log}", f"--options={options}"],
+    ):
+        done = _run(*command, directory=directory)
+        if done.returncode != 0:
+            told = log.read_text() if log.exists() else ""
+            raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{told}")
+
+
+def _stop(directory: Path) -> None:
+    if directory.exists():
+        _run("pg_ctl", "stop", "-m", "immediate", directory=directory)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Stop the servers of runs that were killed before they could."""
+    for directory in Path(tempfile.gettempdir()).glob(f"{DIRECTORIES}*"):
+        if not Path("/proc", directory.name.removeprefix(DIRECTORIES)).exists():
+            _stop(directory)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

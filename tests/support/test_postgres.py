@@ -1,0 +1,88 @@
+"""The tests' own PostgreSQL: fresh databases, quickly, and nothing left behind."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.support.postgres import DIRECTORIES, Server, find_binaries
+
+pytestmark = pytest.mark.postgres
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(url, statement):
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        result = connection.execute(sa.text(statement))
+        return result.scalars().all() if result.returns_rows else None
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_every_test_gets_an_empty_database(postgres_url, turn):
+    run(postgres_url, "CREATE TABLE mark (turn text)")
+    run(postgres_url, f"INSERT INTO mark VALUES ('{turn}')")
+    assert run(postgres_url, "SELECT turn FROM mark") == [turn]
+
+
+def test_a_template_is_prepared_once_and_copied(postgres_server: Server):
+    calls = []
+
+    def prepare(url):
+        calls.append(url)
+        run(url, "CREATE TABLE prepared AS SELECT 1 AS one")
+
+    name = postgres_server.template("prepared_once", prepare)
+    assert postgres_server.template("prepared_once", prepare) == name
+    copies = [postgres_server.create(name), postgres_server.create(name)]
+    assert [run(postgres_server.url(copy), "SELECT one FROM prepared") for copy in copies] == [
+        [1],
+        [1],
+    ]
+    assert len(calls) == 1
+
+
+def test_a_connection_left_open_does_not_hold_up_the_tidying(postgres_server: Server):
+    name = postgres_server.create()
+    engine = sa.create_engine(postgres_server.url(name))
+    connection = engine.connect()
+    postgres_server.drop(name)
+    connection.invalidate()
+    engine.dispose()
+
+
+@pytest.mark.slow
+def test_workers_share_one_server_and_a_finished_run_leaves_none(tmp_path):
+    if find_binaries() is None:
+        pytest.skip("no PostgreSQL server; to have one: apt-get install postgresql")
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["tests.support.postgres"]\n')
+    for name in ("one", "two"):
+        (tmp_path / f"test_{name}.py").write_text(
+            textwrap.dedent(
+                """
+                from pathlib import Path
+
+                def test_it(postgres_server, postgres_url):
+                    with (Path(__file__).parent / "servers").open("a") as seen:
+                        print(postgres_server.directory, file=seen)
+                """
+            )
+        )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n2", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    servers = (tmp_path / "servers").read_text().split()
+    assert len(servers) == 2
+    assert len(set(servers)) == 1
+    assert DIRECTORIES in servers[0]
+    assert not Path(servers[0]).exists()
