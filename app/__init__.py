@@ -1,0 +1,63 @@
+"""Wakeful: watches URLs and tells people when they break. ``create_app`` puts the rooms of the house together."""
+
+from __future__ import annotations
+
+from flask import Flask
+from flask_migrate import Migrate
+
+from app import config
+from app.paths import MIGRATIONS, STATIC, TEMPLATES
+
+__version__ = "0.1.0"
+
+# Cookies: one week; the dashboard renews a session while it is in use.
+SESSION_SECONDS = 7 * 24 * 3600
+
+
+def create_app(settings: config.Settings | None = None) -> Flask:
+    """The Flask application. ``settings`` default to the environment's; raises ``config.SettingError``."""
+    settings = settings or config.read()
+    app = Flask("app", template_folder=str(TEMPLATES), static_folder=str(STATIC), instance_path=str(settings.instance))
+    app.config.update(
+        SECRET_KEY=settings.secret_key,
+        SQLALCHEMY_DATABASE_URI=settings.database_url,
+        BOOTSTRAP_SERVE_LOCAL=True,
+        PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        SESSION_COOKIE_NAME="wakeful",
+        WTF_CSRF_TIME_LIMIT=None,  # a form left open overnight must still save; the token lives with the session
+    )
+    app.extensions["wakeful.settings"] = settings
+    _add_database(app)
+    _add_stores(app, settings)
+    _add_blueprints(app)
+    return app
+
+
+def _add_database(app: Flask) -> None:
+    from app.db import db, prepare_engine, tables
+
+    assert tables  # imported for its side effect: the tables must be known before anything asks
+    db.init_app(app)
+    Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
+    with app.app_context():
+        prepare_engine(db.engine)
+
+
+def _add_stores(app: Flask, settings: config.Settings) -> None:
+    from app.stores.access import Access
+    from app.stores.local import LocalStore
+    from app.stores.remote import RemoteStores
+
+    app.extensions["wakeful.access"] = Access(settings)
+    app.extensions["wakeful.store"] = (
+        RemoteStores(settings.remotes) if settings.store == "remote" else LocalStore(settings)
+    )
+
+
+def _add_blueprints(app: Flask) -> None:
+    from app import api, web
+
+    web.init_app(app)
+    api.init_app(app)

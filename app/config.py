@@ -1,0 +1,268 @@
+"""Settings, typed, read from the environment (``WAKEFUL_*``) and refused loudly when wrong (decisions.md 9).
+
+Each value is checked here once, at the start; a wrong one ends it with a sentence that names the variable. Values
+that hold secrets are not shown in ``repr`` or in errors.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
+from urllib.parse import urlsplit
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+PREFIX = "WAKEFUL_"
+DEFAULT_BIND = "127.0.0.1:8000"
+PUBLIC_TELEGRAM_API = "https://api.telegram.org"
+T = TypeVar("T")
+
+
+class SettingError(ValueError):
+    """A setting has a value that cannot be used. The message names the variable and says what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings. Durations are in seconds; ``instance`` is the folder of the embedded database and its keys."""
+
+    instance: Path
+    database_url: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    bind: str = DEFAULT_BIND
+    store: Literal["local", "remote"] = "local"
+    remotes: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (url, key)
+    broker_url: str | None = field(default=None, repr=False)
+    location: str = "default"
+    smtp_url: str | None = field(default=None, repr=False)
+    telegram_token: str | None = field(default=None, repr=False)
+    telegram_api: str = PUBLIC_TELEGRAM_API
+    sms_url: str | None = field(default=None, repr=False)
+    webhook_secret: str | None = field(default=None, repr=False)
+    allow_networks: str | None = None  # None: not set, the Settings page decides; "" means public only
+    public_url: str | None = None
+    metrics_token: str | None = field(default=None, repr=False)
+    rate_limit: int = 600  # requests a minute for each key; 0 is off
+    confirm_seconds: float = 10.0
+    dns_servers: str | None = None
+    ca_bundle: str | None = None
+    rdap_bootstrap: str | None = None
+    canaries: str | None = None  # None: the three well-known ones; "" means none
+    retention_days: int = 400  # how long single results are kept
+
+
+KNOWN = frozenset(
+    {
+        "INSTANCE", "DATABASE_URL", "SECRET_KEY", "BIND", "STORE", "REMOTE_URL", "REMOTE_KEY", "BROKER_URL",
+        "LOCATION", "SMTP_URL", "TELEGRAM_TOKEN", "TELEGRAM_API", "SMS_URL", "WEBHOOK_SECRET", "ALLOW_NETWORKS",
+        "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT", "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE",
+        "RDAP_BOOTSTRAP", "CANARIES", "RETENTION_DAYS",
+    }
+)  # fmt: skip
+
+
+def read(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Settings from ``environ``. Makes the instance folder and the secret key where they are missing.
+
+    Raises SettingError.
+    """
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name[len(PREFIX) :] not in KNOWN)
+    if unknown:
+        # A misspelt setting that is silently ignored is a policy that silently does not hold.
+        raise SettingError(f"{unknown[0]} is not a setting of Wakeful. Known are: {', '.join(sorted(KNOWN))}.")
+    get = _Reader(environ)
+    instance = Path(get.text("INSTANCE") or "instance").resolve()
+    return Settings(
+        instance=instance,
+        database_url=get.parsed("DATABASE_URL", _database_url) or f"sqlite:///{instance / 'wakeful.db'}",
+        secret_key=get.parsed("SECRET_KEY", _secret_key) or _kept_secret(instance),
+        bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
+        store=get.parsed("STORE", _store) or "local",
+        remotes=_remotes(get),
+        broker_url=get.text("BROKER_URL"),
+        location=get.parsed("LOCATION", _location) or "default",
+        smtp_url=get.parsed("SMTP_URL", _scheme("smtp", "smtps")),
+        telegram_token=get.text("TELEGRAM_TOKEN"),
+        telegram_api=get.parsed("TELEGRAM_API", _http_url) or PUBLIC_TELEGRAM_API,
+        sms_url=get.parsed("SMS_URL", _scheme("twilio", "vonage")),
+        webhook_secret=get.parsed("WEBHOOK_SECRET", _webhook_secret),
+        allow_networks=get.parsed("ALLOW_NETWORKS", _networks, empty=""),
+        public_url=get.parsed("PUBLIC_URL", _http_url),
+        metrics_token=get.text("METRICS_TOKEN"),
+        rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
+        confirm_seconds=_or(get.parsed("CONFIRM_SECONDS", _seconds), 10.0),
+        dns_servers=get.parsed("DNS_SERVERS", _host_ports),
+        ca_bundle=get.parsed("CA_BUNDLE", _file),
+        rdap_bootstrap=get.text("RDAP_BOOTSTRAP"),
+        canaries=get.parsed("CANARIES", _host_ports, empty=""),
+        retention_days=_or(get.parsed("RETENTION_DAYS", _whole(1, 100_000)), 400),
+    )
+
+
+class _Reader:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ = environ
+
+    def text(self, name: str) -> str | None:
+        return self.environ.get(PREFIX + name, "").strip() or None
+
+    def parsed(self, name: str, parse: Callable[[str], T], *, empty: T | None = None) -> T | None:
+        """The parsed value; None when unset; ``empty`` when set to nothing."""
+        raw = self.environ.get(PREFIX + name)
+        if raw is None:
+            return None
+        if not raw.strip():
+            return empty
+        try:
+            return parse(raw.strip())
+        except ValueError as fault:
+            raise SettingError(f"{PREFIX}{name} is wrong: {fault}") from None
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value
+
+
+def _kept_secret(instance: Path) -> str:
+    """The secret key of this installation, made once. Safe when several processes start at the same time."""
+    instance.mkdir(parents=True, exist_ok=True)
+    path = instance / "secret_key"
+    if not path.exists():
+        fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        try:
+            os.link(fresh, path)  # only one of two starting processes wins; both then read the winner's
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path.read_text().strip()
+
+
+def _database_url(raw: str) -> str:
+    try:
+        url = make_url(raw)
+    except ArgumentError:
+        raise ValueError("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.") from None
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise ValueError("it must start with sqlite:// or postgresql://.")
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")  # the plain name would ask for psycopg2
+    return url.render_as_string(hide_password=False)
+
+
+def _secret_key(raw: str) -> str:
+    if len(raw) < 16:
+        raise ValueError("it must have 16 characters or more.")
+    return raw
+
+
+def _bind(raw: str) -> str:
+    host, _, port = raw.rpartition(":")
+    if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise ValueError("it must be an address and a port, such as 127.0.0.1:8000.")
+    return raw
+
+
+def _store(raw: str) -> Literal["local", "remote"]:
+    if raw == "local":
+        return "local"
+    if raw == "remote":
+        return "remote"
+    raise ValueError("it must be local or remote.")
+
+
+def _location(raw: str) -> str:
+    if len(raw) > 64 or not all(c.isalnum() or c in "-_." for c in raw):
+        raise ValueError("it may have letters, digits, dots, dashes and underscores, 64 at most.")
+    return raw
+
+
+def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
+    """Remote servers: REMOTE_URL and REMOTE_KEY, each one value or several separated by commas, in step."""
+    urls = [url.strip() for url in (get.text("REMOTE_URL") or "").split(",") if url.strip()]
+    keys = [key.strip() for key in (get.text("REMOTE_KEY") or "").split(",") if key.strip()]
+    if get.text("STORE") == "remote" and not urls:
+        raise SettingError(f"{PREFIX}REMOTE_URL is missing: {PREFIX}STORE is remote.")
+    if len(urls) != len(keys):
+        raise SettingError(f"{PREFIX}REMOTE_URL and {PREFIX}REMOTE_KEY must name the same number of servers.")
+    for url in urls:
+        try:
+            _http_url(url)
+        except ValueError as fault:
+            raise SettingError(f"{PREFIX}REMOTE_URL is wrong: {fault}") from None
+    return tuple(zip((url.rstrip("/") for url in urls), keys, strict=True))
+
+
+def _http_url(raw: str) -> str:
+    parts = urlsplit(raw)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it must be a URL that starts with http:// or https://.")
+    return raw.rstrip("/")
+
+
+def _scheme(*schemes: str) -> Callable[[str], str]:
+    def parse(raw: str) -> str:
+        # The value may hold a password, so the error never repeats it.
+        if raw.partition("://")[0] not in schemes or not raw.partition("://")[2]:
+            raise ValueError(f"it must start with {' or '.join(f'{scheme}://' for scheme in schemes)}.")
+        return raw
+
+    return parse
+
+
+def _webhook_secret(raw: str) -> str:
+    if not raw.startswith("whsec_") or len(raw) < 30:
+        raise ValueError("it must start with whsec_ and hold at least 24 characters of base64.")
+    return raw
+
+
+def _networks(raw: str) -> str:
+    for part in (part.strip() for part in raw.split(",")):
+        if part in ("", "private", "loopback"):
+            continue
+        try:
+            ipaddress.ip_network(part, strict=False)
+        except ValueError:
+            raise ValueError(f"{part!r} is no network (CIDR) and none of the words private and loopback.") from None
+    return raw
+
+
+def _host_ports(raw: str) -> str:
+    for part in (part.strip() for part in raw.split(",") if part.strip()):
+        host, _, port = part.rpartition(":")
+        if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
+            raise ValueError(f"{part!r} is not host:port.")
+    return raw
+
+
+def _file(raw: str) -> str:
+    if not Path(raw).is_file():
+        raise ValueError(f"there is no file {raw}.")
+    return raw
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(raw: str) -> int:
+        if not raw.isascii() or not raw.isdigit() or not low <= int(raw) <= high:
+            raise ValueError(f"it must be a whole number from {low} to {high}.")
+        return int(raw)
+
+    return parse
+
+
+def _seconds(raw: str) -> float:
+    try:
+        value = float(raw)
+    except ValueError:
+        value = -1
+    if not 0 <= value <= 3600:
+        raise ValueError("it must be a number of seconds from 0 to 3600.")
+    return value

@@ -1,0 +1,74 @@
+"""The database: tables, migrations and the journal (what the engine asks and writes).
+
+``db`` is the Flask-SQLAlchemy extension. Reads use ``db.session``; every write goes through ``writing()``, which
+commits or rolls back as a whole. SQLite runs in WAL mode with foreign keys on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import Connection, Engine, MetaData, event
+from sqlalchemy.orm import DeclarativeBase, Session, scoped_session
+
+BUSY_TIMEOUT_MS = 10_000
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_N_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+db = SQLAlchemy(model_class=Base)
+
+
+def prepare_engine(engine: Engine) -> None:
+    """Make SQLite behave: WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
+    if engine.dialect.name != "sqlite":
+        return
+
+    @event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _record: Any) -> None:
+        # The driver's own BEGIN comes late and is always deferred: two writers that both read first then fail with
+        # "database is locked" at once, without waiting for the busy timeout.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA cache_size=-32000")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get("immediate", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+@contextmanager
+def writing() -> Iterator[scoped_session[Session]]:
+    """A write transaction on ``db.session``: committed at the end, rolled back when anything raises.
+
+    It takes SQLite's write lock at its start, so what is read inside cannot change before it is written. Anything
+    read before belongs to an older transaction, which ends here.
+    """
+    session = db.session
+    session.rollback()
+    try:
+        session.connection(execution_options={"immediate": True})
+        yield session
+        session.commit()
+    except BaseException:
+        session.rollback()
+        raise

@@ -1,0 +1,369 @@
+"""Every table. Migrations under ``migrations/`` are what really makes them; a test holds the two together.
+
+Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``. ``*_folded`` columns hold the
+case-folded text that searches and orders use, because SQLite's own ``lower`` knows only ASCII.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, SmallInteger, String, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import db
+from app.db.types import Encrypted, EncryptedJson, Moment
+
+# SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64 bits said.
+Id = BigInteger().with_variant(db.Integer(), "sqlite")
+NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decisions.md 1)
+# Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
+Folded = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+class MonitorRow(db.Model):
+    """What people configure. What the engine knows of it is in ``MonitorStateRow``, so that a check writes little."""
+
+    __tablename__ = "monitors"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    name_folded: Mapped[str] = mapped_column(Folded, index=True)
+    url: Mapped[str] = mapped_column(Text)
+    url_folded: Mapped[str] = mapped_column(Folded, index=True)
+    interval: Mapped[int]
+    alert_condition: Mapped[str] = mapped_column(String(32))
+    alert_text_lookup: Mapped[str | None] = mapped_column(Text)
+    request_method: Mapped[str] = mapped_column(String(8))
+    request_headers: Mapped[list[list[str]] | None] = mapped_column(EncryptedJson)  # [[name, value], ...]
+    request_auth_username: Mapped[str | None] = mapped_column(Text)
+    request_auth_password: Mapped[str | None] = mapped_column(Encrypted)
+    request_body: Mapped[str | None] = mapped_column(Encrypted)
+    cache_buster: Mapped[int] = mapped_column(SmallInteger)
+    ssl_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
+    domain_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
+    maintenance_start_at: Mapped[datetime | None] = mapped_column(Moment)
+    maintenance_end_at: Mapped[datetime | None] = mapped_column(Moment)
+    alerts: Mapped[list[list[str]] | None] = mapped_column(EncryptedJson)  # [[channel, value], ...]
+    timeout: Mapped[int] = mapped_column(SmallInteger)  # seconds
+    accepted_statuses: Mapped[str] = mapped_column(Text)
+    follow_redirects: Mapped[bool]
+    verify_tls: Mapped[bool]
+    slow_after: Mapped[int | None]  # ms
+    confirmations: Mapped[int] = mapped_column(SmallInteger)
+    tags: Mapped[str] = mapped_column(Text, default="")  # "\nprod\napi\n": a tag is found with its line breaks
+    paused: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class MonitorStateRow(db.Model):
+    """What the engine knows of a monitor: schedule, lease, last result, and where the state machine stands.
+
+    Written once a check, so it is narrow. Only ``engine/recorder`` changes the state; pause, resume and delete go
+    through it too. ``next_check_at`` is null while paused, which keeps paused monitors out of the due index.
+    """
+
+    __tablename__ = "monitor_states"
+
+    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True)
+    next_check_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
+    lease_until: Mapped[datetime | None] = mapped_column(Moment)
+    lease_token: Mapped[str | None] = mapped_column(String(32))
+    checked_at: Mapped[datetime | None] = mapped_column(Moment)
+    verdict: Mapped[str | None] = mapped_column(String(16))
+    cause_code: Mapped[str | None] = mapped_column(String(32))
+    cause: Mapped[str | None] = mapped_column(Text)
+    response_time: Mapped[int | None]  # ms
+    status_since: Mapped[datetime | None] = mapped_column(Moment)  # since when the verdict is what it is
+    failing_since: Mapped[datetime | None] = mapped_column(Moment)  # first failing check, until confirmed or cancelled
+    failures: Mapped[int] = mapped_column(SmallInteger, default=0)  # failing checks in a row while confirming
+    recovering_since: Mapped[datetime | None] = mapped_column(Moment)  # first good check, until confirmed
+    ssl_expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
+    ssl_alerted: Mapped[str | None] = mapped_column(String(64))  # fingerprint that people were told of
+    domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
+    domain_alerted: Mapped[datetime | None] = mapped_column(Moment)  # expiry date that people were told of
+    rolled_until: Mapped[datetime | None] = mapped_column(Moment)  # rollups are right before this moment
+
+
+class MonitorEvidenceRow(db.Model):
+    """The evidence of a monitor's last good check and of the failing checks not yet confirmed."""
+
+    __tablename__ = "monitor_evidence"
+
+    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True)
+    last_good: Mapped[Any | None] = mapped_column(EncryptedJson)
+    failing: Mapped[Any | None] = mapped_column(EncryptedJson)
+
+
+class LocationRow(db.Model):
+    """Where checks run from. Row 1 is always there."""
+
+    __tablename__ = "locations"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+
+
+class CauseCodeRow(db.Model):
+    """Cause codes as small numbers, so that a result row stays narrow (``http_status:503`` has a row of its own)."""
+
+    __tablename__ = "cause_codes"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    code: Mapped[str] = mapped_column(String(32), unique=True)
+
+
+class ResultContextRow(db.Model):
+    """What stays the same check after check (address, HTTP version, redirects, warnings), kept once for many results."""
+
+    __tablename__ = "result_contexts"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(String(32), unique=True)
+    data: Mapped[Any] = mapped_column(JSON)
+
+
+class ResultRow(db.Model):
+    """One check. Keyed by monitor and time without a row id: 90 days of one monitor lie together and read in one go.
+
+    Hundreds of millions of rows: nothing is stored twice, times are milliseconds, and ``cause`` is only there when
+    the check was not up.
+    """
+
+    __tablename__ = "results"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    at: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)  # ms since 1970
+    location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    verdict: Mapped[int] = mapped_column(SmallInteger)  # see journal.VERDICT_NUMBERS
+    maintenance: Mapped[bool]
+    status_code: Mapped[int | None] = mapped_column(SmallInteger)
+    response_time: Mapped[int | None]
+    dns: Mapped[int | None]
+    connect: Mapped[int | None]
+    tls: Mapped[int | None]
+    ttfb: Mapped[int | None]
+    download: Mapped[int | None]
+    context_id: Mapped[int | None]
+    cause_code_id: Mapped[int | None] = mapped_column(SmallInteger)
+    cause: Mapped[str | None] = mapped_column(Text)
+
+
+class RollupRow(db.Model):
+    """Results of one hour (``period`` 3600) or one UTC day (86400), summed; see ``app/stats/rollup.py``.
+
+    Seconds of the period by what they counted as; ``histogram`` counts response times in fixed buckets.
+    """
+
+    __tablename__ = "rollups"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)  # s since 1970
+    checks: Mapped[int]
+    up_s: Mapped[int]
+    down_s: Mapped[int]
+    unknown_s: Mapped[int]
+    maintenance_s: Mapped[int]
+    response_count: Mapped[int]
+    response_sum: Mapped[int] = mapped_column(BigInteger)  # ms
+    response_max: Mapped[int | None]
+    histogram: Mapped[Any | None] = mapped_column(JSON)
+    phases: Mapped[Any | None] = mapped_column(JSON)  # sums of dns, connect, tls, ttfb, download in ms
+
+
+class IncidentRow(db.Model):
+    __tablename__ = "incidents"
+    __table_args__ = (
+        # The guard behind "at most one open incident per monitor": no race between processes gets past it.
+        Index(
+            "uq_incidents_open",
+            "monitor_id",
+            unique=True,
+            sqlite_where=text("ended_at IS NULL"),
+            postgresql_where=text("ended_at IS NULL"),
+        ),
+        Index("ix_incidents_monitor_started", "monitor_id", "started_at"),
+        NEVER_REUSED,
+    )
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"))
+    started_at: Mapped[datetime] = mapped_column(Moment, index=True)
+    acknowledged_at: Mapped[datetime | None] = mapped_column(Moment)
+    acknowledged_by: Mapped[str | None] = mapped_column(Text)
+    ended_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
+    cause: Mapped[str | None] = mapped_column(Text)
+    cause_folded: Mapped[str | None] = mapped_column(Folded)
+    cause_code: Mapped[str | None] = mapped_column(String(32))
+    comment: Mapped[str | None] = mapped_column(Text)
+    evidence: Mapped[Any | None] = mapped_column(EncryptedJson, deferred=True)
+    by_hand: Mapped[bool] = mapped_column(default=False)
+    classification: Mapped[str | None] = mapped_column(String(16))  # null, "maintenance", "false_alarm"
+    reminded_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class DeliveryRow(db.Model):
+    """The outbox and the delivery log in one: a message to one channel value, with its attempts."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index("ix_deliveries_pending", "next_attempt_at", sqlite_where=text("status = 'pending'"),
+              postgresql_where=text("status = 'pending'")),
+        Index("ix_deliveries_lane", "lane", "status"),
+        NEVER_REUSED,
+    )  # fmt: skip
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    message_id: Mapped[str] = mapped_column(String(40), unique=True)  # the same on every attempt
+    event: Mapped[str] = mapped_column(String(32))
+    monitor_id: Mapped[int | None] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"), index=True)
+    incident_id: Mapped[int | None] = mapped_column(Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True)
+    channel: Mapped[str] = mapped_column(String(16))
+    value: Mapped[str] = mapped_column(Encrypted)
+    lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
+    facts: Mapped[Any] = mapped_column(EncryptedJson)  # what the message says, as it was when it was written
+    status: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str | None] = mapped_column(Text)
+    attempts: Mapped[Any] = mapped_column(JSON, default=list)
+    covered_by: Mapped[int | None] = mapped_column(Id, index=True)  # the grouped message that tells this one
+    lease_until: Mapped[datetime | None] = mapped_column(Moment)
+    lease_token: Mapped[str | None] = mapped_column(String(32))
+    created_at: Mapped[datetime] = mapped_column(Moment, index=True)
+    next_attempt_at: Mapped[datetime | None] = mapped_column(Moment)
+    delivered_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class DomainRow(db.Model):
+    """A registrable domain's expiry, asked at most once a day however many monitors share it."""
+
+    __tablename__ = "domains"
+
+    domain: Mapped[str] = mapped_column(Text, primary_key=True)
+    expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    asked_at: Mapped[datetime | None] = mapped_column(Moment)
+    source: Mapped[str | None] = mapped_column(String(8))
+    note: Mapped[str | None] = mapped_column(Text)
+
+
+class MaintenanceWindowRow(db.Model):
+    __tablename__ = "maintenance_windows"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    start_at: Mapped[datetime] = mapped_column(Moment)
+    end_at: Mapped[datetime] = mapped_column(Moment)
+    repeat: Mapped[str] = mapped_column(Text, default="none")
+    repeat_until: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class MaintenanceWindowMonitorRow(db.Model):
+    __tablename__ = "maintenance_window_monitors"
+
+    window_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("maintenance_windows.id", ondelete="CASCADE"), primary_key=True
+    )
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
+class StatusPageRow(db.Model):
+    __tablename__ = "status_pages"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    slug: Mapped[str] = mapped_column(String(255), unique=True)
+    description: Mapped[str | None] = mapped_column(Text)
+    visibility: Mapped[str] = mapped_column(String(16), default="public")
+    password_hash: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class StatusPageMonitorRow(db.Model):
+    __tablename__ = "status_page_monitors"
+
+    status_page_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("status_pages.id", ondelete="CASCADE"), primary_key=True
+    )
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    position: Mapped[int]
+    group: Mapped[str | None] = mapped_column(Text)
+
+
+class PersonRow(db.Model):
+    __tablename__ = "people"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    email: Mapped[str] = mapped_column(Text)
+    email_folded: Mapped[str] = mapped_column(Folded, unique=True)
+    password_hash: Mapped[str] = mapped_column(Text)
+    role: Mapped[str] = mapped_column(String(16))
+    time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
+    theme: Mapped[str] = mapped_column(String(8), default="auto")
+    session_epoch: Mapped[int] = mapped_column(default=0)  # raised to end every session of this person
+    disabled: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    last_login_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class ApiKeyRow(db.Model):
+    __tablename__ = "api_keys"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    prefix: Mapped[str] = mapped_column(String(16), unique=True)
+    digest: Mapped[str] = mapped_column(String(64))  # SHA-256 of the whole key: it has 128 random bits or more
+    name: Mapped[str] = mapped_column(Text)
+    scope: Mapped[str] = mapped_column(String(8))
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    last_used_at: Mapped[datetime | None] = mapped_column(Moment)
+    revoked_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class CounterRow(db.Model):
+    """Counts within a time window (requests of a key, failed logins), shared by all processes."""
+
+    __tablename__ = "counters"
+
+    name: Mapped[str] = mapped_column(String(96), primary_key=True)
+    window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)  # s since 1970
+    count: Mapped[int]
+
+
+class SettingRow(db.Model):
+    """What is set on the settings page or made once by the service (webhook secret, set-up token, notices)."""
+
+    __tablename__ = "settings"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[str | None] = mapped_column(Encrypted)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class HeartbeatRow(db.Model):
+    """When a process was last known to be alive, and what it did last. ``/readyz`` reads it."""
+
+    __tablename__ = "heartbeats"
+
+    name: Mapped[str] = mapped_column(String(96), primary_key=True)  # "checker:hostname:pid"
+    at: Mapped[datetime] = mapped_column(Moment)
+    last_check_at: Mapped[datetime | None] = mapped_column(Moment)

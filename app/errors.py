@@ -1,0 +1,62 @@
+"""What can go wrong between the rooms of the house, as one tree.
+
+    WakefulError
+    ├── Invalid        the caller's input is wrong; carries a sentence for each field        (422)
+    ├── NotFound       the record does not exist                                             (404)
+    ├── Conflict       the input is fine but the present state forbids it                    (409)
+    ├── Denied         the key or the person lacks the right                                 (403)
+    ├── Unsupported    this store does not offer that (a bare remote server)                 (404)
+    └── Unavailable    the store cannot answer now: slow, dead, rate limited or lying        (503)
+
+Views and API handlers translate these; the rooms below them never raise HTTP errors.
+"""
+
+from collections.abc import Mapping, Sequence
+
+
+class WakefulError(Exception):
+    """The root. ``str(error)`` is a sentence for a person, free of secrets."""
+
+
+class Invalid(WakefulError):
+    """Input that cannot be accepted.
+
+    ``errors`` maps a field's name as the caller wrote it (``alerts.7.value``) to its sentences.
+    """
+
+    def __init__(self, errors: Mapping[str, Sequence[str]], message: str = "The data is not valid.") -> None:
+        super().__init__(message)
+        self.errors: dict[str, list[str]] = {name: list(sentences) for name, sentences in errors.items()}
+
+
+class NotFound(WakefulError):
+    """The record with this id does not exist."""
+
+    def __init__(self, kind: str, id: int | str) -> None:
+        super().__init__(f"There is no {kind} with the id {id}.")
+        self.kind = kind
+        self.id = id
+
+
+class Conflict(WakefulError):
+    """The present state forbids it. ``details`` goes into the API's body, such as ``open_incident_id``."""
+
+    def __init__(self, message: str, **details: int | str) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class Denied(WakefulError):
+    """The key's scope or the person's role does not allow this."""
+
+
+class Unsupported(WakefulError):
+    """The store behind the dashboard does not offer this feature."""
+
+
+class Unavailable(WakefulError):
+    """The store cannot answer now. ``retry_after`` is in seconds where the store named one."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

@@ -1,0 +1,562 @@
+"""The words that every room speaks: enums, limits and frozen records.
+
+Nothing here knows Flask, SQLAlchemy or the clock. Times are aware ``datetime`` in UTC, durations say their unit
+in the name. The enums and limits are the only place where interface.md's choices are written down; forms, API,
+OpenAPI document and templates read them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+# --- Choices of interface.md -------------------------------------------------------------------------------------
+
+
+class AlertCondition(StrEnum):
+    """What raises the alert (interface.md 2.1; decisions.md 3 says how it is judged)."""
+
+    URL_UNAVAILABLE = "url_unavailable"
+    URL_TEXT = "url_text"
+    URL_NO_TEXT = "url_no_text"
+
+
+class RequestMethod(StrEnum):
+    GET = "GET"
+    POST = "POST"
+    HEAD = "HEAD"
+    PUT = "PUT"
+    DELETE = "DELETE"
+    PATCH = "PATCH"
+    OPTIONS = "OPTIONS"
+
+
+class Channel(StrEnum):
+    """How an alert reaches people. ``apprise`` is our addition (decisions.md 5)."""
+
+    EMAIL = "email"
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    TEAMS = "teams"
+    DISCORD = "discord"
+    FLOCK = "flock"
+    TELEGRAM = "telegram"
+    SMS = "sms"
+    APPRISE = "apprise"
+
+
+class Sort(StrEnum):
+    DESC = "desc"
+    ASC = "asc"
+
+
+class MonitorSearchBy(StrEnum):
+    NAME = "name"
+    URL = "url"
+
+
+class MonitorSortBy(StrEnum):
+    ID = "id"
+    NAME = "name"
+    URL = "url"
+
+
+class IncidentSearchBy(StrEnum):
+    """``url`` is interface.md's documented default: it matches the monitor's name or URL (decisions.md 4)."""
+
+    MONITOR = "monitor"
+    CAUSE = "cause"
+    URL = "url"
+
+
+class IncidentSortBy(StrEnum):
+    STARTED_AT = "started_at"
+    ENDED_AT = "ended_at"
+
+
+class IncidentStatus(StrEnum):
+    UNRESOLVED = "unresolved"
+    ACKNOWLEDGED = "acknowledged"
+    RESOLVED = "resolved"
+
+
+INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
+ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
+PAGE_SIZES = (10, 25, 50, 100)
+CACHE_BUSTER = (0, 1)
+
+# Methods whose answer has no body to search (decisions.md 3).
+METHODS_WITHOUT_TEXT = frozenset({RequestMethod.HEAD, RequestMethod.OPTIONS})
+TEXT_CONDITIONS = frozenset({AlertCondition.URL_TEXT, AlertCondition.URL_NO_TEXT})
+
+# --- Limits (decisions.md 7): characters are code points, sizes are UTF-8 bytes -----------------------------------
+
+MAX_URL = 2_048
+MAX_NAME = 255
+MAX_CAUSE = 255
+MAX_COMMENT = 10_000
+MAX_TEXT_LOOKUP = 255
+MAX_HEADERS = 20
+MAX_HEADER_BYTES = 4_096  # name plus value
+MAX_ALERTS = 20
+MAX_ALERT_VALUE = 2_048
+MAX_REQUEST_BODY_BYTES = 64 * 1024
+MAX_CREDENTIAL = 255
+MAX_ACCEPTED_STATUSES = 255
+MAX_TAGS = 20
+MAX_TAG = 50
+MAX_SEARCH = 255
+MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413
+MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
+
+TIMEOUT_SECONDS = (1, 60)
+SLOW_AFTER_MS = (1, 60_000)
+CONFIRMATIONS = (0, 5)
+
+DEFAULT_TIMEOUT = 30
+DEFAULT_CONFIRMATIONS = 2
+DEFAULT_ACCEPTED_STATUSES = "200-399"
+DEFAULT_PAGE_SIZE = 10
+
+# What a check may read (decisions.md 3).
+BODY_CAP_BYTES = 1024 * 1024  # decoded
+HEADERS_CAP_BYTES = 64 * 1024
+MAX_REDIRECTS = 5
+CLOCK_SKEW_SECONDS = 60  # a time typed as "now" may be this far in the future
+EVIDENCE_BODY_BYTES = 4096
+
+# --- Verdicts and causes (decisions.md 10) ------------------------------------------------------------------------
+
+
+class Verdict(StrEnum):
+    UP = "up"
+    DEGRADED = "degraded"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class MonitorStatus(StrEnum):
+    """What a monitor shows, in the order in which they are tried (decisions.md 3)."""
+
+    PAUSED = "paused"
+    MAINTENANCE = "maintenance"
+    PENDING = "pending"
+    UP = "up"
+    DEGRADED = "degraded"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class Cause(StrEnum):
+    """Every cause code. ``HTTP_STATUS`` is a prefix: the code is ``http_status:503``."""
+
+    DNS_NXDOMAIN = "dns_nxdomain"
+    DNS_SERVFAIL = "dns_servfail"
+    DNS_REFUSED = "dns_refused"
+    DNS_TIMEOUT = "dns_timeout"
+    DNS_NO_ADDRESS = "dns_no_address"
+    CONNECTION_REFUSED = "connection_refused"
+    CONNECTION_RESET = "connection_reset"
+    HOST_UNREACHABLE = "host_unreachable"
+    TIMEOUT_CONNECT = "timeout:connect"
+    TLS_EXPIRED = "tls_expired"
+    TLS_NOT_YET_VALID = "tls_not_yet_valid"
+    TLS_SELF_SIGNED = "tls_self_signed"
+    TLS_UNTRUSTED = "tls_untrusted"
+    TLS_INCOMPLETE_CHAIN = "tls_incomplete_chain"
+    TLS_HOSTNAME = "tls_hostname"
+    TLS_PROTOCOL = "tls_protocol"
+    TLS_HANDSHAKE = "tls_handshake"
+    TIMEOUT_TLS = "timeout:tls"
+    HTTP_STATUS = "http_status"
+    EMPTY_RESPONSE = "empty_response"
+    INVALID_HTTP = "invalid_http"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    BODY_TRUNCATED = "body_truncated"
+    REDIRECT_LOOP = "redirect_loop"
+    TOO_MANY_REDIRECTS = "too_many_redirects"
+    REDIRECT_BLOCKED = "redirect_blocked"
+    TIMEOUT_TTFB = "timeout:ttfb"
+    TIMEOUT_BODY = "timeout:body"
+    TEXT_MISSING = "text_missing"
+    TEXT_FOUND = "text_found"
+    SLOW_RESPONSE = "slow_response"
+    BLOCKED_BY_POLICY = "blocked_by_policy"
+    NETWORK_DOWN = "network_down"
+    CHECK_ERROR = "check_error"
+
+
+class Warn(StrEnum):
+    """Warnings kept with a result; they never change its verdict. A result's ``warnings`` holds these words."""
+
+    IPV6_UNREACHABLE = "ipv6_unreachable"
+    IPV4_UNREACHABLE = "ipv4_unreachable"
+    REDIRECT_DOWNGRADE = "redirect_downgrade"
+    BODY_CUT_AT_CAP = "body_cut_at_cap"
+    TLS_EXPIRING = "tls_expiring"
+
+
+# --- Alerts and access --------------------------------------------------------------------------------------------
+
+
+class Event(StrEnum):
+    """What people are told about (decisions.md 5)."""
+
+    INCIDENT_OPENED = "incident.opened"
+    INCIDENT_ACKNOWLEDGED = "incident.acknowledged"  # webhook only
+    INCIDENT_RESOLVED = "incident.resolved"
+    INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
+    CERTIFICATE_EXPIRING = "certificate.expiring"
+    DOMAIN_EXPIRING = "domain.expiring"
+    TEST = "test"
+
+
+class DeliveryStatus(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    HELD = "held"
+
+
+class Scope(StrEnum):
+    READ = "read"
+    WRITE = "write"
+
+
+class Role(StrEnum):
+    """A person's role. Each includes the rights of those after it."""
+
+    ADMIN = "admin"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+class Location(IntEnum):
+    """Row ids of the ``locations`` table that always exist."""
+
+    DEFAULT = 1
+
+
+# --- Masking (decisions.md 3) -------------------------------------------------------------------------------------
+
+MASK = "••••"
+
+
+def mask(secret: str) -> str:
+    """What may be shown of a secret: the mask, and its last four characters when it is longer than twelve."""
+    return MASK + (secret[-4:] if len(secret) > 12 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One row of ``request_headers`` or ``alerts``."""
+
+    key: str
+    value: str
+
+    def masked(self) -> Pair:
+        return Pair(self.key, mask(self.value))
+
+
+# --- Records ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """What is watched, as stored, plus what is known of it now.
+
+    The fields up to ``tags`` are accepted on write under the same names. Header values, alert values and
+    ``request_body`` are here in the clear; whoever shows them masks them first (``mask``). The password never is.
+    ``uptime`` is in percent for each of ``24h``, ``7d``, ``30d``, ``90d``; None without data. ``response_time`` in ms.
+    Fields that a bare remote server may lack have defaults.
+    """
+
+    id: int
+    name: str
+    url: str
+    interval: int
+    alert_condition: str = AlertCondition.URL_UNAVAILABLE
+    alert_text_lookup: str | None = None
+    request_method: str = RequestMethod.GET
+    request_headers: tuple[Pair, ...] = ()
+    request_auth_username: str | None = None
+    cache_buster: int = 0
+    ssl_alert_days: int | None = None
+    domain_alert_days: int | None = None
+    maintenance_start_at: datetime | None = None
+    maintenance_end_at: datetime | None = None
+    alerts: tuple[Pair, ...] = ()
+    # of our own, optional on write
+    timeout: int = DEFAULT_TIMEOUT  # seconds
+    accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
+    follow_redirects: bool = True
+    verify_tls: bool = True
+    request_body: str | None = None
+    slow_after: int | None = None  # ms
+    confirmations: int = DEFAULT_CONFIRMATIONS
+    tags: tuple[str, ...] = ()
+    # read only
+    request_auth_password_set: bool = False
+    status: str = MonitorStatus.PENDING
+    paused: bool = False
+    last_checked_at: datetime | None = None
+    next_check_at: datetime | None = None
+    response_time: int | None = None
+    uptime: Mapping[str, float | None] = field(default_factory=dict)
+    ssl_expires_at: datetime | None = None
+    domain_expires_at: datetime | None = None
+    open_incident_id: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    # for the dashboard only, not in the API's monitor
+    cause_code: str | None = None
+    cause: str | None = None
+    status_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorRef:
+    """The monitor as an incident names it."""
+
+    id: int
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A period of trouble. Open means ``ended_at`` is None. ``duration`` in whole seconds so far."""
+
+    id: int
+    monitor_id: int
+    started_at: datetime
+    acknowledged_at: datetime | None = None
+    ended_at: datetime | None = None
+    cause: str | None = None
+    comment: str | None = None
+    status: str = IncidentStatus.UNRESOLVED
+    cause_code: str | None = None
+    evidence: Mapping[str, Any] | None = None
+    duration: int | None = None
+    monitor: MonitorRef | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    # for the dashboard only
+    acknowledged_by: str | None = None
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Milliseconds spent in each phase, summed over redirects; None for a phase that was not reached."""
+
+    dns: int | None = None
+    connect: int | None = None
+    tls: int | None = None
+    ttfb: int | None = None
+    download: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """All that one check needs to know, and nothing of the database. Text is as typed; ``timeout`` in seconds.
+
+    ``monitor_id`` is None for a check of unsaved fields. ``auth`` is (username, password).
+    """
+
+    url: str
+    monitor_id: int | None = None
+    request_method: str = RequestMethod.GET
+    request_headers: tuple[Pair, ...] = ()
+    auth: tuple[str, str] | None = None
+    request_body: str | None = None
+    alert_condition: str = AlertCondition.URL_UNAVAILABLE
+    alert_text_lookup: str | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
+    follow_redirects: bool = True
+    verify_tls: bool = True
+    cache_buster: bool = False
+    slow_after: int | None = None  # ms
+    ssl_alert_days: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one check, never changed afterwards (decisions.md 11).
+
+    ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None until recorded.
+    ``redirects`` are the URLs that were followed, in order, without user data beyond what the target sent.
+    """
+
+    checked_at: datetime
+    verdict: Verdict
+    monitor_id: int | None = None
+    id: str | None = None
+    cause_code: str | None = None
+    cause: str | None = None
+    status_code: int | None = None
+    response_time: int | None = None
+    timings: Timings = Timings()
+    ip: str | None = None
+    http_version: str | None = None  # "1.0", "1.1", "2"
+    redirects: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    location: str = "default"
+    maintenance: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Up or degraded: the target answers as it should."""
+        return self.verdict in (Verdict.UP, Verdict.DEGRADED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the prober hands back: the result, and what only a recorder or a curious person needs.
+
+    ``evidence`` is JSON-ready (see app/checks/evidence.py), redacted, made for every check that is not up and for the
+    last good one; ``ssl_expires_at`` and ``ssl_serial`` come from the leaf of the last HTTPS hop. ``matched`` is the
+    piece of the body around the looked-up text, for "test before saving".
+    """
+
+    result: Result
+    evidence: Mapping[str, Any] | None = None
+    ssl_expires_at: datetime | None = None
+    ssl_fingerprint: str | None = None  # SHA-256 of the leaf, hex
+    answered: bool = False  # some byte of an answer, even a certificate, came from the target
+    matched: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message to one channel, with its attempts (decisions.md 11). ``target`` is masked."""
+
+    id: int
+    event: str
+    monitor_id: int | None
+    incident_id: int | None
+    channel: str
+    target: str
+    status: str
+    reason: str | None = None
+    attempts: tuple[Mapping[str, Any], ...] = ()
+    created_at: datetime | None = None
+    next_attempt_at: datetime | None = None
+    delivered_at: datetime | None = None
+    covers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWindow:
+    """A planned quiet time for some monitors (none listed: all). ``repeat`` is a word or a cron line, in UTC."""
+
+    id: int
+    name: str
+    start_at: datetime
+    end_at: datetime
+    monitors: tuple[int, ...] = ()
+    repeat: str = "none"
+    repeat_until: datetime | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """An API key as shown; the secret part is not kept."""
+
+    id: int
+    prefix: str
+    name: str
+    scope: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who may log in. ``time_zone`` is an IANA name."""
+
+    id: int
+    email: str
+    role: str
+    time_zone: str = "UTC"
+    created_at: datetime | None = None
+    last_login_at: datetime | None = None
+    disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. ``total`` counts all that match; ``number`` starts at 1."""
+
+    items: Sequence[T]
+    number: int
+    per_page: int
+    total: int
+
+    @property
+    def last_number(self) -> int:
+        return max(1, -(-self.total // self.per_page))
+
+
+# --- Queries ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorQuery:
+    """The monitor list's parameters, checked. ``state`` and ``tag`` are filters of our own (dashboard only)."""
+
+    search: str | None = None
+    search_by: str = MonitorSearchBy.NAME
+    status_page_id: int | None = None
+    sort_by: str = MonitorSortBy.ID
+    sort: str = Sort.DESC
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+    state: str | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentQuery:
+    """The incident list's parameters, checked."""
+
+    search: str | None = None
+    search_by: str | None = None
+    monitor_id: int | None = None
+    status: str | None = None
+    sort_by: str = IncidentSortBy.ENDED_AT
+    sort: str = Sort.DESC
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuery:
+    """A monitor's results, newest first, between two times."""
+
+    monitor_id: int
+    from_: datetime | None = None
+    to: datetime | None = None
+    verdict: str | None = None
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryQuery:
+    monitor_id: int | None = None
+    incident_id: int | None = None
+    channel: str | None = None
+    status: str | None = None
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1

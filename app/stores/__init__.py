@@ -1,0 +1,28 @@
+"""Where the records are kept, behind one interface (``base.Store``).
+
+``current_store()`` is the store behind this request: the local database, or one of the remote servers.
+``current_access()`` manages people and API keys, which are always local.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from flask import current_app
+
+from app.stores.base import Feature, Store
+
+if TYPE_CHECKING:
+    from app.stores.access import Access
+
+__all__ = ["Feature", "Store", "current_access", "current_store"]
+
+
+def current_store() -> Store:
+    """The store that views and API handlers work on."""
+    return cast(Store, current_app.extensions["wakeful.store"])
+
+
+def current_access() -> Access:
+    """People, roles and API keys of this installation."""
+    return cast("Access", current_app.extensions["wakeful.access"])

@@ -1,0 +1,145 @@
+"""What every store can do: the one interface that views and API handlers talk to.
+
+Two stores implement it: ``local`` (SQLAlchemy) and ``remote`` (another server's /api/v1). ``fields`` are the checked
+values that a form hands over, under interface.md's names, only those that were sent: text as ``str``, times as aware
+``datetime``, ``request_headers`` and ``alerts`` as tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as
+``bool``; ``None`` clears. Methods raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where
+only the stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this store does
+not offer (``offers`` tells beforehand), ``Unavailable`` when it cannot answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from app.records import (
+    Delivery,
+    DeliveryQuery,
+    Incident,
+    IncidentQuery,
+    MaintenanceWindow,
+    Monitor,
+    MonitorQuery,
+    Outcome,
+    Page,
+    Result,
+    ResultQuery,
+)
+
+Fields = Mapping[str, Any]
+
+
+class Feature(StrEnum):
+    """What a store may or may not offer beyond interface.md. Pages leave out what is not offered."""
+
+    CHECK = "check"
+    RESULTS = "results"
+    STATISTICS = "statistics"
+    DELIVERIES = "deliveries"
+    WINDOWS = "windows"
+    STATUS_PAGES = "status_pages"
+    EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
+    OVERVIEW = "overview"  # counters, state and tag filters
+
+
+class Store(ABC):
+    """A place where monitors and incidents live."""
+
+    offers: frozenset[Feature]
+
+    # monitors
+
+    @abstractmethod
+    def monitors(self, query: MonitorQuery) -> Page[Monitor]: ...
+
+    @abstractmethod
+    def monitor(self, id: int) -> Monitor: ...
+
+    @abstractmethod
+    def create_monitor(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
+        """Store a monitor and let it be checked at once.
+
+        ``secrets_from``: the monitor whose password is taken over where ``fields`` has none (a clone).
+        """
+
+    @abstractmethod
+    def update_monitor(self, id: int, fields: Fields) -> Monitor: ...
+
+    @abstractmethod
+    def delete_monitor(self, id: int) -> None: ...
+
+    # incidents
+
+    @abstractmethod
+    def incidents(self, query: IncidentQuery) -> Page[Incident]: ...
+
+    @abstractmethod
+    def incident(self, id: int) -> Incident:
+        """One incident, with its evidence."""
+
+    @abstractmethod
+    def create_incident(self, fields: Fields) -> Incident: ...
+
+    @abstractmethod
+    def update_incident(self, id: int, fields: Fields, *, by: str | None = None) -> Incident:
+        """``by``: who did it, shown beside an acknowledgement."""
+
+    @abstractmethod
+    def delete_incident(self, id: int) -> None: ...
+
+    # beyond interface.md: a store that lacks one raises Unsupported
+
+    @abstractmethod
+    def check_now(self, id: int) -> Result:
+        """Check a stored monitor at once and wait for the recorded result."""
+
+    @abstractmethod
+    def check_fields(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        """Check monitor fields that are not stored; nothing is kept."""
+
+    @abstractmethod
+    def results(self, query: ResultQuery) -> Page[Result]: ...
+
+    @abstractmethod
+    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+        """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics`` shows."""
+
+    @abstractmethod
+    def overview(self) -> Mapping[str, int]:
+        """How many monitors there are in each ``MonitorStatus``."""
+
+    @abstractmethod
+    def test_alert(self, monitor_id: int) -> tuple[int, ...]:
+        """Send ``test`` to all channels of a monitor; the delivery ids."""
+
+    @abstractmethod
+    def deliveries(self, query: DeliveryQuery) -> Page[Delivery]: ...
+
+    @abstractmethod
+    def delivery(self, id: int) -> Delivery: ...
+
+    @abstractmethod
+    def retry_delivery(self, id: int) -> Delivery: ...
+
+    @abstractmethod
+    def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]: ...
+
+    @abstractmethod
+    def window(self, id: int) -> MaintenanceWindow: ...
+
+    @abstractmethod
+    def create_window(self, fields: Fields) -> MaintenanceWindow: ...
+
+    @abstractmethod
+    def update_window(self, id: int, fields: Fields) -> MaintenanceWindow: ...
+
+    @abstractmethod
+    def delete_window(self, id: int) -> None: ...
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """The store's clock, in UTC."""
