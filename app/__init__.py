@@ -1,4 +1,7 @@
-"""Wakeful: watches URLs and tells people when they break. ``create_app`` puts the rooms of the house together."""
+"""Wakeful:
+
+watches URLs and tells people when they break. ``create_app`` puts the rooms of the house together.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,17 @@ SESSION_SECONDS = 7 * 24 * 3600
 
 
 def create_app(settings: config.Settings | None = None) -> Flask:
-    """The Flask application. ``settings`` default to the environment's; raises ``config.SettingError``."""
+    """The Flask application.
+
+    ``settings`` default to the environment's; raises ``config.SettingError``.
+    """
     settings = settings or config.read()
-    app = Flask("app", template_folder=str(TEMPLATES), static_folder=str(STATIC), instance_path=str(settings.instance))
+    app = Flask(
+        "app",
+        template_folder=str(TEMPLATES),
+        static_folder=str(STATIC),
+        instance_path=str(settings.instance),
+    )
     app.config.update(
         SECRET_KEY=settings.secret_key,
         SQLALCHEMY_DATABASE_URI=settings.database_url,
@@ -26,7 +37,8 @@ def create_app(settings: config.Settings | None = None) -> Flask:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_NAME="wakeful",
-        WTF_CSRF_TIME_LIMIT=None,  # a form left open overnight must still save; the token lives with the session
+        # a form left open overnight must still save; the token lives with the session
+        WTF_CSRF_TIME_LIMIT=None,
     )
     app.extensions["wakeful.settings"] = settings
     _add_database(app)
@@ -36,9 +48,8 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 
 
 def _add_database(app: Flask) -> None:
-    from app.db import db, prepare_engine, tables
+    from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
 
-    assert tables  # imported for its side effect: the tables must be known before anything asks
     db.init_app(app)
     Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
     with app.app_context():

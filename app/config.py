@@ -1,7 +1,8 @@
-"""Settings, typed, read from the environment (``WAKEFUL_*``) and refused loudly when wrong (decisions.md 9).
+"""Settings, typed, read from the environment (``WAKEFUL_*``) and refused loudly when wrong
+(decisions.md 9).
 
-Each value is checked here once, at the start; a wrong one ends it with a sentence that names the variable. Values
-that hold secrets are not shown in ``repr`` or in errors.
+Each value is checked here once, at the start; a wrong one ends it with a sentence that names the
+variable. Values that hold secrets are not shown in ``repr`` or in errors.
 """
 
 from __future__ import annotations
@@ -25,12 +26,18 @@ T = TypeVar("T")
 
 
 class SettingError(ValueError):
-    """A setting has a value that cannot be used. The message names the variable and says what it should be."""
+    """A setting has a value that cannot be used.
+
+    The message names the variable and says what it should be.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. Durations are in seconds; ``instance`` is the folder of the embedded database and its keys."""
+    """All settings.
+
+    Durations are in seconds; ``instance`` is the folder of the embedded database and its keys.
+    """
 
     instance: Path
     database_url: str = field(repr=False)
@@ -45,7 +52,9 @@ class Settings:
     telegram_api: str = PUBLIC_TELEGRAM_API
     sms_url: str | None = field(default=None, repr=False)
     webhook_secret: str | None = field(default=None, repr=False)
-    allow_networks: str | None = None  # None: not set, the Settings page decides; "" means public only
+    allow_networks: str | None = (
+        None  # None: not set, the Settings page decides; "" means public only
+    )
     public_url: str | None = None
     metrics_token: str | None = field(default=None, repr=False)
     rate_limit: int = 600  # requests a minute for each key; 0 is off
@@ -59,28 +68,35 @@ class Settings:
 
 KNOWN = frozenset(
     {
-        "INSTANCE", "DATABASE_URL", "SECRET_KEY", "BIND", "STORE", "REMOTE_URL", "REMOTE_KEY", "BROKER_URL",
-        "LOCATION", "SMTP_URL", "TELEGRAM_TOKEN", "TELEGRAM_API", "SMS_URL", "WEBHOOK_SECRET", "ALLOW_NETWORKS",
-        "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT", "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE",
-        "RDAP_BOOTSTRAP", "CANARIES", "RETENTION_DAYS",
+        "INSTANCE", "DATABASE_URL", "SECRET_KEY", "BIND", "STORE", "REMOTE_URL", "REMOTE_KEY",
+        "BROKER_URL", "LOCATION", "SMTP_URL", "TELEGRAM_TOKEN", "TELEGRAM_API", "SMS_URL",
+        "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
+        "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
+        "RETENTION_DAYS",
     }
 )  # fmt: skip
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Settings from ``environ``. Makes the instance folder and the secret key where they are missing.
+    """Settings from ``environ``. Makes the instance folder and the secret key where they are
+    missing.
 
     Raises SettingError.
     """
-    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name[len(PREFIX) :] not in KNOWN)
+    unknown = sorted(
+        name for name in environ if name.startswith(PREFIX) and name[len(PREFIX) :] not in KNOWN
+    )
     if unknown:
         # A misspelt setting that is silently ignored is a policy that silently does not hold.
-        raise SettingError(f"{unknown[0]} is not a setting of Wakeful. Known are: {', '.join(sorted(KNOWN))}.")
+        raise SettingError(
+            f"{unknown[0]} is not a setting of Wakeful. Known are: {', '.join(sorted(KNOWN))}."
+        )
     get = _Reader(environ)
     instance = Path(get.text("INSTANCE") or "instance").resolve()
     return Settings(
         instance=instance,
-        database_url=get.parsed("DATABASE_URL", _database_url) or f"sqlite:///{instance / 'wakeful.db'}",
+        database_url=get.parsed("DATABASE_URL", _database_url)
+        or f"sqlite:///{instance / 'wakeful.db'}",
         secret_key=get.parsed("SECRET_KEY", _secret_key) or _kept_secret(instance),
         bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
         store=get.parsed("STORE", _store) or "local",
@@ -130,7 +146,10 @@ def _or(value: T | None, default: T) -> T:
 
 
 def _kept_secret(instance: Path) -> str:
-    """The secret key of this installation, made once. Safe when several processes start at the same time."""
+    """The secret key of this installation, made once.
+
+    Safe when several processes start at the same time.
+    """
     instance.mkdir(parents=True, exist_ok=True)
     path = instance / "secret_key"
     if not path.exists():
@@ -138,7 +157,9 @@ def _kept_secret(instance: Path) -> str:
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(48))
         try:
-            os.link(fresh, path)  # only one of two starting processes wins; both then read the winner's
+            os.link(
+                fresh, path
+            )  # only one of two starting processes wins; both then read the winner's
         except FileExistsError:
             pass
         finally:
@@ -150,7 +171,9 @@ def _database_url(raw: str) -> str:
     try:
         url = make_url(raw)
     except ArgumentError:
-        raise ValueError("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.") from None
+        raise ValueError(
+            "it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db."
+        ) from None
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise ValueError("it must start with sqlite:// or postgresql://.")
     if url.drivername == "postgresql":
@@ -186,13 +209,18 @@ def _location(raw: str) -> str:
 
 
 def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
-    """Remote servers: REMOTE_URL and REMOTE_KEY, each one value or several separated by commas, in step."""
+    """Remote servers:
+
+    REMOTE_URL and REMOTE_KEY, each one value or several separated by commas, in step.
+    """
     urls = [url.strip() for url in (get.text("REMOTE_URL") or "").split(",") if url.strip()]
     keys = [key.strip() for key in (get.text("REMOTE_KEY") or "").split(",") if key.strip()]
     if get.text("STORE") == "remote" and not urls:
         raise SettingError(f"{PREFIX}REMOTE_URL is missing: {PREFIX}STORE is remote.")
     if len(urls) != len(keys):
-        raise SettingError(f"{PREFIX}REMOTE_URL and {PREFIX}REMOTE_KEY must name the same number of servers.")
+        raise SettingError(
+            f"{PREFIX}REMOTE_URL and {PREFIX}REMOTE_KEY must name the same number of servers."
+        )
     for url in urls:
         try:
             _http_url(url)
@@ -212,7 +240,9 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
     def parse(raw: str) -> str:
         # The value may hold a password, so the error never repeats it.
         if raw.partition("://")[0] not in schemes or not raw.partition("://")[2]:
-            raise ValueError(f"it must start with {' or '.join(f'{scheme}://' for scheme in schemes)}.")
+            raise ValueError(
+                f"it must start with {' or '.join(f'{scheme}://' for scheme in schemes)}."
+            )
         return raw
 
     return parse
@@ -231,7 +261,9 @@ def _networks(raw: str) -> str:
         try:
             ipaddress.ip_network(part, strict=False)
         except ValueError:
-            raise ValueError(f"{part!r} is no network (CIDR) and none of the words private and loopback.") from None
+            raise ValueError(
+                f"{part!r} is no network (CIDR) and none of the words private and loopback."
+            ) from None
     return raw
 
 

@@ -24,9 +24,13 @@ class Invalid(WakefulError):
     ``errors`` maps a field's name as the caller wrote it (``alerts.7.value``) to its sentences.
     """
 
-    def __init__(self, errors: Mapping[str, Sequence[str]], message: str = "The data is not valid.") -> None:
+    def __init__(
+        self, errors: Mapping[str, Sequence[str]], message: str = "The data is not valid."
+    ) -> None:
         super().__init__(message)
-        self.errors: dict[str, list[str]] = {name: list(sentences) for name, sentences in errors.items()}
+        self.errors: dict[str, list[str]] = {
+            name: list(sentences) for name, sentences in errors.items()
+        }
 
 
 class NotFound(WakefulError):
@@ -39,7 +43,10 @@ class NotFound(WakefulError):
 
 
 class Conflict(WakefulError):
-    """The present state forbids it. ``details`` goes into the API's body, such as ``open_incident_id``."""
+    """The present state forbids it.
+
+    ``details`` goes into the API's body, such as ``open_incident_id``.
+    """
 
     def __init__(self, message: str, **details: int | str) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
 """The words that every room speaks: enums, limits and frozen records.
 
-Nothing here knows Flask, SQLAlchemy or the clock. Times are aware ``datetime`` in UTC, durations say their unit
-in the name. The enums and limits are the only place where interface.md's choices are written down; forms, API,
-OpenAPI document and templates read them from here.
+Nothing here knows Flask, SQLAlchemy or the clock. Times are aware ``datetime`` in UTC, durations
+say their unit in the name. The enums and limits are the only place where interface.md's choices are
+written down; forms, API, OpenAPI document and templates read them from here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-# --- Choices of interface.md -------------------------------------------------------------------------------------
+# --- Choices of interface.md ----------------------------------------------------------------------
 
 
 class AlertCondition(StrEnum):
@@ -67,7 +67,10 @@ class MonitorSortBy(StrEnum):
 
 
 class IncidentSearchBy(StrEnum):
-    """``url`` is interface.md's documented default: it matches the monitor's name or URL (decisions.md 4)."""
+    """``url`` is interface.md's documented default:
+
+    it matches the monitor's name or URL (decisions.md 4).
+    """
 
     MONITOR = "monitor"
     CAUSE = "cause"
@@ -94,7 +97,7 @@ CACHE_BUSTER = (0, 1)
 METHODS_WITHOUT_TEXT = frozenset({RequestMethod.HEAD, RequestMethod.OPTIONS})
 TEXT_CONDITIONS = frozenset({AlertCondition.URL_TEXT, AlertCondition.URL_NO_TEXT})
 
-# --- Limits (decisions.md 7): characters are code points, sizes are UTF-8 bytes -----------------------------------
+# --- Limits (decisions.md 7): characters are code points, sizes are UTF-8 bytes -------------------
 
 MAX_URL = 2_048
 MAX_NAME = 255
@@ -130,7 +133,7 @@ MAX_REDIRECTS = 5
 CLOCK_SKEW_SECONDS = 60  # a time typed as "now" may be this far in the future
 EVIDENCE_BODY_BYTES = 4096
 
-# --- Verdicts and causes (decisions.md 10) ------------------------------------------------------------------------
+# --- Verdicts and causes (decisions.md 10) --------------------------------------------------------
 
 
 class Verdict(StrEnum):
@@ -192,7 +195,10 @@ class Cause(StrEnum):
 
 
 class Warn(StrEnum):
-    """Warnings kept with a result; they never change its verdict. A result's ``warnings`` holds these words."""
+    """Warnings kept with a result; they never change its verdict.
+
+    A result's ``warnings`` holds these words.
+    """
 
     IPV6_UNREACHABLE = "ipv6_unreachable"
     IPV4_UNREACHABLE = "ipv4_unreachable"
@@ -201,7 +207,7 @@ class Warn(StrEnum):
     TLS_EXPIRING = "tls_expiring"
 
 
-# --- Alerts and access --------------------------------------------------------------------------------------------
+# --- Alerts and access ----------------------------------------------------------------------------
 
 
 class Event(StrEnum):
@@ -242,13 +248,16 @@ class Location(IntEnum):
     DEFAULT = 1
 
 
-# --- Masking (decisions.md 3) -------------------------------------------------------------------------------------
+# --- Masking (decisions.md 3) ---------------------------------------------------------------------
 
 MASK = "••••"
 
 
 def mask(secret: str) -> str:
-    """What may be shown of a secret: the mask, and its last four characters when it is longer than twelve."""
+    """What may be shown of a secret:
+
+    the mask, and its last four characters when it is longer than twelve.
+    """
     return MASK + (secret[-4:] if len(secret) > 12 else "")
 
 
@@ -263,17 +272,18 @@ class Pair:
         return Pair(self.key, mask(self.value))
 
 
-# --- Records ------------------------------------------------------------------------------------------------------
+# --- Records --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
     """What is watched, as stored, plus what is known of it now.
 
-    The fields up to ``tags`` are accepted on write under the same names. Header values, alert values and
-    ``request_body`` are here in the clear; whoever shows them masks them first (``mask``). The password never is.
-    ``uptime`` is in percent for each of ``24h``, ``7d``, ``30d``, ``90d``; None without data. ``response_time`` in ms.
-    Fields that a bare remote server may lack have defaults.
+    The fields up to ``tags`` are accepted on write under the same names. Header values, alert
+    values and ``request_body`` are here in the clear; whoever shows them masks them first
+    (``mask``). The password never is. ``uptime`` is in percent for each of ``24h``, ``7d``,
+    ``30d``, ``90d``; None without data. ``response_time`` in ms. Fields that a bare remote server
+    may lack have defaults.
     """
 
     id: int
@@ -330,7 +340,10 @@ class MonitorRef:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A period of trouble. Open means ``ended_at`` is None. ``duration`` in whole seconds so far."""
+    """A period of trouble.
+
+    Open means ``ended_at`` is None. ``duration`` in whole seconds so far.
+    """
 
     id: int
     monitor_id: int
@@ -353,7 +366,9 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Milliseconds spent in each phase, summed over redirects; None for a phase that was not reached."""
+    """Milliseconds spent in each phase, summed over redirects; None for a phase that was not
+    reached.
+    """
 
     dns: int | None = None
     connect: int | None = None
@@ -364,7 +379,8 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class CheckSpec:
-    """All that one check needs to know, and nothing of the database. Text is as typed; ``timeout`` in seconds.
+    """All that one check needs to know, and nothing of the database. Text is as typed; ``timeout``
+    in seconds.
 
     ``monitor_id`` is None for a check of unsaved fields. ``auth`` is (username, password).
     """
@@ -390,8 +406,9 @@ class CheckSpec:
 class Result:
     """The outcome of one check, never changed afterwards (decisions.md 11).
 
-    ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None until recorded.
-    ``redirects`` are the URLs that were followed, in order, without user data beyond what the target sent.
+    ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None
+    until recorded. ``redirects`` are the URLs that were followed, in order, without user data
+    beyond what the target sent.
     """
 
     checked_at: datetime
@@ -420,9 +437,10 @@ class Result:
 class Outcome:
     """What the prober hands back: the result, and what only a recorder or a curious person needs.
 
-    ``evidence`` is JSON-ready (see app/checks/evidence.py), redacted, made for every check that is not up and for the
-    last good one; ``ssl_expires_at`` and ``ssl_serial`` come from the leaf of the last HTTPS hop. ``matched`` is the
-    piece of the body around the looked-up text, for "test before saving".
+    ``evidence`` is JSON-ready (see app/checks/evidence.py), redacted, made for every check that is
+    not up and for the last good one; ``ssl_expires_at`` and ``ssl_serial`` come from the leaf of
+    the last HTTPS hop. ``matched`` is the piece of the body around the looked-up text, for "test
+    before saving".
     """
 
     result: Result
@@ -454,7 +472,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceWindow:
-    """A planned quiet time for some monitors (none listed: all). ``repeat`` is a word or a cron line, in UTC."""
+    """A planned quiet time for some monitors (none listed:
+
+    all). ``repeat`` is a word or a cron line, in UTC.
+    """
 
     id: int
     name: str
@@ -508,12 +529,15 @@ class Page(Generic[T]):
         return max(1, -(-self.total // self.per_page))
 
 
-# --- Queries ------------------------------------------------------------------------------------------------------
+# --- Queries --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorQuery:
-    """The monitor list's parameters, checked. ``state`` and ``tag`` are filters of our own (dashboard only)."""
+    """The monitor list's parameters, checked.
+
+    ``state`` and ``tag`` are filters of our own (dashboard only).
+    """
 
     search: str | None = None
     search_by: str = MonitorSearchBy.NAME

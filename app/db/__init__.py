@@ -1,18 +1,19 @@
 """The database: tables, migrations and the journal (what the engine asks and writes).
 
-``db`` is the Flask-SQLAlchemy extension. Reads use ``db.session``; every write goes through ``writing()``, which
-commits or rolls back as a whole. SQLite runs in WAL mode with foreign keys on.
+``db`` is the Flask-SQLAlchemy extension. Reads use ``db.session``; every write goes through
+``writing()``, which commits or rolls back as a whole. SQLite runs in WAL mode with foreign keys on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flask_sqlalchemy import SQLAlchemy
+from flask_sqlalchemy.session import Session
 from sqlalchemy import Connection, Engine, MetaData, event
-from sqlalchemy.orm import DeclarativeBase, Session, scoped_session
+from sqlalchemy.orm import DeclarativeBase, scoped_session
 
 BUSY_TIMEOUT_MS = 10_000
 
@@ -31,16 +32,24 @@ class Base(DeclarativeBase):
 
 db = SQLAlchemy(model_class=Base)
 
+if TYPE_CHECKING:
+    Model = Base  # type checkers cannot follow the class that the extension builds at run time
+else:
+    Model = db.Model
+
 
 def prepare_engine(engine: Engine) -> None:
-    """Make SQLite behave: WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
+    """Make SQLite behave:
+
+    WAL, foreign keys, a busy timeout, and transactions that begin when we say so.
+    """
     if engine.dialect.name != "sqlite":
         return
 
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
-        # The driver's own BEGIN comes late and is always deferred: two writers that both read first then fail with
-        # "database is locked" at once, without waiting for the busy timeout.
+        # The driver's own BEGIN comes late and is always deferred: two writers that both read first
+        # then fail with "database is locked" at once, without waiting for the busy timeout.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
@@ -58,10 +67,11 @@ def prepare_engine(engine: Engine) -> None:
 
 @contextmanager
 def writing() -> Iterator[scoped_session[Session]]:
-    """A write transaction on ``db.session``: committed at the end, rolled back when anything raises.
+    """A write transaction on ``db.session``: committed at the end, rolled back when anything
+    raises.
 
-    It takes SQLite's write lock at its start, so what is read inside cannot change before it is written. Anything
-    read before belongs to an older transaction, which ends here.
+    It takes SQLite's write lock at its start, so what is read inside cannot change before it is
+    written. Anything read before belongs to an older transaction, which ends here.
     """
     session = db.session
     session.rollback()

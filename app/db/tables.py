@@ -1,7 +1,9 @@
-"""Every table. Migrations under ``migrations/`` are what really makes them; a test holds the two together.
+"""Every table. Migrations under ``migrations/`` are what really makes them; a test holds the two
+together.
 
-Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``. ``*_folded`` columns hold the
-case-folded text that searches and orders use, because SQLite's own ``lower`` knows only ASCII.
+Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``. ``*_folded``
+columns hold the case-folded text that searches and orders use, because SQLite's own ``lower`` knows
+only ASCII.
 """
 
 from __future__ import annotations
@@ -12,18 +14,22 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, ForeignKey, Index, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import db
+from app.db import Model, db
 from app.db.types import Encrypted, EncryptedJson, Moment
 
-# SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64 bits said.
+# SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
+# bits said.
 Id = BigInteger().with_variant(db.Integer(), "sqlite")
 NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decisions.md 1)
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
 Folded = Text().with_variant(Text(collation="C"), "postgresql")
 
 
-class MonitorRow(db.Model):
-    """What people configure. What the engine knows of it is in ``MonitorStateRow``, so that a check writes little."""
+class MonitorRow(Model):
+    """What people configure.
+
+    What the engine knows of it is in ``MonitorStateRow``, so that a check writes little.
+    """
 
     __tablename__ = "monitors"
     __table_args__ = (NEVER_REUSED,)
@@ -37,7 +43,8 @@ class MonitorRow(db.Model):
     alert_condition: Mapped[str] = mapped_column(String(32))
     alert_text_lookup: Mapped[str | None] = mapped_column(Text)
     request_method: Mapped[str] = mapped_column(String(8))
-    request_headers: Mapped[list[list[str]] | None] = mapped_column(EncryptedJson)  # [[name, value], ...]
+    # [[name, value], ...]
+    request_headers: Mapped[list[list[str]] | None] = mapped_column(EncryptedJson)
     request_auth_username: Mapped[str | None] = mapped_column(Text)
     request_auth_password: Mapped[str | None] = mapped_column(Encrypted)
     request_body: Mapped[str | None] = mapped_column(Encrypted)
@@ -53,22 +60,27 @@ class MonitorRow(db.Model):
     verify_tls: Mapped[bool]
     slow_after: Mapped[int | None]  # ms
     confirmations: Mapped[int] = mapped_column(SmallInteger)
-    tags: Mapped[str] = mapped_column(Text, default="")  # "\nprod\napi\n": a tag is found with its line breaks
+    # "\nprod\napi\n": a tag is found with its line breaks
+    tags: Mapped[str] = mapped_column(Text, default="")
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class MonitorStateRow(db.Model):
-    """What the engine knows of a monitor: schedule, lease, last result, and where the state machine stands.
+class MonitorStateRow(Model):
+    """What the engine knows of a monitor: schedule, lease, last result, and where the state machine
+    stands.
 
-    Written once a check, so it is narrow. Only ``engine/recorder`` changes the state; pause, resume and delete go
-    through it too. ``next_check_at`` is null while paused, which keeps paused monitors out of the due index.
+    Written once a check, so it is narrow. Only ``engine/recorder`` changes the state; pause, resume
+    and delete go through it too. ``next_check_at`` is null while paused, which keeps paused
+    monitors out of the due index.
     """
 
     __tablename__ = "monitor_states"
 
-    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True)
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
     next_check_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
     lease_until: Mapped[datetime | None] = mapped_column(Moment)
     lease_token: Mapped[str | None] = mapped_column(String(32))
@@ -77,29 +89,38 @@ class MonitorStateRow(db.Model):
     cause_code: Mapped[str | None] = mapped_column(String(32))
     cause: Mapped[str | None] = mapped_column(Text)
     response_time: Mapped[int | None]  # ms
-    status_since: Mapped[datetime | None] = mapped_column(Moment)  # since when the verdict is what it is
-    failing_since: Mapped[datetime | None] = mapped_column(Moment)  # first failing check, until confirmed or cancelled
-    failures: Mapped[int] = mapped_column(SmallInteger, default=0)  # failing checks in a row while confirming
-    recovering_since: Mapped[datetime | None] = mapped_column(Moment)  # first good check, until confirmed
+    # Since when the verdict is what it is
+    status_since: Mapped[datetime | None] = mapped_column(Moment)
+    # First failing check, until confirmed or cancelled
+    failing_since: Mapped[datetime | None] = mapped_column(Moment)
+    # Failing checks in a row while confirming
+    failures: Mapped[int] = mapped_column(SmallInteger, default=0)
+    # First good check, until confirmed
+    recovering_since: Mapped[datetime | None] = mapped_column(Moment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(Moment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
-    ssl_alerted: Mapped[str | None] = mapped_column(String(64))  # fingerprint that people were told of
+    # Fingerprint that people were told of
+    ssl_alerted: Mapped[str | None] = mapped_column(String(64))
     domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
-    domain_alerted: Mapped[datetime | None] = mapped_column(Moment)  # expiry date that people were told of
-    rolled_until: Mapped[datetime | None] = mapped_column(Moment)  # rollups are right before this moment
+    # Expiry date that people were told of
+    domain_alerted: Mapped[datetime | None] = mapped_column(Moment)
+    # Rollups are right before this moment
+    rolled_until: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class MonitorEvidenceRow(db.Model):
+class MonitorEvidenceRow(Model):
     """The evidence of a monitor's last good check and of the failing checks not yet confirmed."""
 
     __tablename__ = "monitor_evidence"
 
-    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True)
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
     last_good: Mapped[Any | None] = mapped_column(EncryptedJson)
     failing: Mapped[Any | None] = mapped_column(EncryptedJson)
 
 
-class LocationRow(db.Model):
+class LocationRow(Model):
     """Where checks run from. Row 1 is always there."""
 
     __tablename__ = "locations"
@@ -109,8 +130,10 @@ class LocationRow(db.Model):
     name: Mapped[str] = mapped_column(String(64), unique=True)
 
 
-class CauseCodeRow(db.Model):
-    """Cause codes as small numbers, so that a result row stays narrow (``http_status:503`` has a row of its own)."""
+class CauseCodeRow(Model):
+    """Cause codes as small numbers, so that a result row stays narrow (``http_status:503`` has a
+    row of its own).
+    """
 
     __tablename__ = "cause_codes"
 
@@ -118,8 +141,10 @@ class CauseCodeRow(db.Model):
     code: Mapped[str] = mapped_column(String(32), unique=True)
 
 
-class ResultContextRow(db.Model):
-    """What stays the same check after check (address, HTTP version, redirects, warnings), kept once for many results."""
+class ResultContextRow(Model):
+    """What stays the same check after check (address, HTTP version, redirects, warnings), kept once
+    for many results.
+    """
 
     __tablename__ = "result_contexts"
 
@@ -128,18 +153,20 @@ class ResultContextRow(db.Model):
     data: Mapped[Any] = mapped_column(JSON)
 
 
-class ResultRow(db.Model):
-    """One check. Keyed by monitor and time without a row id: 90 days of one monitor lie together and read in one go.
+class ResultRow(Model):
+    """One check. Keyed by monitor and time without a row id: 90 days of one monitor lie together
+    and read in one go.
 
-    Hundreds of millions of rows: nothing is stored twice, times are milliseconds, and ``cause`` is only there when
-    the check was not up.
+    Hundreds of millions of rows: nothing is stored twice, times are milliseconds, and ``cause`` is
+    only there when the check was not up.
     """
 
     __tablename__ = "results"
     __table_args__ = ({"sqlite_with_rowid": False},)
 
     monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    at: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)  # ms since 1970
+    # ms since 1970
+    at: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     verdict: Mapped[int] = mapped_column(SmallInteger)  # see journal.VERDICT_NUMBERS
     maintenance: Mapped[bool]
@@ -155,10 +182,12 @@ class ResultRow(db.Model):
     cause: Mapped[str | None] = mapped_column(Text)
 
 
-class RollupRow(db.Model):
-    """Results of one hour (``period`` 3600) or one UTC day (86400), summed; see ``app/stats/rollup.py``.
+class RollupRow(Model):
+    """Results of one hour (``period`` 3600) or one UTC day (86400), summed; see
+    ``app/stats/rollup.py``.
 
-    Seconds of the period by what they counted as; ``histogram`` counts response times in fixed buckets.
+    Seconds of the period by what they counted as; ``histogram`` counts response times in fixed
+    buckets.
     """
 
     __tablename__ = "rollups"
@@ -166,7 +195,8 @@ class RollupRow(db.Model):
 
     monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)  # s since 1970
+    # s since 1970
+    start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     checks: Mapped[int]
     up_s: Mapped[int]
     down_s: Mapped[int]
@@ -176,13 +206,15 @@ class RollupRow(db.Model):
     response_sum: Mapped[int] = mapped_column(BigInteger)  # ms
     response_max: Mapped[int | None]
     histogram: Mapped[Any | None] = mapped_column(JSON)
-    phases: Mapped[Any | None] = mapped_column(JSON)  # sums of dns, connect, tls, ttfb, download in ms
+    # sums of dns, connect, tls, ttfb, download in ms
+    phases: Mapped[Any | None] = mapped_column(JSON)
 
 
-class IncidentRow(db.Model):
+class IncidentRow(Model):
     __tablename__ = "incidents"
     __table_args__ = (
-        # The guard behind "at most one open incident per monitor": no race between processes gets past it.
+        # The guard behind "at most one open incident per monitor": no race between processes gets
+        # past it.
         Index(
             "uq_incidents_open",
             "monitor_id",
@@ -206,13 +238,14 @@ class IncidentRow(db.Model):
     comment: Mapped[str | None] = mapped_column(Text)
     evidence: Mapped[Any | None] = mapped_column(EncryptedJson, deferred=True)
     by_hand: Mapped[bool] = mapped_column(default=False)
-    classification: Mapped[str | None] = mapped_column(String(16))  # null, "maintenance", "false_alarm"
+    # null, "maintenance", "false_alarm"
+    classification: Mapped[str | None] = mapped_column(String(16))
     reminded_at: Mapped[datetime | None] = mapped_column(Moment)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class DeliveryRow(db.Model):
+class DeliveryRow(Model):
     """The outbox and the delivery log in one: a message to one channel value, with its attempts."""
 
     __tablename__ = "deliveries"
@@ -226,16 +259,22 @@ class DeliveryRow(db.Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     message_id: Mapped[str] = mapped_column(String(40), unique=True)  # the same on every attempt
     event: Mapped[str] = mapped_column(String(32))
-    monitor_id: Mapped[int | None] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"), index=True)
-    incident_id: Mapped[int | None] = mapped_column(Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True)
+    monitor_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), index=True
+    )
+    incident_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True
+    )
     channel: Mapped[str] = mapped_column(String(16))
     value: Mapped[str] = mapped_column(Encrypted)
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
-    facts: Mapped[Any] = mapped_column(EncryptedJson)  # what the message says, as it was when it was written
+    # What the message says, as it was when it was written
+    facts: Mapped[Any] = mapped_column(EncryptedJson)
     status: Mapped[str] = mapped_column(String(16))
     reason: Mapped[str | None] = mapped_column(Text)
     attempts: Mapped[Any] = mapped_column(JSON, default=list)
-    covered_by: Mapped[int | None] = mapped_column(Id, index=True)  # the grouped message that tells this one
+    # The grouped message that tells this one
+    covered_by: Mapped[int | None] = mapped_column(Id, index=True)
     lease_until: Mapped[datetime | None] = mapped_column(Moment)
     lease_token: Mapped[str | None] = mapped_column(String(32))
     created_at: Mapped[datetime] = mapped_column(Moment, index=True)
@@ -243,7 +282,7 @@ class DeliveryRow(db.Model):
     delivered_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class DomainRow(db.Model):
+class DomainRow(Model):
     """A registrable domain's expiry, asked at most once a day however many monitors share it."""
 
     __tablename__ = "domains"
@@ -255,7 +294,7 @@ class DomainRow(db.Model):
     note: Mapped[str | None] = mapped_column(Text)
 
 
-class MaintenanceWindowRow(db.Model):
+class MaintenanceWindowRow(Model):
     __tablename__ = "maintenance_windows"
     __table_args__ = (NEVER_REUSED,)
 
@@ -269,7 +308,7 @@ class MaintenanceWindowRow(db.Model):
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class MaintenanceWindowMonitorRow(db.Model):
+class MaintenanceWindowMonitorRow(Model):
     __tablename__ = "maintenance_window_monitors"
 
     window_id: Mapped[int] = mapped_column(
@@ -280,7 +319,7 @@ class MaintenanceWindowMonitorRow(db.Model):
     )
 
 
-class StatusPageRow(db.Model):
+class StatusPageRow(Model):
     __tablename__ = "status_pages"
     __table_args__ = (NEVER_REUSED,)
 
@@ -294,7 +333,7 @@ class StatusPageRow(db.Model):
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class StatusPageMonitorRow(db.Model):
+class StatusPageMonitorRow(Model):
     __tablename__ = "status_page_monitors"
 
     status_page_id: Mapped[int] = mapped_column(
@@ -307,7 +346,7 @@ class StatusPageMonitorRow(db.Model):
     group: Mapped[str | None] = mapped_column(Text)
 
 
-class PersonRow(db.Model):
+class PersonRow(Model):
     __tablename__ = "people"
     __table_args__ = (NEVER_REUSED,)
 
@@ -318,19 +357,21 @@ class PersonRow(db.Model):
     role: Mapped[str] = mapped_column(String(16))
     time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
-    session_epoch: Mapped[int] = mapped_column(default=0)  # raised to end every session of this person
+    # Raised to end every session of this person
+    session_epoch: Mapped[int] = mapped_column(default=0)
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class ApiKeyRow(db.Model):
+class ApiKeyRow(Model):
     __tablename__ = "api_keys"
     __table_args__ = (NEVER_REUSED,)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     prefix: Mapped[str] = mapped_column(String(16), unique=True)
-    digest: Mapped[str] = mapped_column(String(64))  # SHA-256 of the whole key: it has 128 random bits or more
+    # SHA-256 of the whole key: it has 128 random bits or more
+    digest: Mapped[str] = mapped_column(String(64))
     name: Mapped[str] = mapped_column(Text)
     scope: Mapped[str] = mapped_column(String(8))
     created_at: Mapped[datetime] = mapped_column(Moment)
@@ -339,18 +380,21 @@ class ApiKeyRow(db.Model):
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class CounterRow(db.Model):
+class CounterRow(Model):
     """Counts within a time window (requests of a key, failed logins), shared by all processes."""
 
     __tablename__ = "counters"
 
     name: Mapped[str] = mapped_column(String(96), primary_key=True)
-    window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)  # s since 1970
+    # s since 1970
+    window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     count: Mapped[int]
 
 
-class SettingRow(db.Model):
-    """What is set on the settings page or made once by the service (webhook secret, set-up token, notices)."""
+class SettingRow(Model):
+    """What is set on the settings page or made once by the service (webhook secret, set-up token,
+    notices).
+    """
 
     __tablename__ = "settings"
 
@@ -359,7 +403,7 @@ class SettingRow(db.Model):
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
-class HeartbeatRow(db.Model):
+class HeartbeatRow(Model):
     """When a process was last known to be alive, and what it did last. ``/readyz`` reads it."""
 
     __tablename__ = "heartbeats"

@@ -25,7 +25,8 @@ def from_ms(ms: int) -> datetime:
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware datetime in UTC, kept as whole milliseconds: the same in SQLite and PostgreSQL, small and sortable.
+    """An aware datetime in UTC, kept as whole milliseconds: the same in SQLite and PostgreSQL,
+    small and sortable.
 
     A naive datetime is refused: read in the machine's zone it would be off by hours without a word.
     """
@@ -47,11 +48,14 @@ class Moment(TypeDecorator[datetime]):
 def _fernet() -> Fernet:
     fernet: Fernet | None = current_app.extensions.get("wakeful.fernet")
     if fernet is None:
-        # A key of its own, derived from SECRET_KEY: a leak of one use (cookies) must not open the other.
-        derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wakeful database secrets v1").derive(
-            current_app.config["SECRET_KEY"].encode()
+        # A key of its own, derived from SECRET_KEY: a leak of one use (cookies) must not open the
+        # other.
+        derived = HKDF(
+            algorithm=SHA256(), length=32, salt=None, info=b"wakeful database secrets v1"
+        ).derive(current_app.config["SECRET_KEY"].encode())
+        fernet = current_app.extensions["wakeful.fernet"] = Fernet(
+            base64.urlsafe_b64encode(derived)
         )
-        fernet = current_app.extensions["wakeful.fernet"] = Fernet(base64.urlsafe_b64encode(derived))
     return fernet
 
 
@@ -70,9 +74,11 @@ class Encrypted(TypeDecorator[str]):
         try:
             return _fernet().decrypt(value.encode()).decode()
         except InvalidToken:
-            # Without this the person sees a bare traceback; the usual reason is a lost or changed key file.
+            # Without this the person sees a bare traceback; the usual reason is a lost or changed
+            # key file.
             raise RuntimeError(
-                "A stored secret cannot be read: WAKEFUL_SECRET_KEY is not the one that this database was written with."
+                "A stored secret cannot be read: WAKEFUL_SECRET_KEY is not the one"
+                " that this database was written with."
             ) from None
 
 

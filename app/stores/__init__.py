@@ -1,7 +1,7 @@
 """Where the records are kept, behind one interface (``base.Store``).
 
-``current_store()`` is the store behind this request: the local database, or one of the remote servers.
-``current_access()`` manages people and API keys, which are always local.
+``current_store()`` is the store behind this request: the local database, or one of the remote
+servers. ``current_access()`` manages people and API keys, which are always local.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """What every store can do: the one interface that views and API handlers talk to.
 
-Two stores implement it: ``local`` (SQLAlchemy) and ``remote`` (another server's /api/v1). ``fields`` are the checked
-values that a form hands over, under interface.md's names, only those that were sent: text as ``str``, times as aware
-``datetime``, ``request_headers`` and ``alerts`` as tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as
-``bool``; ``None`` clears. Methods raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where
-only the stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this store does
-not offer (``offers`` tells beforehand), ``Unavailable`` when it cannot answer.
+Two stores implement it: ``local`` (SQLAlchemy) and ``remote`` (another server's /api/v1).
+``fields`` are the checked values that a form hands over, under interface.md's names, only those
+that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as
+tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
+raise what ``app/errors.py`` lists: ``NotFound`` for an unknown id, ``Invalid`` where only the
+stored data shows the fault, ``Conflict`` with ``open_incident_id``, ``Unsupported`` for what this
+store does not offer (``offers`` tells beforehand), ``Unavailable`` when it cannot answer.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ Fields = Mapping[str, Any]
 
 
 class Feature(StrEnum):
-    """What a store may or may not offer beyond interface.md. Pages leave out what is not offered."""
+    """What a store may or may not offer beyond interface.md.
+
+    Pages leave out what is not offered.
+    """
 
     CHECK = "check"
     RESULTS = "results"
@@ -63,7 +67,8 @@ class Store(ABC):
     def create_monitor(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         """Store a monitor and let it be checked at once.
 
-        ``secrets_from``: the monitor whose password is taken over where ``fields`` has none (a clone).
+        ``secrets_from``: the monitor whose password is taken over where ``fields`` has none (a
+        clone).
         """
 
     @abstractmethod
@@ -106,7 +111,9 @@ class Store(ABC):
 
     @abstractmethod
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
-        """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics`` shows."""
+        """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics``
+        shows.
+        """
 
     @abstractmethod
     def overview(self) -> Mapping[str, int]:
