@@ -1,0 +1,75 @@
+# What there is to type. A new target is its line, with `## ` and a word on it for `make help`,
+# and its recipe; one that needs tools or tests' packages depends on $(TEST), a server on $(RUN).
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Wheels only: a machine without a compiler and libcurl's headers must do, pycurl's build least of all.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --only-binary :all: --require-hashes
+# No build isolation: its build tools would be whatever is newest that day, without a hash.
+OURSELVES := $(PIP) --no-deps --no-build-isolation --editable .
+
+# Stamps: a second `make run` starts at once, and a changed lock installs again.
+RUN := $(VENV)/run.stamp
+TEST := $(VENV)/test.stamp
+
+# Programs that tests start themselves: a browser, a proxy in front of Wakeful, the other database,
+# the queue.
+DEBIAN_PACKAGES := chromium nginx postgresql redis-server
+
+# ARGS goes to pytest: make quick ARGS="tests/web -k login"
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+.PHONY: help run test quick lint format lock wheel clean
+
+help: ## List what there is to type
+	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-C
+	@exec $(BIN)/wakeful serve
+
+test: $(TEST) ## Install what the tests need, then check style and types and run all tests
+	@scripts/debian-packages $(DEBIAN_PACKAGES)
+	@$(MAKE) lint
+	@$(PYTEST) $(ARGS)
+
+quick: $(TEST) ## The tests that take no browser and no patience
+	@$(PYTEST) -m "not browser and not slow" $(ARGS)
+
+lint: $(TEST) ## Check style and types
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy app
+
+format: $(TEST) ## Put imports and layout in order
+	@$(BIN)/ruff check --select I --fix
+	@$(BIN)/ruff format
+
+lock: ## Write requirements/*.txt from pyproject.toml (UPGRADE=1: with newer versions)
+	@scripts/venv
+	@UPGRADE=$(UPGRADE) scripts/lock
+
+wheel: $(TEST) ## Build the wheel into dist/
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## Remove what building and testing left behind (not .venv, not instance/)
+	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(RUN): requirements/run.txt requirements/build.txt pyproject.toml
+	@scripts/venv
+	@echo "Installing Wakeful and what it needs into $(VENV)"
+	@$(LOCKED) -r requirements/run.txt -r requirements/build.txt
+	@$(OURSELVES)
+	@touch $@
+
+$(TEST): requirements/test.txt pyproject.toml
+	@scripts/venv
+	@echo "Installing Wakeful and what its tests need into $(VENV)"
+	@$(LOCKED) -r requirements/test.txt
+	@$(OURSELVES)
+	@touch $@
