@@ -1,0 +1,183 @@
+"""The walls between the rooms of app/: who may import what, read from the source.
+
+A wall that falls costs nothing on the day it falls. Later the statistics need a database to be
+tested, a rule of the API lives in a page's view, and installing Wakeful takes Redis.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "app").rglob("*.py"))
+}
+
+WEB = {"flask", "flask_login", "flask_sqlalchemy", "flask_wtf", "jinja2", "werkzeug"}
+DATABASE = {
+    "alembic",
+    "app.db",
+    "flask_migrate",
+    "flask_sqlalchemy",
+    "psycopg",
+    "sqlalchemy",
+    "sqlite3",
+}
+
+
+@dataclass(frozen=True)
+class Wall:
+    rooms: set[str]
+    closed_to: set[str]
+    why: str
+
+
+WALLS = {
+    "pure": Wall(
+        {"app.checks", "app.stats", "app.records"},
+        WEB | DATABASE | {"app.stores", "app.engine", "app.web", "app.pages", "app.api"},
+        "it is tested without a server or a database; clock, rows and journal come as arguments",
+    ),
+    "pages": Wall(
+        {"app.web", "app.pages"},
+        DATABASE | {"app.api"},
+        "over a remote store there is no database, and the API is no library of the pages",
+    ),
+    "api": Wall(
+        {"app.api"},
+        DATABASE | {"app.web", "app.pages"},
+        "it speaks to stores and forms, as the pages do, and shares those with them",
+    ),
+    "remote": Wall(
+        {"app.stores.remote"},
+        DATABASE | {"app.stores.local"},
+        "a dashboard over somebody else's API runs without a database",
+    ),
+}
+
+# All that forms know beside the standard library: one schema for the browser and for the API.
+FORMS_KNOW = {"app.errors", "app.forms", "app.records", "flask_wtf", "wtforms"}
+
+# Who may import what few should: those who have it in an extra, and what must be replaceable.
+ONLY = {
+    "apprise": {"app.alerts"},
+    "celery": {"app.engine.tasks"},
+    "kombu": {"app.engine.tasks"},
+    "pycurl": {"app.checks"},
+    "redis": {"app.engine.tasks"},
+    # It overwrites urllib3 for everything else in the environment.
+    "niquests": set(),
+}
+
+# 43 MB at first use: only those who use the channel pay for it.
+INSIDE_FUNCTIONS = {"apprise"}
+
+
+@dataclass(frozen=True)
+class Import:
+    importer: str
+    line: int
+    module: str
+    at_start: bool
+
+    def __str__(self) -> str:
+        return f"{SOURCES[self.importer].relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def imports(importer: str) -> Iterator[Import]:
+    path = SOURCES[importer]
+    tree = ast.parse(path.read_bytes())
+    later = {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+    }
+    package = importer if path.stem == "__init__" else importer.rpartition(".")[0]
+    for node in ast.walk(tree):
+        for module in imported(node, package):
+            yield Import(importer, node.lineno, module, node not in later)
+
+
+def imported(node: ast.AST, package: str) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join([*up, *([node.module] if node.module else [])])
+        inner = [f"{base}.{alias.name}" for alias in node.names]
+        # `from app import db` is an import of app.db, `from app.db import Row` one of app.db alone.
+        return [name if name in SOURCES else base for name in inner]
+    return []
+
+
+def within(module: str, rooms: Iterable[str]) -> bool:
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+EVERY = [found for importer in SOURCES for found in imports(importer)]
+
+
+def told(offenders: Iterable[Import], why: str) -> str:
+    return "".join(f"\n  {offender}" for offender in offenders) + f"\nbut {why}"
+
+
+@pytest.mark.parametrize("wall", WALLS.values(), ids=WALLS)
+def test_a_room_does_not_know_what_is_behind_its_wall(wall):
+    offenders = [
+        found
+        for found in EVERY
+        if within(found.importer, wall.rooms) and within(found.module, wall.closed_to)
+    ]
+    assert not offenders, told(offenders, wall.why)
+
+
+@pytest.mark.parametrize("wall", WALLS.values(), ids=WALLS)
+def test_a_wall_guards_rooms_that_exist(wall):
+    """A renamed folder would otherwise leave its wall guarding nothing."""
+    assert not {room for room in wall.rooms if not any(within(name, [room]) for name in SOURCES)}
+
+
+def test_forms_know_wtforms_and_records_and_little_else():
+    offenders = [
+        found
+        for found in EVERY
+        if within(found.importer, ["app.forms"])
+        and not within(found.module, FORMS_KNOW)
+        and found.module.partition(".")[0] not in sys.stdlib_module_names
+    ]
+    assert not offenders, told(offenders, "the browser and the API share them, whatever is behind")
+
+
+@pytest.mark.parametrize("library", ONLY)
+def test_few_import_what_few_should(library):
+    offenders = [
+        found
+        for found in EVERY
+        if within(found.module, [library]) and not within(found.importer, ONLY[library])
+    ]
+    assert not offenders, told(offenders, f"only {sorted(ONLY[library])} may")
+
+
+@pytest.mark.parametrize("library", INSIDE_FUNCTIONS)
+def test_the_heavy_is_loaded_at_first_use(library):
+    offenders = [found for found in EVERY if within(found.module, [library]) and found.at_start]
+    assert not offenders, told(offenders, "everyone would pay for loading it")
+
+
+def test_the_reader_of_imports_sees_every_spelling():
+    tree = ast.parse(
+        "import flask.views\n"
+        "from app import db\n"
+        "from app.db import Row\n"
+        "from .. import db\n"
+        "from ..db import Row\n"
+        "from . import pages\n"
+    )
+    names = [name for node in tree.body for name in imported(node, "app.web")]
+    assert names == ["flask.views", "app.db", "app.db", "app.db", "app.db", "app.web"]
