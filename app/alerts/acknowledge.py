@@ -1,0 +1,45 @@
+"""Acknowledge links: signed, so that nobody can make one; expiring, so that an old mail opens nothing.
+
+The link only opens a page with one button. Mail scanners follow links, and a link that acted by itself would
+acknowledge every incident before a person had seen it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import current_app
+from itsdangerous import BadData, SignatureExpired, URLSafeTimedSerializer
+
+from app.errors import Denied
+
+LIFETIME_SECONDS = 7 * 24 * 3600
+_SALT = "wakeful acknowledge v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """What a link stands for. ``via`` says who got it, such as "the email to ops@example.com"; it is not a secret."""
+
+    incident_id: int
+    via: str
+
+
+def make_token(incident_id: int, via: str = "a link in an alert") -> str:
+    """The token of a link to the acknowledge page. Needs an application context."""
+    return str(_serializer().dumps([incident_id, via]))
+
+
+def read_token(token: str) -> Acknowledgement:
+    """What ``token`` stands for. Raises Denied with a sentence when it is not ours, or has expired."""
+    try:
+        incident_id, via = _serializer().loads(token, max_age=LIFETIME_SECONDS)
+    except SignatureExpired:
+        raise Denied("This link has expired. Open the incident in the dashboard to acknowledge it.") from None
+    except (BadData, TypeError, ValueError):
+        raise Denied("This link is not valid. Copy it whole from the message, or open the dashboard.") from None
+    return Acknowledgement(int(incident_id), str(via))
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(current_app.config["SECRET_KEY"], salt=_SALT)

@@ -1,0 +1,47 @@
+"""The delivery log: rows of the outbox as the records that pages and the API show, with nothing secret in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import select
+
+from app.alerts.outbox import AnySession
+from app.db.tables import DeliveryRow
+from app.records import Delivery, mask
+
+
+def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
+    """The record of a row. ``covers``: the ids of the rows whose ``covered_by`` is this one (see ``covered_ids``)."""
+    return Delivery(
+        id=row.id,
+        event=row.event,
+        monitor_id=row.monitor_id,
+        incident_id=row.incident_id,
+        channel=row.channel,
+        target=mask(row.value),
+        status=row.status,
+        reason=row.reason,
+        attempts=tuple(_attempt(attempt) for attempt in row.attempts or ()),
+        created_at=row.created_at,
+        next_attempt_at=row.next_attempt_at,
+        delivered_at=row.delivered_at,
+        covers=tuple(covers),
+    )
+
+
+def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int, list[int]]:
+    """For each of these deliveries that is a grouped message: the ids of the deliveries that it covers."""
+    found: dict[int, list[int]] = {}
+    rows = (
+        select(DeliveryRow.covered_by, DeliveryRow.id).where(DeliveryRow.covered_by.in_(ids)).order_by(DeliveryRow.id)
+    )
+    for group, id in session.execute(rows):
+        found.setdefault(group, []).append(id)
+    return found
+
+
+def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
+    """Only what the API promises: an attempt also keeps what the worker needs, such as a Retry-After."""
+    return {name: attempt.get(name) for name in ("at", "ok", "answer")}

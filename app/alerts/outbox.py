@@ -1,0 +1,184 @@
+"""The outbox: a row for each event and channel value, written in the transaction of the change that caused it.
+
+A crash after the commit cannot lose a message, because the row is there; a crash before it leaves nothing to tell.
+The worker (``app/alerts/worker.py``) sends what stands here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import select
+from sqlalchemy.orm import Session, scoped_session
+
+from app.db import writing
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.errors import Conflict, NotFound
+from app.records import Channel, DeliveryStatus, Event
+
+AnySession = Session | scoped_session[Any]
+Target = tuple[str, str]  # channel and value
+
+# Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
+WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
+
+
+class Reason(StrEnum):
+    """Why a row is held back. It stands in the delivery log, so nothing is held back without a word."""
+
+    BURST = "burst"
+    FLAPPING = "flapping"
+    OUTAGE_NOT_DELIVERED = "outage not delivered"
+    QUIET_HOURS = "quiet hours"
+
+
+def enqueue(
+    session: AnySession,
+    event: Event,
+    monitor: MonitorRow,
+    incident: IncidentRow | None,
+    now: datetime,
+    extra: Mapping[str, Any] | None = None,
+) -> list[DeliveryRow]:
+    """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so they have ids.
+
+    ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and ``days_left`` (a number) for
+    ``certificate.expiring``, and ``domain`` beside them for ``domain.expiring``.
+    """
+    targets = targets_of(monitor)
+    if event in WEBHOOK_ONLY:
+        targets = [target for target in targets if target[0] == Channel.WEBHOOK]
+    return _write(session, event, targets, monitor, incident, now, extra)
+
+
+def targets_of(monitor: MonitorRow) -> list[Target]:
+    """The channel values of a monitor, each once, in their order."""
+    return list(dict.fromkeys((channel, value) for channel, value in monitor.alerts or ()))
+
+
+def _write(
+    session: AnySession,
+    event: Event,
+    targets: Sequence[Target],
+    monitor: MonitorRow,
+    incident: IncidentRow | None,
+    now: datetime,
+    extra: Mapping[str, Any] | None = None,
+) -> list[DeliveryRow]:
+    facts = snapshot(event, monitor, incident, now, extra)
+    incident_id = None if incident is None else incident.id
+    rows = [
+        new_row(event, channel, value, facts, now, monitor_id=monitor.id, incident_id=incident_id)
+        for channel, value in targets
+    ]
+    session.add_all(rows)
+    session.flush()
+    return rows
+
+
+def new_row(
+    event: str,
+    channel: str,
+    value: str,
+    facts: Mapping[str, Any],
+    now: datetime,
+    *,
+    monitor_id: int | None = None,
+    incident_id: int | None = None,
+) -> DeliveryRow:
+    """A pending row with a message id of its own, due at once; not added to any session."""
+    return DeliveryRow(
+        message_id=f"msg_{secrets.token_hex(16)}",
+        event=event,
+        monitor_id=monitor_id,
+        incident_id=incident_id,
+        channel=channel,
+        value=value,
+        lane=lane(channel, value),
+        facts=facts,
+        status=DeliveryStatus.PENDING,
+        attempts=[],
+        created_at=now,
+        next_attempt_at=now,
+    )
+
+
+def lane(channel: str, value: str) -> str:
+    """The lane of a channel value: a keyed hash, so that a guessed address cannot be recognised in the database."""
+    key = current_app.config["SECRET_KEY"].encode()
+    return hmac.new(key, f"alert lane\0{channel}\0{value}".encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def snapshot(
+    event: str,
+    monitor: MonitorRow,
+    incident: IncidentRow | None,
+    now: datetime,
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What the message will say, as it is now: a retry an hour later must not speak of another state."""
+    facts: dict[str, Any] = {
+        "event": str(event),
+        "at": moment(now),
+        "monitor": {"id": monitor.id, "name": monitor.name, "url": monitor.url},
+    }
+    if incident is not None:
+        facts["incident"] = {
+            "id": incident.id,
+            "started_at": moment(incident.started_at),
+            "acknowledged_at": moment(incident.acknowledged_at),
+            "acknowledged_by": incident.acknowledged_by,
+            "ended_at": moment(incident.ended_at),
+            "cause": incident.cause,
+            "cause_code": incident.cause_code,
+        }
+    if extra:
+        facts["extra"] = {name: moment(v) if isinstance(v, datetime) else v for name, v in extra.items()}
+    return facts
+
+
+def moment(at: datetime | None) -> str | None:
+    """A time as the API shows it."""
+    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def send_test(monitor_id: int, now: datetime, *, place: int | None = None) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for all channels of a monitor, or for its alert at ``place``; the delivery ids.
+
+    Raises NotFound, and Conflict when there is no channel to test.
+    """
+    with writing() as session:
+        monitor = session.get(MonitorRow, monitor_id)
+        if monitor is None:
+            raise NotFound("monitor", monitor_id)
+        targets = targets_of(monitor)
+        if place is not None:
+            targets = targets[place : place + 1]
+        if not targets:
+            raise Conflict("This monitor has no alert channel. Add one, save, and test again.")
+        return tuple(row.id for row in _write(session, Event.TEST, targets, monitor, None, now))
+
+
+def retry(delivery_id: int, now: datetime) -> None:
+    """Send a failed, held or waiting delivery now; its 24 hours begin again. Raises NotFound and Conflict."""
+    with writing() as session:
+        row = session.scalar(select(DeliveryRow).where(DeliveryRow.id == delivery_id))
+        if row is None:
+            raise NotFound("delivery", delivery_id)
+        if row.status == DeliveryStatus.DELIVERED:
+            raise Conflict("This message was delivered. There is nothing to send again.")
+        if row.lease_until is not None and row.lease_until > now:
+            return  # it is being sent at this moment
+        row.status = DeliveryStatus.PENDING
+        row.reason = None
+        row.covered_by = None
+        row.next_attempt_at = now
+        # By hand means now: neither a burst nor flapping may hold it again, and earlier pauses do not count.
+        row.facts = {**row.facts, "by_hand": moment(now), "earlier_attempts": len(row.attempts or ())}
