@@ -1,0 +1,109 @@
+"""``wakeful serve`` as a person runs it: a process of its own, with an installation of its own."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+START_SECONDS = 60
+
+
+class Service:
+    """A running ``wakeful serve``. ``lines`` holds all that it printed."""
+
+    def __init__(self, instance: Path, **settings: str) -> None:
+        self.program = str(Path(sys.executable).with_name("wakeful"))
+        # Nothing of the tester's own settings may leak in.
+        self.environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
+        self.environ |= {
+            "WAKEFUL_INSTANCE": str(instance),
+            "WAKEFUL_BIND": "127.0.0.1:0",
+            "WAKEFUL_ALLOW_NETWORKS": "loopback",
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.environ |= {f"WAKEFUL_{name}": value for name, value in settings.items()}
+        self.lines: list[str] = []
+        self._fresh: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [self.program, "serve"],
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._fresh.put(line.rstrip())
+        self._fresh.put(None)
+
+    def await_line(self, pattern: str, seconds: float = START_SECONDS) -> re.Match[str]:
+        """The first printed line that matches, waited for."""
+        for line in self.lines:
+            if found := re.search(pattern, line):
+                return found
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            try:
+                line = self._fresh.get(timeout=left)
+            except queue.Empty:
+                break
+            if line is None:
+                break
+            self.lines.append(line)
+            if found := re.search(pattern, line):
+                return found
+        printed = "\n".join(self.lines)
+        raise AssertionError(f"{pattern!r} was not printed. Printed:\n{printed}")
+
+    def command(self, *words: str, input: str | None = None) -> str:
+        """Run ``wakeful WORDS`` on the same installation; its standard output."""
+        done = subprocess.run(
+            [self.program, *words],
+            env=self.environ,
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def stop(self) -> int:
+        """End it as Ctrl-C does; the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        try:
+            code = self.process.wait(30)
+        finally:
+            self.process.kill()
+            self._reader.join(5)
+            if self.process.stdout:
+                self.process.stdout.close()
+        return code
+
+
+def eventually(look: Callable[[], T | None], what: str, seconds: float = 90) -> T:
+    """What ``look`` returns once it is true: for states of a process that announces nothing."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"{what}: not within {seconds} s")
