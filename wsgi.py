@@ -1,4 +1,4 @@
-"""What any WSGI server serves: `gunicorn wsgi:app`."""
+"""The entry for gunicorn: ``gunicorn wsgi:app``."""
 
 from app import create_app
 

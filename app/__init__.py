@@ -23,6 +23,14 @@ def create_app(settings: config.Settings | None = None) -> Flask:
     ``settings`` default to the environment's; raises ``config.SettingError``.
     """
     settings = settings or config.read()
+    app = create_core(settings)
+    _add_stores(app, settings)
+    _add_blueprints(app)
+    return app
+
+
+def create_core(settings: config.Settings) -> Flask:
+    """Settings and database alone: a checker needs no more, and never loads the pages."""
     app = Flask(
         "app",
         template_folder=str(TEMPLATES),
@@ -42,8 +50,6 @@ def create_app(settings: config.Settings | None = None) -> Flask:
     )
     app.extensions["wakeful.settings"] = settings
     _add_database(app)
-    _add_stores(app, settings)
-    _add_blueprints(app)
     return app
 
 

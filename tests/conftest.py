@@ -1,0 +1,120 @@
+"""What tests share: settings that no environment reaches, and a fresh database for each test.
+
+    database_url   a migrated, empty database; on SQLite and again on PostgreSQL
+    settings       Settings on it: checks may reach loopback, nothing waits for long
+    core           what the engine runs in: the application without stores and pages
+    app            the whole application; no context is pushed, so requests stay apart as in life
+    client         app's test client
+
+``@pytest.mark.sqlite`` runs a test once, on SQLite, where the database cannot make a difference.
+``@pytest.mark.settings(rate_limit=5)`` replaces single settings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import create_app, create_core
+from app.config import PREFIX, Settings
+from app.db import db, schema
+
+if TYPE_CHECKING:
+    # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
+    from tests.support.postgres import Server
+
+pytest_plugins = ["tests.support.postgres"]
+
+SECRET_KEY = "a secret key for tests only"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sqlite: the database makes no difference, SQLite will do")
+    config.addinivalue_line("markers", "settings(**changes): replaces fields of the settings")
+    # A developer's own settings must not decide whether a test passes, here or in a child process.
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "database_url" in metafunc.fixturenames:
+        kinds = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+        one = metafunc.definition.get_closest_marker("sqlite")
+        metafunc.parametrize("database_url", kinds[:1] if one else kinds, indirect=True)
+
+
+def _migrate(url: str, instance: Path) -> None:
+    app = create_core(Settings(instance=instance, database_url=url, secret_key=SECRET_KEY))
+    with app.app_context():
+        schema.upgrade()
+        db.engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("template")
+    path = directory / "wakeful.db"
+    _migrate(f"sqlite:///{path}", directory)
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("template")
+    return postgres_server.template("migrated", lambda url: _migrate(url, directory))
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("postgres_url")
+        return url
+    path = tmp_path / "wakeful.db"
+    shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Settings:
+    fields = {
+        "instance": tmp_path,
+        "database_url": database_url,
+        "secret_key": SECRET_KEY,
+        "allow_networks": "loopback",
+        "confirm_seconds": 0.05,
+        "canaries": "",
+        "public_url": "http://wakeful.test",
+    }
+    for marker in request.node.iter_markers("settings"):
+        fields |= marker.kwargs
+    return Settings(**fields)
+
+
+@pytest.fixture
+def core(settings: Settings) -> Iterator[Flask]:
+    yield from _open(create_core(settings))
+
+
+@pytest.fixture
+def app(settings: Settings) -> Iterator[Flask]:
+    app = create_app(settings)
+    app.testing = True
+    yield from _open(app)
+
+
+def _open(app: Flask) -> Iterator[Flask]:
+    yield app
+    with app.app_context():
+        db.engine.dispose()
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()

@@ -1,0 +1,134 @@
+"""The migrations make exactly what tables.py says, on both databases."""
+
+import subprocess
+import sys
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from app.db import db, schema
+from app.db.tables import LocationRow
+from app.records import Location
+
+
+def shapes(inspector, tables):
+    """What alembic's own comparison passes over: types as the database has them, and keys."""
+    return {
+        table: {
+            "columns": [
+                (column["name"], str(column["type"]), column["nullable"])
+                for column in inspector.get_columns(table)
+            ],
+            "key": inspector.get_pk_constraint(table)["constrained_columns"],
+            "unique": sorted(
+                unique["column_names"] for unique in inspector.get_unique_constraints(table)
+            ),
+            "indexes": sorted(
+                (index["name"], index["column_names"], index["unique"])
+                for index in inspector.get_indexes(table)
+            ),
+            "references": sorted(
+                (
+                    key["constrained_columns"],
+                    key["referred_table"],
+                    key["options"].get("ondelete"),
+                )
+                for key in inspector.get_foreign_keys(table)
+            ),
+        }
+        for table in tables
+    }
+
+
+def test_migrations_and_tables_agree(core):
+    names = {table.name for table in db.metadata.sorted_tables}
+    with core.app_context(), db.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, db.metadata) == []
+        migrated = shapes(sa.inspect(connection), names)
+        statements = sql_of_tables(connection)
+        connection.rollback()
+        db.drop_all()
+        db.create_all()
+        assert shapes(sa.inspect(connection), names) == migrated
+        connection.rollback()
+        assert sql_of_tables(connection) == statements
+
+
+def sql_of_tables(connection):
+    """On SQLite: whether each table keeps row ids and never reuses one; no inspector tells that."""
+    if connection.dialect.name != "sqlite":
+        return None
+    rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+    return {
+        name: ("AUTOINCREMENT" in sql, "WITHOUT ROWID" in sql, "WHERE" in sql)
+        for name, sql in rows
+        if name != "alembic_version" and not name.startswith("sqlite_")
+    }
+
+
+def test_a_new_database_has_the_default_location_and_is_current(core):
+    with core.app_context():
+        rows = db.session.execute(sa.select(LocationRow.id, LocationRow.name)).all()
+        assert rows == [(Location.DEFAULT, "default")]
+        assert schema.present() == schema.wanted() is not None
+
+
+def test_upgrading_twice_changes_nothing_and_downgrading_leaves_nothing(core):
+    with core.app_context():
+        schema.upgrade()
+        assert schema.present() == schema.wanted()
+        command.downgrade(schema._config(), "base")
+        assert sa.inspect(db.engine).get_table_names() == ["alembic_version"]
+        assert schema.present() is None
+        schema.upgrade()
+        assert schema.present() == schema.wanted()
+
+
+@pytest.mark.postgres
+def test_two_servers_that_start_at_once_migrate_once(postgres_server, tmp_path):
+    migrate_twice_at_once(postgres_server.url(postgres_server.create()), tmp_path)
+
+
+def test_two_servers_that_start_at_once_on_one_file_migrate_once(tmp_path):
+    migrate_twice_at_once(f"sqlite:///{tmp_path / 'fresh.db'}", tmp_path)
+
+
+# Processes, not threads: alembic's context is one for the whole process.
+MIGRATE = """
+import sys
+from pathlib import Path
+from app import create_core
+from app.config import Settings
+from app.db import schema
+url, instance = sys.argv[1:]
+app = create_core(Settings(instance=Path(instance), database_url=url, secret_key="x" * 16))
+print("ready", flush=True)
+sys.stdin.readline()
+with app.app_context():
+    schema.upgrade()
+    assert schema.present() == schema.wanted()
+"""
+
+
+def migrate_twice_at_once(url, instance):
+    servers = [
+        subprocess.Popen(
+            [sys.executable, "-c", MIGRATE, url, str(instance)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for server in servers:
+        assert server.stdout.readline() == "ready\n", server.stderr.read()
+    for server in servers:
+        server.stdin.write("\n")
+        server.stdin.flush()
+    ends = [server.communicate() for server in servers]
+    assert [server.returncode for server in servers] == [0, 0], ends

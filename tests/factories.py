@@ -1,0 +1,110 @@
+"""Rows for tests, with sound values for all that a test does not care about.
+
+Rows come back detached: their columns can be read anywhere, without a context.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flask import Flask
+
+from app.db import db, writing
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
+from app.records import (
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_CONFIRMATIONS,
+    DEFAULT_TIMEOUT,
+    AlertCondition,
+    Person,
+    RequestMethod,
+)
+
+if TYPE_CHECKING:
+    from app.stores.access import Access
+
+PASSWORD = "correct horse battery staple"
+R = TypeVar("R", bound=db.Model)
+
+
+def now() -> datetime:
+    """The present, in whole seconds as incidents keep it."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def make_monitor(app: Flask, *, state: dict[str, Any] | None = None, **fields: Any) -> MonitorRow:
+    """A monitor that is due at once. ``state`` sets columns of its MonitorStateRow."""
+    values: dict[str, Any] = {
+        "name": "Shop",
+        "url": "http://127.0.0.1:9/",
+        "interval": 60,
+        "alert_condition": AlertCondition.URL_UNAVAILABLE,
+        "request_method": RequestMethod.GET,
+        "cache_buster": 0,
+        "timeout": DEFAULT_TIMEOUT,
+        "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
+        "follow_redirects": True,
+        "verify_tls": True,
+        "confirmations": DEFAULT_CONFIRMATIONS,
+        "tags": "",
+        "paused": False,
+        "created_at": now(),
+        "updated_at": now(),
+    } | fields
+    monitor = MonitorRow(
+        name_folded=values["name"].casefold(), url_folded=values["url"].casefold(), **values
+    )
+    with app.app_context():
+        with writing() as session:
+            session.add(monitor)
+            session.flush()
+            due = None if monitor.paused else values["created_at"]
+            columns = {"next_check_at": due, "failures": 0} | (state or {})
+            session.add(MonitorStateRow(monitor_id=monitor.id, **columns))
+        return _detached(monitor)
+
+
+def make_incident(app: Flask, monitor: MonitorRow, **fields: Any) -> IncidentRow:
+    """An incident as the engine would have opened it; open unless ``ended_at`` is given."""
+    values: dict[str, Any] = {
+        "started_at": now(),
+        "cause": "The server refused the connection",
+        "cause_code": "connection_refused",
+        "created_at": now(),
+        "updated_at": now(),
+    } | fields
+    incident = IncidentRow(
+        monitor_id=monitor.id, cause_folded=(values["cause"] or "").casefold(), **values
+    )
+    with app.app_context():
+        with writing() as session:
+            session.add(incident)
+        return _detached(incident)
+
+
+def make_key(app: Flask, scope: str = "write", name: str = "test", **fields: Any) -> str:
+    """The secret of a new API key, as sent after ``Bearer``."""
+    with app.app_context():
+        _key, secret = _access(app).create_key(name, scope, **fields)
+        return secret
+
+
+def make_person(
+    app: Flask, role: str = "admin", email: str | None = None, password: str = PASSWORD
+) -> Person:
+    """Somebody who can log in; ``role@wakeful.test`` unless ``email`` is given."""
+    with app.app_context():
+        return _access(app).create_person(email or f"{role}@wakeful.test", password, role)
+
+
+def _access(app: Flask) -> Access:
+    access: Access = app.extensions["wakeful.access"]
+    return access
+
+
+def _detached(row: R) -> R:
+    db.session.refresh(row)
+    db.session.expunge(row)
+    db.session.rollback()
+    return row
