@@ -1,7 +1,8 @@
-"""Acknowledge links: signed, so that nobody can make one; expiring, so that an old mail opens nothing.
+"""Acknowledge links: signed, so that nobody can make one; expiring, so that an old mail opens
+nothing.
 
-The link only opens a page with one button. Mail scanners follow links, and a link that acted by itself would
-acknowledge every incident before a person had seen it.
+The link only opens a page with one button. Mail scanners follow links, and a link that acted by
+itself would acknowledge every incident before a person had seen it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _SALT = "wakeful acknowledge v1"
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """What a link stands for. ``via`` says who got it, such as "the email to ops@example.com"; it is not a secret."""
+    """What a link stands for. ``via`` says who got it, such as "the email to ops@example.com"; it
+    is not a secret.
+    """
 
     incident_id: int
     via: str
@@ -31,13 +34,19 @@ def make_token(incident_id: int, via: str = "a link in an alert") -> str:
 
 
 def read_token(token: str) -> Acknowledgement:
-    """What ``token`` stands for. Raises Denied with a sentence when it is not ours, or has expired."""
+    """What ``token`` stands for. Raises Denied with a sentence when it is not ours, or has
+    expired.
+    """
     try:
         incident_id, via = _serializer().loads(token, max_age=LIFETIME_SECONDS)
     except SignatureExpired:
-        raise Denied("This link has expired. Open the incident in the dashboard to acknowledge it.") from None
+        raise Denied(
+            "This link has expired. Open the incident in the dashboard to acknowledge it."
+        ) from None
     except (BadData, TypeError, ValueError):
-        raise Denied("This link is not valid. Copy it whole from the message, or open the dashboard.") from None
+        raise Denied(
+            "This link is not valid. Copy it whole from the message, or open the dashboard."
+        ) from None
     return Acknowledgement(int(incident_id), str(via))
 
 

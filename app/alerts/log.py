@@ -1,4 +1,6 @@
-"""The delivery log: rows of the outbox as the records that pages and the API show, with nothing secret in them."""
+"""The delivery log: rows of the outbox as the records that pages and the API show, with nothing
+secret in them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from app.records import Delivery, mask
 
 
 def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
-    """The record of a row. ``covers``: the ids of the rows whose ``covered_by`` is this one (see ``covered_ids``)."""
+    """The record of a row. ``covers``: the ids of the rows whose ``covered_by`` is this one (see
+    ``covered_ids``).
+    """
     return Delivery(
         id=row.id,
         event=row.event,
@@ -31,11 +35,15 @@ def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
     )
 
 
-def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int, list[int]]:
-    """For each of these deliveries that is a grouped message: the ids of the deliveries that it covers."""
-    found: dict[int, list[int]] = {}
+def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, list[int]]:
+    """For each of these deliveries that is a grouped message: the ids of the deliveries that it
+    covers.
+    """
+    found: dict[int | None, list[int]] = {}
     rows = (
-        select(DeliveryRow.covered_by, DeliveryRow.id).where(DeliveryRow.covered_by.in_(ids)).order_by(DeliveryRow.id)
+        select(DeliveryRow.covered_by, DeliveryRow.id)
+        .where(DeliveryRow.covered_by.in_(ids))
+        .order_by(DeliveryRow.id)
     )
     for group, id in session.execute(rows):
         found.setdefault(group, []).append(id)
@@ -43,5 +51,7 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int, list[int]]
 
 
 def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
-    """Only what the API promises: an attempt also keeps what the worker needs, such as a Retry-After."""
+    """Only what the API promises: an attempt also keeps what the worker needs, such as a
+    Retry-After.
+    """
     return {name: attempt.get(name) for name in ("at", "ok", "answer")}

@@ -1,7 +1,8 @@
-"""The outbox: a row for each event and channel value, written in the transaction of the change that caused it.
+"""The outbox: a row for each event and channel value, written in the transaction of the change that
+caused it.
 
-A crash after the commit cannot lose a message, because the row is there; a crash before it leaves nothing to tell.
-The worker (``app/alerts/worker.py``) sends what stands here.
+A crash after the commit cannot lose a message, because the row is there; a crash before it leaves
+nothing to tell. The worker (``app/alerts/worker.py``) sends what stands here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
 
 
 class Reason(StrEnum):
-    """Why a row is held back. It stands in the delivery log, so nothing is held back without a word."""
+    """Why a row is held back. It stands in the delivery log, so nothing is held back without a
+    word.
+    """
 
     BURST = "burst"
     FLAPPING = "flapping"
@@ -47,10 +50,12 @@ def enqueue(
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
-    """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so they have ids.
+    """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so
+    they have ids.
 
-    ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and ``days_left`` (a number) for
-    ``certificate.expiring``, and ``domain`` beside them for ``domain.expiring``.
+    ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
+    ``days_left`` (a number) for ``certificate.expiring``, and ``domain`` beside them for
+    ``domain.expiring``.
     """
     targets = targets_of(monitor)
     if event in WEBHOOK_ONLY:
@@ -111,9 +116,13 @@ def new_row(
 
 
 def lane(channel: str, value: str) -> str:
-    """The lane of a channel value: a keyed hash, so that a guessed address cannot be recognised in the database."""
+    """The lane of a channel value: a keyed hash, so that a guessed address cannot be recognised in
+    the database.
+    """
     key = current_app.config["SECRET_KEY"].encode()
-    return hmac.new(key, f"alert lane\0{channel}\0{value}".encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(key, f"alert lane\0{channel}\0{value}".encode(), hashlib.sha256).hexdigest()[
+        :32
+    ]
 
 
 def snapshot(
@@ -123,7 +132,9 @@ def snapshot(
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What the message will say, as it is now: a retry an hour later must not speak of another state."""
+    """What the message will say, as it is now: a retry an hour later must not speak of another
+    state.
+    """
     facts: dict[str, Any] = {
         "event": str(event),
         "at": moment(now),
@@ -140,7 +151,9 @@ def snapshot(
             "cause_code": incident.cause_code,
         }
     if extra:
-        facts["extra"] = {name: moment(v) if isinstance(v, datetime) else v for name, v in extra.items()}
+        facts["extra"] = {
+            name: moment(v) if isinstance(v, datetime) else v for name, v in extra.items()
+        }
     return facts
 
 
@@ -150,7 +163,8 @@ def moment(at: datetime | None) -> str | None:
 
 
 def send_test(monitor_id: int, now: datetime, *, place: int | None = None) -> tuple[int, ...]:
-    """Put ``test`` into the outbox for all channels of a monitor, or for its alert at ``place``; the delivery ids.
+    """Put ``test`` into the outbox for all channels of a monitor, or for its alert at ``place``;
+    the delivery ids.
 
     Raises NotFound, and Conflict when there is no channel to test.
     """
@@ -167,7 +181,9 @@ def send_test(monitor_id: int, now: datetime, *, place: int | None = None) -> tu
 
 
 def retry(delivery_id: int, now: datetime) -> None:
-    """Send a failed, held or waiting delivery now; its 24 hours begin again. Raises NotFound and Conflict."""
+    """Send a failed, held or waiting delivery now; its 24 hours begin again. Raises NotFound and
+    Conflict.
+    """
     with writing() as session:
         row = session.scalar(select(DeliveryRow).where(DeliveryRow.id == delivery_id))
         if row is None:
@@ -180,5 +196,10 @@ def retry(delivery_id: int, now: datetime) -> None:
         row.reason = None
         row.covered_by = None
         row.next_attempt_at = now
-        # By hand means now: neither a burst nor flapping may hold it again, and earlier pauses do not count.
-        row.facts = {**row.facts, "by_hand": moment(now), "earlier_attempts": len(row.attempts or ())}
+        # By hand means now: neither a burst nor flapping may hold it again, and earlier pauses do
+        # not count.
+        row.facts = {
+            **row.facts,
+            "by_hand": moment(now),
+            "earlier_attempts": len(row.attempts or ()),
+        }

@@ -1,7 +1,8 @@
-"""What the value of each channel looks like: its label and help text for people, and the rule it must keep.
+"""What the value of each channel looks like: its label and help text for people, and the rule it
+must keep.
 
-Pure: forms import it. The rules are those of decisions.md 5; a value is only ever judged by its form here, never by
-asking a network.
+Pure: forms import it. The rules are those of decisions.md 5; a value is only ever judged by its
+form here, never by asking a network.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class TelegramTarget:
 
 @dataclass(frozen=True, slots=True)
 class ChannelText:
-    """How a form presents a channel. ``check`` returns the fault of a value as a sentence, or None."""
+    """How a form presents a channel. ``check`` returns the fault of a value as a sentence, or
+    None.
+    """
 
     label: str
     help: str
@@ -55,14 +58,21 @@ def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | 
 
 
 def parse_telegram(value: str) -> TelegramTarget:
-    """``[BOT_TOKEN/]CHAT_ID[/THREAD_ID]``. Raises ValueError with a sentence that does not repeat the token."""
+    """``[BOT_TOKEN/]CHAT_ID[/THREAD_ID]``. Raises ValueError with a sentence that does not repeat
+    the token.
+    """
     parts = value.split("/")
     # Only a token has a colon, so the three forms cannot be confused.
     token = parts.pop(0) if ":" in parts[0] else None
     if token is not None and not TELEGRAM_TOKEN.fullmatch(token):
-        raise ValueError("The bot token is not one. It looks like 123456:ABC-DEF and comes from BotFather.")
+        raise ValueError(
+            "The bot token is not one. It looks like 123456:ABC-DEF and comes from BotFather."
+        )
     if not 1 <= len(parts) <= 2 or not _CHAT.fullmatch(parts[0]):
-        raise ValueError("Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, or @channelname.")
+        raise ValueError(
+            "Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, "
+            "or @channelname."
+        )
     if len(parts) == 2 and not _THREAD.fullmatch(parts[1]):
         raise ValueError("The thread ID after the chat ID must be a number.")
     return TelegramTarget(parts[0], token, int(parts[1]) if len(parts) == 2 else None)
@@ -79,7 +89,11 @@ def _email(value: str, _token: bool) -> str | None:
         and ".." not in local
         and all(_HOST_LABEL.fullmatch(label) for label in domain.split("."))
     )
-    return None if well_formed else "This is not an email address. Write one address, such as ops@example.com."
+    return (
+        None
+        if well_formed
+        else "This is not an email address. Write one address, such as ops@example.com."
+    )
 
 
 def _url(value: str, _token: bool) -> str | None:
@@ -96,14 +110,20 @@ def _telegram(value: str, token_set: bool) -> str | None:
     except ValueError as fault:
         return str(fault)
     if target.token is None and not token_set:
-        return "A chat ID alone needs a bot token. Write BOT_TOKEN/CHAT_ID, or set WAKEFUL_TELEGRAM_TOKEN for all."
+        return (
+            "A chat ID alone needs a bot token. Write BOT_TOKEN/CHAT_ID, "
+            "or set WAKEFUL_TELEGRAM_TOKEN for all."
+        )
     return None
 
 
 def _sms(value: str, _token: bool) -> str | None:
     if _E164.fullmatch(value):
         return None
-    return "This is not a phone number. Write it with + and the country code, digits only, such as +447700900123."
+    return (
+        "This is not a phone number. Write it with + and the country code, digits only, "
+        "such as +447700900123."
+    )
 
 
 def _apprise(value: str, _token: bool) -> str | None:
@@ -113,9 +133,14 @@ def _apprise(value: str, _token: bool) -> str | None:
 
 
 CHANNELS: dict[Channel, ChannelText] = {
-    Channel.EMAIL: ChannelText("Email", "The address that gets the mail.", "ops@example.com", _email),
+    Channel.EMAIL: ChannelText(
+        "Email", "The address that gets the mail.", "ops@example.com", _email
+    ),
     Channel.WEBHOOK: ChannelText(
-        "Webhook", "A URL of yours that takes a signed JSON POST.", "https://example.com/hooks/wakeful", _url
+        "Webhook",
+        "A URL of yours that takes a signed JSON POST.",
+        "https://example.com/hooks/wakeful",
+        _url,
     ),
     Channel.SLACK: ChannelText(
         "Slack",
@@ -130,20 +155,31 @@ CHANNELS: dict[Channel, ChannelText] = {
         _url,
     ),
     Channel.DISCORD: ChannelText(
-        "Discord", "The webhook URL from the channel's settings.", "https://discord.com/api/webhooks/...", _url
+        "Discord",
+        "The webhook URL from the channel's settings.",
+        "https://discord.com/api/webhooks/...",
+        _url,
     ),
     Channel.FLOCK: ChannelText(
-        "Flock", "The URL of an incoming webhook.", "https://api.flock.com/hooks/sendMessage/...", _url
+        "Flock",
+        "The URL of an incoming webhook.",
+        "https://api.flock.com/hooks/sendMessage/...",
+        _url,
     ),
     Channel.TELEGRAM: ChannelText(
         "Telegram",
-        "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. A topic's thread ID may follow: "
-        "BOT_TOKEN/CHAT_ID/THREAD_ID.",
+        "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
+        "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID.",
         "123456:ABC-DEF/-1001234567890",
         _telegram,
     ),
-    Channel.SMS: ChannelText("SMS", "A phone number with + and the country code.", "+447700900123", _sms),
+    Channel.SMS: ChannelText(
+        "SMS", "A phone number with + and the country code.", "+447700900123", _sms
+    ),
     Channel.APPRISE: ChannelText(
-        "Apprise", "Any Apprise URL. It reaches more than a hundred other services.", "ntfy://topic", _apprise
+        "Apprise",
+        "Any Apprise URL. It reaches more than a hundred other services.",
+        "ntfy://topic",
+        _apprise,
     ),
 }
