@@ -1,0 +1,162 @@
+"""Certificates of every kind, from an authority of our own (trustme) that the checks trust.
+
+Each kind is a row of ``KINDS``: a function from the authorities to the chain that a server sends.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+DAY = dt.timedelta(days=1)
+NAMES = ("lab.test", "*.lab.test", "127.0.0.1", "::1")
+
+
+def days_from_now(days: float) -> dt.datetime:
+    """A moment so many days away, with half an hour to spare, so that "5 days left" stays 5."""
+    return dt.datetime.now(dt.UTC).replace(microsecond=0) + days * DAY + dt.timedelta(minutes=30)
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a server is given: the chain it sends, leaf first, and the leaf's key, all as PEM."""
+
+    chain: bytes
+    key: bytes
+
+
+class Authorities:
+    """The trusted root, an intermediate below it, and a stranger nobody trusts. Times in UTC."""
+
+    def __init__(self) -> None:
+        self.root = trustme.CA(organization_name="Wakeful laboratory")
+        self.intermediate = self.root.create_child_ca()
+        self.stranger = trustme.CA(organization_name="A stranger")
+        self.strangers_child = self.stranger.create_child_ca()
+
+    def write_bundle(self, folder: Path) -> Path:
+        """The root as a file for CA_BUNDLE."""
+        path = folder / "lab-ca.pem"
+        path.write_bytes(self.root.cert_pem.bytes())
+        return path
+
+
+def _served(leaf: trustme.LeafCert, *more: bytes, alone: bool = False) -> Served:
+    own = leaf.cert_chain_pems[:1] if alone else leaf.cert_chain_pems
+    chain = b"".join([pem.bytes() for pem in own] + list(more))
+    return Served(chain, leaf.private_key_pem.bytes())
+
+
+def _dated(
+    authorities: Authorities, start: float, end: float, *names: str, depth: int = 0
+) -> Served:
+    """A certificate valid from ``start`` to ``end``, both in days from now."""
+    issuer = authorities.intermediate if depth else authorities.root
+    return _served(
+        issuer.issue_cert(
+            *(names or NAMES), not_before=days_from_now(start), not_after=days_from_now(end)
+        )
+    )
+
+
+def self_signed(start: float = -10, end: float = 365) -> Served:
+    """A leaf that signed itself, for the lab's own names."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "lab.test")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(days_from_now(start))
+        .not_valid_after(days_from_now(end))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName("lab.test"), x509.DNSName("*.lab.test")]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Served(certificate.public_bytes(Encoding.PEM), pem)
+
+
+def _expired_intermediate(authorities: Authorities) -> Served:
+    """A good leaf below an intermediate whose time is over, both sent."""
+    child = authorities.root.create_child_ca()
+    old = child._certificate
+    renewed = x509.CertificateBuilder(
+        issuer_name=old.issuer,
+        subject_name=old.subject,
+        public_key=old.public_key(),
+        serial_number=old.serial_number,
+        not_valid_before=days_from_now(-400),
+        not_valid_after=days_from_now(-30),
+        extensions=list(old.extensions),
+    ).sign(authorities.root._private_key, hashes.SHA256())
+    leaf = child.issue_cert(*NAMES)
+    return _served(leaf, renewed.public_bytes(Encoding.PEM), alone=True)
+
+
+KINDS: dict[str, Callable[[Authorities], Served]] = {
+    "valid": lambda a: _served(a.root.issue_cert(*NAMES)),
+    "with_intermediate": lambda a: _served(a.intermediate.issue_cert(*NAMES)),
+    "expired": lambda a: _dated(a, -40, -3),
+    "expired_30d": lambda a: _dated(a, -400, -30),
+    "expired_wrong_host": lambda a: _dated(a, -40, -3, "other.example"),
+    "expired_intermediate": _expired_intermediate,
+    "not_yet_valid": lambda a: _dated(a, 2, 90),
+    "not_yet_valid_wrong_host": lambda a: _dated(a, 2, 90, "other.example"),
+    "expiring_5d": lambda a: _dated(a, -40, 5),
+    "expiring_today": lambda a: _dated(a, -40, 0.1),
+    "self_signed": lambda a: self_signed(),
+    "self_signed_expired": lambda a: self_signed(-40, -3),
+    # The stranger's root is sent along: the chain is whole and ends in nobody we know.
+    "unknown_ca": lambda a: _served(
+        a.stranger.issue_cert(*NAMES), a.stranger.cert_pem.bytes(), alone=True
+    ),
+    "unknown_ca_below_intermediate": lambda a: _served(a.strangers_child.issue_cert(*NAMES)),
+    "unknown_ca_wrong_host": lambda a: _served(
+        a.stranger.issue_cert("other.example"), a.stranger.cert_pem.bytes(), alone=True
+    ),
+    "missing_intermediate": lambda a: _served(a.intermediate.issue_cert(*NAMES), alone=True),
+    "wrong_host": lambda a: _served(a.root.issue_cert("other.example")),
+    "common_name_only": lambda a: _served(
+        a.root.issue_cert("other.example", common_name="good.lab.test")
+    ),
+}
+
+
+class Certificates:
+    """TLS contexts for servers, made when first asked for and kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.authorities = Authorities()
+        self.bundle = self.authorities.write_bundle(folder)
+        self._paths: dict[str, Path] = {}
+
+    def path(self, kind: str) -> Path:
+        """Chain and key of ``kind`` in one PEM file."""
+        if kind not in self._paths:
+            served = KINDS[kind](self.authorities)
+            path = self.folder / f"{kind}.pem"
+            path.write_bytes(served.key + served.chain)
+            self._paths[kind] = path
+        return self._paths[kind]
+
+    def context(self, kind: str = "valid", alpn: tuple[str, ...] = ("http/1.1",)) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.path(kind))
+        context.set_alpn_protocols(list(alpn))
+        return context

@@ -1,0 +1,70 @@
+"""Faults below HTTP and without TLS: what a connection suffers before any header arrives."""
+
+from __future__ import annotations
+
+from tests.lab.net import Connection
+
+
+def reset_at_once(connection: Connection) -> None:
+    """A RST as soon as the connection stands."""
+    connection.reset()
+
+
+def reset_after_request(connection: Connection) -> None:
+    connection.read_until(b"\r\n\r\n")
+    connection.reset()
+
+
+def close_at_once(connection: Connection) -> None:
+    """A FIN as soon as the connection stands; uptime-bench calls it tcp_refused."""
+    connection.finish()
+
+
+def close_after_request(connection: Connection) -> None:
+    connection.read_until(b"\r\n\r\n")
+    connection.finish()
+
+
+def silent(connection: Connection) -> None:
+    """Takes the request and never says a word."""
+    connection.wait_until_gone()
+
+
+def half_a_status_line(connection: Connection) -> None:
+    connection.read_until(b"\r\n\r\n")
+    connection.send(b"HTTP/1.1 2")
+    connection.finish()
+
+
+def half_the_headers(connection: Connection) -> None:
+    connection.read_until(b"\r\n\r\n")
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n")
+    connection.finish()
+
+
+def half_the_headers_then_reset(connection: Connection) -> None:
+    connection.read_until(b"\r\n\r\n")
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n")
+    connection.reset()
+
+
+def ssh_banner(connection: Connection) -> None:
+    """Another protocol on the web port."""
+    connection.send(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+    connection.wait_until_gone(2.0)
+
+
+HANDLERS = {
+    handler.__name__: handler
+    for handler in (
+        reset_at_once,
+        reset_after_request,
+        close_at_once,
+        close_after_request,
+        silent,
+        half_a_status_line,
+        half_the_headers,
+        half_the_headers_then_reset,
+        ssh_banner,
+    )
+}
