@@ -217,6 +217,8 @@ class Event(StrEnum):
     INCIDENT_ACKNOWLEDGED = "incident.acknowledged"  # webhook only
     INCIDENT_RESOLVED = "incident.resolved"
     INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
+    INCIDENTS_OPENED = "incidents.opened"  # a burst told in one message
+    INCIDENTS_RESOLVED = "incidents.resolved"
     CERTIFICATE_EXPIRING = "certificate.expiring"
     DOMAIN_EXPIRING = "domain.expiring"
     TEST = "test"
@@ -513,6 +515,7 @@ class Person:
     created_at: datetime | None = None
     last_login_at: datetime | None = None
     disabled: bool = False
+    theme: str = "auto"  # auto, light, dark
 
 
 @dataclass(frozen=True, slots=True)
