@@ -6,6 +6,7 @@
     ├── Conflict       the input is fine but the present state forbids it                    (409)
     ├── Denied         the key or the person lacks the right                                 (403)
     ├── Unsupported    this store does not offer that (a bare remote server)                 (404)
+    ├── Throttled      too many attempts; carries the seconds to wait                        (429)
     └── Unavailable    the store cannot answer now: slow, dead, rate limited or lying        (503)
 
 Views and API handlers translate these; the rooms below them never raise HTTP errors.
@@ -65,5 +66,13 @@ class Unavailable(WakefulError):
     """The store cannot answer now. ``retry_after`` is in seconds where the store named one."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Throttled(WakefulError):
+    """Too many attempts. ``retry_after`` is in whole seconds."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
@@ -65,16 +65,24 @@ def prepare_engine(engine: Engine) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
+DbSession: TypeAlias = scoped_session[Session]
+
+
 @contextmanager
-def writing() -> Iterator[scoped_session[Session]]:
-    """A write transaction on ``db.session``: committed at the end, rolled back when anything
-    raises.
+def writing() -> Iterator[DbSession]:
+    """A write transaction on ``db.session``: committed whole, or rolled back when anything raises.
 
     It takes SQLite's write lock at its start, so what is read inside cannot change before it is
-    written. Anything read before belongs to an older transaction, which ends here.
+    written. Anything read before belongs to an older transaction, which ends here. Within another
+    ``writing()`` it joins that one: what the inner writes stands or falls with the outer.
     """
     session = db.session
+    if session.info.get("writing"):
+        yield session
+        session.flush()
+        return
     session.rollback()
+    session.info["writing"] = True
     try:
         session.connection(execution_options={"immediate": True})
         yield session
@@ -82,3 +90,5 @@ def writing() -> Iterator[scoped_session[Session]]:
     except BaseException:
         session.rollback()
         raise
+    finally:
+        session.info.pop("writing", None)

@@ -1,0 +1,67 @@
+"""Counts within a time window, shared by all processes: requests of a key, attempts to log in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.db import db, writing
+from app.db.tables import CounterRow
+
+KEPT_SECONDS = 24 * 3600  # longer than any window in use
+
+
+class Counters:
+    clock: Callable[[], datetime]
+
+    def count(self, name: str, window_seconds: int) -> int:
+        """Add one to ``name`` in the present window of that length; how many it has then.
+
+        Windows are aligned to 1970, so every process means the same one.
+        """
+        insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
+        statement = insert(CounterRow).values(
+            name=name, window=self._window(window_seconds), count=1
+        )
+        statement = statement.on_conflict_do_update(
+            index_elements=[CounterRow.name, CounterRow.window],
+            set_={"count": CounterRow.count + 1},
+        ).returning(CounterRow.count)
+        with writing() as session:
+            return int(session.execute(statement).scalar_one())
+
+    def counted(self, name: str, window_seconds: int) -> int:
+        """How many ``name`` has in the present window, without adding one."""
+        found = db.session.execute(
+            select(CounterRow.count).where(
+                CounterRow.name == name, CounterRow.window == self._window(window_seconds)
+            )
+        ).scalar_one_or_none()
+        return found or 0
+
+    def uncount(self, name: str, window_seconds: int, by: int | None = None) -> None:
+        """Take ``by`` back from ``name``, or all of it."""
+        here = (CounterRow.name == name, CounterRow.window == self._window(window_seconds))
+        with writing() as session:
+            if by is None:
+                session.execute(delete(CounterRow).where(*here))
+            else:
+                session.execute(update(CounterRow).where(*here).values(count=CounterRow.count - by))
+
+    def seconds_left(self, window_seconds: int) -> int:
+        """Whole seconds until the present window of that length ends; at least 1."""
+        return window_seconds - int(self.clock().timestamp()) % window_seconds
+
+    def forget_old_counts(self) -> None:
+        """Delete what no window needs any more. The engine's housekeeping calls it."""
+        with writing() as session:
+            horizon = int(self.clock().timestamp()) - KEPT_SECONDS
+            session.execute(delete(CounterRow).where(CounterRow.window < horizon))
+
+    def _window(self, window_seconds: int) -> int:
+        now = int(self.clock().timestamp())
+        return now - now % window_seconds

@@ -1,0 +1,124 @@
+"""API keys: ``wk_<prefix>_<secret>``. Only a hash is kept; the prefix finds it (decisions.md 6)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import string
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import or_, select, update
+
+from app.db import db, writing
+from app.db.tables import ApiKeyRow
+from app.errors import Invalid, NotFound
+from app.records import MAX_NAME, ApiKey, Scope
+
+PREFIX_LENGTH = 8
+PREFIX_ALPHABET = string.ascii_lowercase + string.digits
+SECRET_BYTES = 24  # 192 random bits
+TOUCH_AFTER = timedelta(minutes=1)  # a busy key must not cost a write for each request
+
+
+class Keys:
+    clock: Callable[[], datetime]
+
+    def create_key(
+        self, name: str, scope: str, expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """A new key and its whole text, which is never seen again. Raises Invalid."""
+        _check(name, scope, expires_at, self.clock())
+        prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
+        text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
+        row = ApiKeyRow(
+            prefix=prefix,
+            digest=_digest(text),
+            name=name,
+            scope=scope,
+            created_at=self.clock(),
+            expires_at=expires_at,
+        )
+        with writing() as session:
+            session.add(row)
+            session.flush()
+            return _record(row), text
+
+    def authenticate_key(self, text: str) -> ApiKey | None:
+        """The key that ``text`` is, or None when it is unknown, expired or revoked."""
+        row = None
+        parts = text.split("_", 2)
+        if len(parts) == 3 and parts[0] == "wk" and len(parts[1]) == PREFIX_LENGTH:
+            row = db.session.execute(
+                select(ApiKeyRow).where(ApiKeyRow.prefix == parts[1])
+            ).scalar_one_or_none()
+        now = self.clock()
+        # An unknown prefix costs the same comparison, so that time does not tell which prefixes
+        # exist.
+        same = hmac.compare_digest(row.digest if row else "0" * 64, _digest(text))
+        if row is None or not same or row.revoked_at is not None:
+            return None
+        if row.expires_at is not None and row.expires_at <= now:
+            return None
+        key = _record(row)
+        if key.last_used_at is None or now - key.last_used_at >= TOUCH_AFTER:
+            self._touch(key.id, now)
+        return key
+
+    def keys(self) -> list[ApiKey]:
+        """All keys, the newest first, revoked ones too."""
+        rows = db.session.execute(select(ApiKeyRow).order_by(ApiKeyRow.id.desc())).scalars()
+        return [_record(row) for row in rows]
+
+    def revoke_key(self, prefix: str) -> None:
+        """End a key at once. Raises NotFound; revoking twice changes nothing."""
+        with writing() as session:
+            row = session.execute(
+                select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
+            ).scalar_one_or_none()
+            if row is None:
+                raise NotFound("key", prefix)
+            row.revoked_at = row.revoked_at or self.clock()
+
+    def _touch(self, id: int, now: datetime) -> None:
+        with writing() as session:
+            session.execute(
+                update(ApiKeyRow)
+                .where(
+                    ApiKeyRow.id == id,
+                    or_(ApiKeyRow.last_used_at.is_(None), ApiKeyRow.last_used_at < now),
+                )
+                .values(last_used_at=now)
+            )
+
+
+def _digest(text: str) -> str:
+    # "surrogatepass": what comes from a header may be anything, and a wrong key must be a 401, not
+    # a fault.
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _check(name: str, scope: str, expires_at: datetime | None, now: datetime) -> None:
+    errors: dict[str, list[str]] = {}
+    if not name.strip() or len(name) > MAX_NAME:
+        errors["name"] = [f"Give the key a name of at most {MAX_NAME} characters."]
+    if scope not in list(Scope):
+        errors["scope"] = [f"Choose one of: {', '.join(Scope)}."]
+    if expires_at is not None and expires_at <= now:
+        errors["expires_at"] = ["The key would have expired already. Choose a time in the future."]
+    if errors:
+        raise Invalid(errors)
+
+
+def _record(row: ApiKeyRow) -> ApiKey:
+    return ApiKey(
+        id=row.id,
+        prefix=row.prefix,
+        name=row.name,
+        scope=row.scope,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
+        revoked_at=row.revoked_at,
+    )

@@ -1,0 +1,321 @@
+"""People, keys, settings and counters, on both databases (decisions.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+
+from app.config import Settings
+from app.db import db
+from app.db.tables import ApiKeyRow, CounterRow, PersonRow, SettingRow
+from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
+from app.stores.access import Access
+from app.stores.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
+
+PASSWORD = "correct horse battery staple"
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    moment: datetime = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def advance(self, **parts: float) -> None:
+        self.moment += timedelta(**parts)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
+    access = Access(settings, clock)
+    core.extensions["wakeful.access"] = access
+    with core.app_context():
+        yield access
+
+
+def test_a_key_opens_until_it_is_revoked_and_only_its_hash_is_kept(
+    access: Access, clock: Clock
+) -> None:
+    key, text = access.create_key("deploys", "write")
+    assert text.startswith(f"wk_{key.prefix}_")
+    assert len(text) > 40
+    row = db.session.get(ApiKeyRow, key.id)
+    assert row is not None
+    assert text not in str(vars(row))
+    found = access.authenticate_key(text)
+    assert found is not None
+    assert (found.id, found.scope, found.name) == (key.id, "write", "deploys")
+    access.revoke_key(key.prefix)
+    assert access.authenticate_key(text) is None
+    assert access.keys()[0].revoked_at == clock()
+    with pytest.raises(NotFound):
+        access.revoke_key("nothere1")
+
+
+def test_a_wrong_key_in_any_shape_opens_nothing(access: Access) -> None:
+    key, text = access.create_key("deploys", "read")
+    nearly = text[:-1] + ("A" if text[-1] != "A" else "B")
+    for wrong in [
+        "",
+        "wk",
+        "wk__",
+        nearly,
+        f"wk_{key.prefix}_",
+        text + "x",
+        text.upper(),
+        "\ud800",
+    ]:
+        assert access.authenticate_key(wrong) is None, wrong
+
+
+def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
+    _, text = access.create_key("short", "read", clock() + timedelta(hours=1))
+    clock.advance(minutes=59)
+    assert access.authenticate_key(text) is not None
+    clock.advance(minutes=1)
+    assert access.authenticate_key(text) is None
+
+
+def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
+    access: Access, clock: Clock
+) -> None:
+    _, text = access.create_key("busy", "read")
+    seen = []
+    for _ in range(4):
+        access.authenticate_key(text)
+        seen.append(access.keys()[0].last_used_at)
+        clock.advance(seconds=30)
+    start = seen[0]
+    assert start is not None
+    assert seen == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "scope", "days", "field"),
+    [
+        (" ", "read", 1, "name"),
+        ("x" * 256, "read", 1, "name"),
+        ("a", "all", 1, "scope"),
+        ("a", "read", -1, "expires_at"),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_refused(
+    access: Access, clock: Clock, name: str, scope: str, days: int, field: str
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        access.create_key(name, scope, clock() + timedelta(days=days))
+    assert list(caught.value.errors) == [field]
+
+
+def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock: Clock) -> None:
+    made = access.create_person("Ada@Example.com", PASSWORD, "editor")
+    row = db.session.get(PersonRow, made.id)
+    assert row is not None
+    assert row.password_hash.startswith("$argon2id$")
+    person = access.login("ADA@example.COM", PASSWORD, "192.0.2.1")
+    assert person is not None
+    assert (person.id, person.email, person.last_login_at) == (made.id, made.email, clock())
+    assert access.login("ada@example.com", "wrong", "192.0.2.1") is None
+    assert access.login("nobody@example.com", PASSWORD, "192.0.2.1") is None
+    access.create_person("boss@example.com", PASSWORD, "admin")
+    access.update_person(made.id, {"disabled": True})
+    assert access.login("ada@example.com", PASSWORD) is None
+
+
+@pytest.mark.parametrize(
+    ("email", "password", "role", "field"),
+    [
+        ("ada", PASSWORD, "admin", "email"),
+        ("ada@example.com", "short", "admin", "password"),
+        ("ada@example.com", PASSWORD, "king", "role"),
+        ("TAKEN@example.com", PASSWORD, "viewer", "email"),
+        ("ada@example.com", "x" * 256, "admin", "password"),
+    ],
+)
+def test_an_account_that_makes_no_sense_is_refused(
+    access: Access, email: str, password: str, role: str, field: str
+) -> None:
+    access.create_person("taken@example.com", PASSWORD, "admin")
+    with pytest.raises(Invalid) as caught:
+        access.create_person(email, password, role)
+    assert list(caught.value.errors) == [field]
+    assert len(access.people()) == 1
+
+
+def test_guessing_at_one_account_is_stopped_and_others_can_still_log_in(
+    access: Access, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access.create_person("ada@example.com", PASSWORD, "admin")
+    access.create_person("bob@example.com", PASSWORD, "viewer")
+    for number in range(LOGINS_PER_ACCOUNT):
+        assert access.login("ada@example.com", "guess", f"192.0.2.{number}") is None
+    with pytest.raises(Throttled) as caught:
+        access.login("Ada@example.com", PASSWORD, "192.0.2.200")  # the right one comes too late
+    assert 0 < caught.value.retry_after <= LOGIN_WINDOW_SECONDS
+    assert access.login("bob@example.com", PASSWORD, "192.0.2.200") is not None
+    clock.advance(seconds=caught.value.retry_after)
+    assert access.login("ada@example.com", PASSWORD, "192.0.2.200") is not None
+
+
+def test_trying_many_accounts_from_one_address_is_stopped(
+    access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The hash is what takes time; this is about the counting.
+    monkeypatch.setattr("app.stores.access.passwords.matches", lambda hash_, password: False)
+    for number in range(LOGINS_PER_ADDRESS):
+        # An IPv6 subscriber has a whole /64: another address of it is no other origin.
+        assert access.login(f"user{number}@example.com", "guess", f"2001:db8::{number:x}") is None
+    with pytest.raises(Throttled):
+        access.login("somebody@example.com", "guess", "2001:db8::ffff")
+    assert access.login("somebody@example.com", "guess", "2001:db8:0:1::1") is None
+
+
+def test_logging_in_forgives_what_was_mistyped_before(access: Access) -> None:
+    access.create_person("ada@example.com", PASSWORD, "admin")
+    for _ in range(3):
+        for _ in range(LOGINS_PER_ACCOUNT - 1):
+            access.login("ada@example.com", "typo", "192.0.2.1")
+        assert access.login("ada@example.com", PASSWORD, "192.0.2.1") is not None
+
+
+def test_what_is_typed_as_email_never_stands_in_the_counters(access: Access) -> None:
+    access.login("my secret password", "x", "192.0.2.1")
+    names = [row.name for row in db.session.query(CounterRow)]
+    assert names
+    assert not any("secret" in name for name in names)
+
+
+def test_the_last_admin_stays(access: Access) -> None:
+    admin = access.create_person("ada@example.com", PASSWORD, "admin")
+    access.create_person("bob@example.com", PASSWORD, "editor")
+    for attempt in (
+        lambda: access.delete_person(admin.id),
+        lambda: access.update_person(admin.id, {"role": "viewer"}),
+        lambda: access.update_person(admin.id, {"disabled": True}),
+    ):
+        with pytest.raises(Conflict):
+            attempt()
+    other = access.create_person("eve@example.com", PASSWORD, "admin")
+    assert access.update_person(admin.id, {"role": "viewer"}).role == "viewer"
+    access.delete_person(admin.id)
+    with pytest.raises(NotFound):
+        access.person(admin.id)
+    assert access.person(other.id).role == "admin"
+
+
+def test_sessions_end_with_password_role_or_access_and_not_with_a_new_time_zone(
+    access: Access,
+) -> None:
+    access.create_person("boss@example.com", PASSWORD, "admin")
+    person = access.create_person("ada@example.com", PASSWORD, "editor")
+    epochs = [access.session_epoch(person)]
+    access.update_person(person.id, {"time_zone": "Europe/Berlin", "theme": "dark"})
+    epochs.append(access.session_epoch(person))
+    access.change_password(person.id, PASSWORD + "!", current=PASSWORD)
+    epochs.append(access.session_epoch(person))
+    access.update_person(person.id, {"role": "viewer"})
+    epochs.append(access.session_epoch(person))
+    assert epochs[0] == epochs[1]
+    assert len(set(epochs[1:])) == 3
+    access.update_person(person.id, {"disabled": True})
+    assert access.session_epoch(person) is None
+    changed = access.person(person.id)
+    assert (changed.time_zone, changed.theme, changed.role) == ("Europe/Berlin", "dark", "viewer")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"time_zone": "Mars/Base"},
+        {"time_zone": "Europe"},
+        {"time_zone": "../etc"},
+        {"theme": "pink"},
+        {"role": "king"},
+        {"email": "x"},
+        {"password_hash": "x"},
+    ],
+)
+def test_a_person_is_not_changed_into_nonsense(access: Access, fields: dict[str, str]) -> None:
+    person = access.create_person("ada@example.com", PASSWORD, "admin")
+    with pytest.raises(Invalid) as caught:
+        access.update_person(person.id, fields)
+    assert list(caught.value.errors) == list(fields)
+    assert access.person(person.id) == person
+
+
+def test_a_password_is_changed_only_with_the_present_one(access: Access) -> None:
+    person = access.create_person("ada@example.com", PASSWORD, "admin")
+    with pytest.raises(Invalid) as caught:
+        access.change_password(person.id, "another password", current="wrong")
+    assert list(caught.value.errors) == ["current_password"]
+    access.change_password(person.id, "another password", current=PASSWORD)
+    assert access.login(person.email, PASSWORD) is None
+    assert access.login(person.email, "another password") is not None
+
+
+def test_the_setup_link_makes_one_admin_and_is_void_then(access: Access) -> None:
+    assert access.setup_needed()
+    token = access.setup_token()
+    assert access.setup_token() == token
+    with pytest.raises(Denied):
+        access.use_setup_token("wrong", "ada@example.com", PASSWORD)
+    with pytest.raises(Invalid):
+        access.use_setup_token(token, "ada@example.com", "short")
+    assert access.use_setup_token(token, "ada@example.com", PASSWORD).role == "admin"
+    assert not access.setup_needed()
+    with pytest.raises(Denied):
+        access.use_setup_token(token, "eve@example.com", PASSWORD)
+    assert [person.email for person in access.people()] == ["ada@example.com"]
+
+
+def test_the_setup_link_is_void_once_an_account_was_made_by_command(access: Access) -> None:
+    token = access.setup_token()
+    access.create_person("ada@example.com", PASSWORD, "admin")
+    assert not access.is_setup_token(token)
+    with pytest.raises(Denied):
+        access.use_setup_token(token, "eve@example.com", PASSWORD)
+
+
+def test_settings_are_kept_encrypted_and_can_be_removed(access: Access) -> None:
+    assert access.setting("webhook_secret") is None
+    access.set_setting("webhook_secret", "whsec_abc")
+    access.set_setting("webhook_secret", "whsec_def")
+    assert access.setting("webhook_secret") == "whsec_def"
+    assert access.setting_or_make("webhook_secret", lambda: "never") == "whsec_def"
+    raw = db.session.connection().exec_driver_sql("SELECT value FROM settings").scalar_one()
+    assert "whsec" not in raw
+    access.set_setting("webhook_secret", None)
+    assert access.setting("webhook_secret") is None
+    assert db.session.get(SettingRow, "webhook_secret") is None
+
+
+def test_a_count_is_shared_by_threads_and_starts_anew_with_each_window(
+    core: Flask, access: Access, clock: Clock
+) -> None:
+    def count(_: int) -> int:
+        with core.app_context():
+            return access.count("key:1", 60)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(count, range(12))) == list(range(1, 13))
+    assert access.counted("key:1", 60) == 12
+    assert access.count("key:2", 60) == 1
+    assert access.seconds_left(60) == 60
+    clock.advance(seconds=60)
+    assert access.count("key:1", 60) == 1
+    clock.advance(days=2)
+    access.forget_old_counts()
+    assert db.session.query(CounterRow).count() == 0
