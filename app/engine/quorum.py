@@ -1,0 +1,54 @@
+"""One verdict out of those of several locations. Pure.
+
+A monitor may be watched from several places. The newest result of each location counts, unless it
+is too old to say anything about now. Locations that could not tell (``unknown``) have no vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from app.records import Verdict
+
+
+class Rule(StrEnum):
+    """How many locations must see a failure before it is one."""
+
+    ANY = "any"
+    MAJORITY = "majority"  # more than half
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The newest result of one location."""
+
+    location: str
+    at: datetime
+    verdict: Verdict
+
+
+def decide(votes: Iterable[Vote], rule: Rule, now: datetime, stale_after: timedelta) -> Verdict:
+    """The verdict of all locations together; ``unknown`` when none of them can tell.
+
+    ``stale_after``: a location that has been silent for longer has no vote, so that one that was
+    switched off while it saw a failure does not hold an incident open for ever.
+    """
+    heard = [
+        vote.verdict
+        for vote in votes
+        if vote.verdict is not Verdict.UNKNOWN and now - vote.at <= stale_after
+    ]
+    if not heard:
+        return Verdict.UNKNOWN
+    down = heard.count(Verdict.DOWN)
+    if down and down >= _needed(rule, len(heard)):
+        return Verdict.DOWN
+    return Verdict.DEGRADED if Verdict.DEGRADED in heard else Verdict.UP
+
+
+def _needed(rule: Rule, voters: int) -> int:
+    return {Rule.ANY: 1, Rule.MAJORITY: voters // 2 + 1, Rule.ALL: voters}[rule]

@@ -1,0 +1,180 @@
+"""The state machine: what a check's result means for a monitor. Pure; the recorder writes it.
+
+Where a monitor stands:
+
+    CLEAR        nothing is wrong, or nothing is known yet
+    CONFIRMING   a check failed; it is repeated before anybody is told
+    OPEN         an incident is open
+    RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
+    BY_HAND      a person reported an incident; checks neither end it nor open another beside it
+
+What a result does there (``n`` is the monitor's ``confirmations``):
+
+    ============  ==========================  ==============================  ========
+    stands        failing                     good                            unknown
+    ============  ==========================  ==============================  ========
+    CLEAR         n = 0: open, else CONFIRM   --                              --
+    CONFIRMING    the n-th repeat: open       CLEAR (one good check cancels)  --
+    OPEN          --                          RECOVERING                      --
+    RECOVERING    OPEN                        end at the first good check     --
+    BY_HAND       --                          --                              --
+    ============  ==========================  ==============================  ========
+
+``unknown`` neither confirms nor cancels nor ends anything. It also does not hurry the next check: a
+target that policy forbids would otherwise be tried every few seconds for ever.
+
+Maintenance: checks go on, but no incident opens and no alert goes out.
+
+- A failure being confirmed when maintenance begins is dropped. Failing checks in maintenance start
+  nothing. So an outage that lasts past the end is confirmed afresh, and its incident starts with
+  the first failing check after the end: a service that is a few seconds late in coming back after
+  a planned stop wakes nobody.
+- An incident that was open before stays open. Its recovery is followed, but ends it only with the
+  first good check after the maintenance (``ended_at`` is then still the first good check of the
+  recovery): people who were told of the outage are told of its end, and not during maintenance.
+
+Closing an incident by hand leaves CLEAR: if checks still fail, they are confirmed afresh and a new
+incident opens. Pausing leaves CLEAR too; a check made by hand while paused changes nothing.
+
+A result older than the newest that was judged (a slow check overtaken by "check now") changes
+nothing. If it is older by more than a check can last, the machine's clock was set back; then it
+counts, because otherwise nothing would be noticed until the clock catches up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from app.records import Verdict
+
+OVERTAKEN_AT_MOST = timedelta(seconds=120)  # twice the longest time limit of a check
+
+
+class Stands(StrEnum):
+    CLEAR = "clear"
+    CONFIRMING = "confirming"
+    OPEN = "open"
+    RECOVERING = "recovering"
+    BY_HAND = "by_hand"
+
+
+class Step(StrEnum):
+    """What the recorder has to do beside keeping the new state."""
+
+    NONE = "none"
+    SUSPECT = "suspect"  # keep the check's evidence: it failed and is being confirmed
+    CANCEL = "cancel"  # drop the evidence that was kept
+    OPEN = "open"  # open an incident that started at ``Transition.moment``
+    END = "end"  # end the open incident at ``Transition.moment``
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is remembered between checks. Times are aware.
+
+    ``failures``: failing checks in a row while confirming. ``started_at``: of the open incident.
+    """
+
+    checked_at: datetime | None = None
+    verdict: Verdict | None = None
+    status_since: datetime | None = None
+    failing_since: datetime | None = None
+    failures: int = 0
+    recovering_since: datetime | None = None
+    started_at: datetime | None = None
+    by_hand: bool = False
+
+    @property
+    def stands(self) -> Stands:
+        if self.started_at is not None:
+            if self.by_hand:
+                return Stands.BY_HAND
+            return Stands.RECOVERING if self.recovering_since else Stands.OPEN
+        return Stands.CONFIRMING if self.failing_since else Stands.CLEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A verdict (of all locations together) and when the check that led to it began."""
+
+    at: datetime
+    verdict: Verdict
+    maintenance: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its place in the schedule."""
+
+    state: State
+    step: Step = Step.NONE
+    recheck: bool = False
+    moment: datetime | None = None
+
+
+def advance(state: State, seen: Observation, confirmations: int) -> Transition:
+    """What ``seen`` makes of ``state``."""
+    if state.checked_at and timedelta(0) < state.checked_at - seen.at <= OVERTAKEN_AT_MOST:
+        return Transition(state)
+    changed = state.verdict != seen.verdict
+    state = replace(
+        state,
+        checked_at=seen.at,
+        verdict=seen.verdict,
+        status_since=seen.at if changed else state.status_since,
+    )
+    if seen.verdict is Verdict.UNKNOWN:
+        return _in_maintenance(state) if seen.maintenance else Transition(state)
+    if seen.verdict is Verdict.DOWN:
+        return _failing(state, seen, confirmations)
+    return _good(state, seen)
+
+
+def cleared(state: State) -> State:
+    """The state after an incident was closed by hand, or the monitor was paused or resumed."""
+    return replace(
+        state,
+        failing_since=None,
+        failures=0,
+        recovering_since=None,
+        started_at=None,
+        by_hand=False,
+    )
+
+
+def _in_maintenance(state: State) -> Transition:
+    """A check in maintenance that was not good: what was being confirmed is dropped."""
+    if state.stands is Stands.CONFIRMING:
+        return Transition(cleared(state), Step.CANCEL)
+    return Transition(state)
+
+
+def _failing(state: State, seen: Observation, confirmations: int) -> Transition:
+    if state.stands is Stands.RECOVERING:
+        state = replace(state, recovering_since=None)
+    if state.stands in (Stands.OPEN, Stands.BY_HAND):
+        return Transition(state)
+    if seen.maintenance:
+        return _in_maintenance(state)
+    since = state.failing_since or seen.at
+    failures = state.failures + 1
+    if failures > confirmations:
+        opened = replace(cleared(state), started_at=since)
+        return Transition(opened, Step.OPEN, moment=since)
+    confirming = replace(state, failing_since=since, failures=failures)
+    return Transition(confirming, Step.SUSPECT, recheck=True)
+
+
+def _good(state: State, seen: Observation) -> Transition:
+    if state.stands is Stands.CONFIRMING:
+        return Transition(cleared(state), Step.CANCEL)
+    if state.stands is Stands.OPEN:
+        recovering = replace(state, recovering_since=seen.at)
+        return Transition(recovering, recheck=not seen.maintenance)
+    since, started = state.recovering_since, state.started_at
+    if since and started and not seen.maintenance:
+        # A clock that was set back must not end an incident before it began.
+        return Transition(cleared(state), Step.END, moment=max(since, started))
+    return Transition(state)

@@ -1,0 +1,200 @@
+"""Every transition of the state machine (decisions.md 4), and what holds for any run."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.state import Observation, Stands, State, Step, advance, cleared
+from app.records import Verdict
+
+START = datetime(2026, 11, 21, 8, tzinfo=UTC)
+MARKS = {
+    "u": Verdict.UP,
+    "s": Verdict.DEGRADED,
+    "d": Verdict.DOWN,
+    "?": Verdict.UNKNOWN,
+}
+CONFIRMATIONS = 2
+
+CLEAR = State()
+CONFIRMING = State(failing_since=START, failures=1)
+LAST = State(failing_since=START, failures=CONFIRMATIONS)
+OPEN = State(started_at=START)
+RECOVERING = State(started_at=START, recovering_since=START + timedelta(seconds=30))
+BY_HAND = State(started_at=START, by_hand=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "mark", "stands", "step", "recheck"),
+    [
+        (CLEAR, "u", Stands.CLEAR, Step.NONE, False),
+        (CLEAR, "s", Stands.CLEAR, Step.NONE, False),
+        (CLEAR, "d", Stands.CONFIRMING, Step.SUSPECT, True),
+        (CLEAR, "?", Stands.CLEAR, Step.NONE, False),
+        (CONFIRMING, "u", Stands.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "s", Stands.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "d", Stands.CONFIRMING, Step.SUSPECT, True),
+        (CONFIRMING, "?", Stands.CONFIRMING, Step.NONE, False),
+        (LAST, "u", Stands.CLEAR, Step.CANCEL, False),
+        (LAST, "s", Stands.CLEAR, Step.CANCEL, False),
+        (LAST, "d", Stands.OPEN, Step.OPEN, False),
+        (LAST, "?", Stands.CONFIRMING, Step.NONE, False),
+        (OPEN, "u", Stands.RECOVERING, Step.NONE, True),
+        (OPEN, "s", Stands.RECOVERING, Step.NONE, True),
+        (OPEN, "d", Stands.OPEN, Step.NONE, False),
+        (OPEN, "?", Stands.OPEN, Step.NONE, False),
+        (RECOVERING, "u", Stands.CLEAR, Step.END, False),
+        (RECOVERING, "s", Stands.CLEAR, Step.END, False),
+        (RECOVERING, "d", Stands.OPEN, Step.NONE, False),
+        (RECOVERING, "?", Stands.RECOVERING, Step.NONE, False),
+        (BY_HAND, "u", Stands.BY_HAND, Step.NONE, False),
+        (BY_HAND, "s", Stands.BY_HAND, Step.NONE, False),
+        (BY_HAND, "d", Stands.BY_HAND, Step.NONE, False),
+        (BY_HAND, "?", Stands.BY_HAND, Step.NONE, False),
+        # in maintenance
+        (CLEAR, "um", Stands.CLEAR, Step.NONE, False),
+        (CLEAR, "dm", Stands.CLEAR, Step.NONE, False),
+        (CLEAR, "?m", Stands.CLEAR, Step.NONE, False),
+        (CONFIRMING, "um", Stands.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "dm", Stands.CLEAR, Step.CANCEL, False),
+        (CONFIRMING, "?m", Stands.CLEAR, Step.CANCEL, False),
+        (LAST, "dm", Stands.CLEAR, Step.CANCEL, False),
+        (OPEN, "um", Stands.RECOVERING, Step.NONE, False),
+        (OPEN, "dm", Stands.OPEN, Step.NONE, False),
+        (OPEN, "?m", Stands.OPEN, Step.NONE, False),
+        (RECOVERING, "um", Stands.RECOVERING, Step.NONE, False),
+        (RECOVERING, "dm", Stands.OPEN, Step.NONE, False),
+        (RECOVERING, "?m", Stands.RECOVERING, Step.NONE, False),
+        (BY_HAND, "um", Stands.BY_HAND, Step.NONE, False),
+        (BY_HAND, "dm", Stands.BY_HAND, Step.NONE, False),
+        (BY_HAND, "?m", Stands.BY_HAND, Step.NONE, False),
+    ],
+)
+def test_what_a_result_does_in_each_state(before, mark, stands, step, recheck):
+    seen = Observation(START + timedelta(seconds=60), MARKS[mark[0]], mark.endswith("m"))
+    after = advance(before, seen, CONFIRMATIONS)
+    assert (after.state.stands, after.step, after.recheck) == (stands, step, recheck)
+    assert after.state.checked_at == seen.at
+    assert after.state.verdict == seen.verdict
+
+
+def run(script, confirmations=2, state=CLEAR, seconds=10):
+    """Check after check, ``seconds`` apart; the moments of incidents as offsets in checks."""
+    story = []
+    for place, mark in enumerate(script.split()):
+        at = START + place * timedelta(seconds=seconds)
+        after = advance(state, Observation(at, MARKS[mark[0]], mark.endswith("m")), confirmations)
+        state = after.state
+        if after.step in (Step.OPEN, Step.END):
+            offset = (after.moment - START) / timedelta(seconds=seconds)
+            story.append((after.step.value, place, offset))
+    return story, state
+
+
+@pytest.mark.parametrize(
+    ("confirmations", "script", "story"),
+    [
+        # (what, after which check, from which check on)
+        (0, "u d d", [("open", 1, 1)]),
+        (1, "u d d", [("open", 2, 1)]),
+        (2, "u d d d", [("open", 3, 1)]),
+        (5, "d d d d d d", [("open", 5, 0)]),
+        (5, "d d d d d u", []),
+        # one good recheck cancels, and the count starts again
+        (2, "d d u d d u d d", []),
+        (2, "d d u d d d", [("open", 5, 3)]),
+        # unknown neither confirms nor cancels
+        (2, "d ? d ? ? d", [("open", 5, 0)]),
+        (0, "? ? ? ?", []),
+        # recovery: confirmed by one recheck, ends with the first good one
+        (0, "d d u u", [("open", 0, 0), ("end", 3, 2)]),
+        (0, "d u d u u", [("open", 0, 0), ("end", 4, 3)]),
+        (0, "d u ? ? u", [("open", 0, 0), ("end", 4, 1)]),
+        (0, "d u ? d u u", [("open", 0, 0), ("end", 5, 4)]),
+        (0, "d s u d", [("open", 0, 0), ("end", 2, 1), ("open", 3, 3)]),
+        # maintenance: nothing opens in it
+        (0, "dm dm dm um", []),
+        (2, "d d dm dm dm u", []),
+        # it lasts past the end: confirmed afresh, and it starts after the maintenance
+        (0, "dm dm d", [("open", 2, 2)]),
+        (2, "d dm dm d d d", [("open", 5, 3)]),
+        # an incident from before: the end is told after the maintenance, its time is the truth
+        (0, "d dm um um u", [("open", 0, 0), ("end", 4, 2)]),
+        (0, "d um dm um um u", [("open", 0, 0), ("end", 5, 3)]),
+        (0, "d um um d u u", [("open", 0, 0), ("end", 5, 4)]),
+    ],
+)
+def test_how_runs_of_results_become_incidents(confirmations, script, story):
+    assert run(script, confirmations)[0] == story
+
+
+def test_closing_by_hand_lets_a_new_incident_open_if_checks_still_fail():
+    _, state = run("d d d")
+    assert state.stands is Stands.OPEN
+    story, _ = run("d d d", state=replace(cleared(state), checked_at=None))
+    assert story == [("open", 2, 0)]
+
+
+def test_a_slow_check_that_was_overtaken_changes_nothing():
+    _, state = run("u u u")
+    late = Observation(START + timedelta(seconds=5), Verdict.DOWN)
+    assert advance(state, late, 0).state == state
+
+
+def test_a_clock_that_was_set_back_does_not_blind_us():
+    _, state = run("u u u")
+    after = advance(state, Observation(START - timedelta(hours=1), Verdict.DOWN), 0)
+    assert after.step is Step.OPEN
+
+
+def test_status_since_is_when_the_verdict_changed():
+    _, state = run("u u d d")
+    assert state.status_since == START + timedelta(seconds=20)
+
+
+RESULTS = st.tuples(
+    st.sampled_from(list(Verdict)),
+    st.booleans(),  # maintenance
+    st.integers(-200, 4000),  # seconds since the last check: the clock may be set back
+    st.sampled_from(["", "", "", "", "close", "report", "pause"]),
+)
+
+
+@given(st.lists(RESULTS, max_size=60), st.integers(0, 5))
+def test_whatever_happens_incidents_stay_in_order(results, confirmations):
+    state, at, open_since = CLEAR, START, None
+    failures = []
+    for verdict, maintenance, seconds, person in results:
+        at += timedelta(seconds=seconds)
+        if person in ("close", "pause"):
+            state, open_since, failures = cleared(state), None, []
+        elif person == "report" and open_since is None:
+            state, open_since = replace(cleared(state), started_at=at, by_hand=True), at
+        before = state
+        after = advance(state, Observation(at, verdict, maintenance), confirmations)
+        state = after.state
+        if before == state:
+            continue
+        if verdict is Verdict.DOWN and not maintenance:
+            failures.append(at)
+        if verdict in (Verdict.UP, Verdict.DEGRADED) or maintenance:
+            failures = [] if open_since is None else failures
+        if after.step is Step.OPEN:
+            assert open_since is None, "at most one open incident"
+            assert not maintenance
+            assert verdict is Verdict.DOWN
+            assert after.moment == failures[0], "it starts with the first failing check"
+            assert len(failures) == confirmations + 1, "each failure is confirmed, none is lost"
+            open_since = after.moment
+        if after.step is Step.END:
+            assert open_since is not None, "no recovery before an outage"
+            assert not before.by_hand
+            assert after.moment >= open_since
+            assert not maintenance
+            open_since, failures = None, []
+        assert (state.started_at is not None) == (open_since is not None)
+        if verdict is Verdict.UNKNOWN and not maintenance:
+            assert (state.stands, after.step) == (before.stands, Step.NONE)
