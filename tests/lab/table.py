@@ -1,0 +1,515 @@
+"""The table of truth: one row a case. How it is induced, and what a check must say of it.
+
+A row's name is that of uptime-bench's taxonomy (``tls_invalid/self_signed``) where it has one.
+The expectations are those of decisions.md section 10, and section 3 for what a good answer is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from app.records import Cause, Verdict, Warn
+from tests.lab.content import CAP, UMLAUTS
+from tests.lab.http import MARKER
+from tests.lab.lab import Lab
+
+UP, DOWN, DEGRADED, UNKNOWN = Verdict.UP, Verdict.DOWN, Verdict.DEGRADED, Verdict.UNKNOWN
+GRACE = 0.5  # seconds that a check may take beyond its timeout (issue 3)
+TIMEOUT = 5  # of a row that says nothing of its own
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a row's check goes: a method of the lab and what it is called with."""
+
+    kind: str
+    args: tuple[Any, ...] = ()
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+    def url(self, lab: Lab) -> str:
+        words = {name: _url(value, lab) for name, value in self.words.items()}
+        path = str(getattr(lab, self.kind)(*self.args, **words))
+        return path
+
+
+def _url(value: Any, lab: Lab) -> Any:
+    """A value that depends on the lab: a redirect's target, a fresh name."""
+    return value(lab) if callable(value) else value
+
+
+def http(path: str = "/good", host: Any = "good.lab.test") -> At:
+    return At("http", (path,), {"host": host})
+
+
+def https(kind: str = "valid", path: str = "/good", host: str = "good.lab.test") -> At:
+    return At("https", (kind, path, host))
+
+
+def named(label: str) -> At:
+    """The good page under a name whose look-up is the case."""
+    return http(host=f"{label}.lab.test")
+
+
+def tcp(fault: str) -> At:
+    return At("tcp", (fault,))
+
+
+def tls(fault: str) -> At:
+    return At("tls", (fault,))
+
+
+def h2(fault: str) -> At:
+    return At("h2", (fault,))
+
+
+def dual(v4: str, v6: str) -> At:
+    return At("dual", (v4, v6))
+
+
+def redirect(target: At | str, status: int = 302, by: str = "http") -> At:
+    """A redirect by the good server to another place of the lab, or to a Location as written."""
+
+    def path(lab: Lab) -> str:
+        location = target.url(lab) if isinstance(target, At) else target
+        return f"/to/{status}?url={quote(location, safe='')}"
+
+    return At(by, (), {"path": path})
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case. ``fields`` are the monitor's, as POST /checks takes them; ``longest`` in seconds.
+
+    ``says`` are words and figures that the cause's sentence must name. ``v6`` marks what needs ::1.
+    """
+
+    name: str
+    at: At
+    verdict: Verdict = UP
+    code: str | None = None
+    warnings: tuple[Warn, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    longest: float | None = None
+    says: tuple[str, ...] = ()
+    heavy: bool = False
+    v6: bool = False
+
+    @property
+    def timeout(self) -> int:
+        return int(self.fields.get("timeout", TIMEOUT))
+
+    @property
+    def limit(self) -> float:
+        return self.longest or self.timeout + GRACE
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _timeout(name: str, at: At, code: str, **fields: Any) -> Row:
+    """A case in which the time of one second runs out; the sentence names it."""
+    return Row(name, at, DOWN, code, fields={"timeout": 1, **fields}, says=("1",))
+
+
+def _found(name: str, at: At, text: str, **more: Any) -> Row:
+    """The text is there: up when it must be there, down when it must not (given as ``down``)."""
+    return Row(
+        name, at, fields={"alert_condition": "url_no_text", "alert_text_lookup": text}, **more
+    )
+
+
+def _missing(name: str, at: At, text: str = MARKER) -> Row:
+    fields = {"alert_condition": "url_no_text", "alert_text_lookup": text}
+    return Row(name, at, DOWN, Cause.TEXT_MISSING, fields=fields)
+
+
+def _unwanted(name: str, at: At, text: str) -> Row:
+    fields = {"alert_condition": "url_text", "alert_text_lookup": text}
+    return Row(name, at, DOWN, Cause.TEXT_FOUND, fields=fields)
+
+
+def _down(name: str, at: At, code: str, *says: str, **fields: Any) -> Row:
+    return Row(name, at, DOWN, code, fields=fields, says=says)
+
+
+def _status(code: int, **fields: Any) -> Row:
+    at = http(f"/status/{code}")
+    return _down(f"http_status {code}", at, f"{Cause.HTTP_STATUS}:{code}", str(code), **fields)
+
+
+def _up(name: str, at: At, *warnings: Warn, **fields: Any) -> Row:
+    return Row(name, at, warnings=warnings, fields=fields)
+
+
+CUT = (Warn.BODY_CUT_AT_CAP,)
+WITH_TEXT = {"alert_condition": "url_no_text", "alert_text_lookup": MARKER}
+WITHOUT_TEXT = {"alert_condition": "url_text", "alert_text_lookup": MARKER}
+
+DNS = [
+    _down("dns_nxdomain", named("nxdomain"), Cause.DNS_NXDOMAIN, "nxdomain.lab.test"),
+    _down("dns_servfail", named("servfail"), Cause.DNS_SERVFAIL, "servfail.lab.test"),
+    _down("dns_refused", named("refused"), Cause.DNS_REFUSED, "refused.lab.test"),
+    _down("dns_notimp", named("notimp"), Cause.DNS_SERVFAIL),
+    _down("dns_formerr", named("formerr"), Cause.DNS_SERVFAIL),
+    _timeout("dns_timeout", named("silent"), Cause.DNS_TIMEOUT),
+    _timeout("dns_ns_unavailable/all answer too late", named("too-late"), Cause.DNS_TIMEOUT),
+    _timeout("dns answers with a wrong id only", named("wrong-id"), Cause.DNS_TIMEOUT),
+    _down("dns missing A record", named("no-address"), Cause.DNS_NO_ADDRESS),
+    _down("dns_cname_nxdomain", named("alias-to-nowhere"), Cause.DNS_NXDOMAIN),
+    _down("dns CNAME loop", named("alias-loop"), Cause.DNS_SERVFAIL),
+    _down("dns CNAME to itself", named("alias-to-itself"), Cause.DNS_SERVFAIL),
+    _up("dns CNAME", named("alias")),
+    _up("dns CNAME chain of six", named("long-alias")),
+    _up("dns_latency", named("latency")),
+    _up("dns answer too long for UDP", named("truncated")),
+    _up("dns forged answer before the true one", named("forged")),
+    _up("dns_ns_unavailable/silent", named("first-silent")),
+    _up("dns_ns_unavailable/servfail", named("first-servfail")),
+    _up("dns first server refuses", named("first-refused")),
+    _up("dns AAAA fails while A answers", named("aaaa-servfail")),
+    _up("dns AAAA is never answered while A is", named("aaaa-silent")),
+    _up("dns AAAA is NXDOMAIN while A answers", named("aaaa-nxdomain")),
+    _up("dns international name", http(host="bücher.lab.test")),
+    _up("dns name with capitals", http(host="GOOD.Lab.Test")),
+    _up("dns round robin with a dead backend", named("one-dead-backend")),
+    _up("dns thirty dead backends and a good one", named("many")),
+]
+
+CONNECT = [
+    _down("tcp port closed", At("closed"), Cause.CONNECTION_REFUSED),
+    _timeout("tcp_timeout", At("black_hole"), Cause.TIMEOUT_CONNECT),
+    _down("tcp unreachable address", named("unreachable"), Cause.HOST_UNREACHABLE),
+    _down("tcp reset at once", tcp("reset_at_once"), Cause.CONNECTION_RESET),
+    _down("tcp reset after the request", tcp("reset_after_request"), Cause.CONNECTION_RESET),
+    _down(
+        "tcp reset within the headers", tcp("half_the_headers_then_reset"), Cause.CONNECTION_RESET
+    ),
+    _down("tcp_refused", tcp("close_at_once"), Cause.EMPTY_RESPONSE),
+    _down("tcp closed after the request", tcp("close_after_request"), Cause.EMPTY_RESPONSE),
+    _down("tcp closed within the status line", tcp("half_a_status_line"), Cause.EMPTY_RESPONSE),
+    _down("tcp closed within the headers", tcp("half_the_headers"), Cause.EMPTY_RESPONSE),
+    _timeout("http_timeout/total", tcp("silent"), Cause.TIMEOUT_TTFB),
+    _up("tcp IPv4 address in the URL", http(host="127.0.0.1")),
+    Row("tcp IPv6 address in the URL", http(host="[::1]"), v6=True),
+]
+
+TLS = [
+    _down("tls_expired", https("expired"), Cause.TLS_EXPIRED, "3 days"),
+    _down("tls_expired/30d", https("expired_30d"), Cause.TLS_EXPIRED, "days ago"),
+    _down("tls_expired/intermediate", https("expired_intermediate"), Cause.TLS_EXPIRED),
+    _down("tls expired and for another host", https("expired_wrong_host"), Cause.TLS_EXPIRED),
+    _down("tls not yet valid", https("not_yet_valid"), Cause.TLS_NOT_YET_VALID),
+    _down(
+        "tls not yet valid and for another host",
+        https("not_yet_valid_wrong_host"),
+        Cause.TLS_NOT_YET_VALID,
+    ),
+    _down("tls_invalid/self_signed", https("self_signed"), Cause.TLS_SELF_SIGNED),
+    _down("tls self-signed and expired", https("self_signed_expired"), Cause.TLS_EXPIRED),
+    _down("tls unknown authority, whole chain", https("unknown_ca"), Cause.TLS_UNTRUSTED),
+    _down(
+        "tls unknown authority above an intermediate",
+        https("unknown_ca_below_intermediate"),
+        Cause.TLS_UNTRUSTED,
+    ),
+    _down(
+        "tls unknown authority and another host",
+        https("unknown_ca_wrong_host"),
+        Cause.TLS_UNTRUSTED,
+    ),
+    _down("tls missing intermediate", https("missing_intermediate"), Cause.TLS_INCOMPLETE_CHAIN),
+    _down(
+        "tls_invalid/hostname_mismatch", https("wrong_host"), Cause.TLS_HOSTNAME, "other.example"
+    ),
+    _down("tls name in the CN alone", https("common_name_only"), Cause.TLS_HOSTNAME),
+    _down("tls wildcard one level too deep", https(host="a.b.lab.test"), Cause.TLS_HOSTNAME),
+    _down("tls_handshake/version_mismatch", tls("alert_protocol_version"), Cause.TLS_PROTOCOL),
+    _down("tls_deprecated/TLS10", https("tls_1_0_only"), Cause.TLS_PROTOCOL),
+    _down("tls_deprecated/TLS11", https("tls_1_1_only"), Cause.TLS_PROTOCOL),
+    _down("tls_handshake/no_common_cipher", https("no_common_cipher"), Cause.TLS_HANDSHAKE),
+    _down("tls alert handshake_failure", tls("alert_handshake_failure"), Cause.TLS_HANDSHAKE),
+    _down("tls alert unrecognized_name", tls("alert_unrecognized_name"), Cause.TLS_HANDSHAKE),
+    _down("tls closed in the handshake", tls("close_in_handshake"), Cause.TLS_HANDSHAKE),
+    _down("tls reset in the handshake", tls("reset_in_handshake"), Cause.TLS_HANDSHAKE),
+    _down("tls reset before the handshake", tls("reset_before_handshake"), Cause.TLS_HANDSHAKE),
+    _down("tls garbage in the handshake", tls("garbage_in_handshake"), Cause.TLS_HANDSHAKE),
+    _down("tls HTTPS not supported at all", tls("plain_http"), Cause.TLS_HANDSHAKE),
+    _timeout("tls slow handshake", tls("silent_in_handshake"), Cause.TIMEOUT_TLS),
+    _timeout("tls half a server hello", tls("half_a_server_hello"), Cause.TIMEOUT_TLS),
+    _down("tls port closed", At("closed", (), {"scheme": "https"}), Cause.CONNECTION_REFUSED),
+    _up("tls valid", https()),
+    _up("tls valid with an intermediate", https("with_intermediate")),
+    _up("tls 1.2 only", https("tls_1_2_only")),
+    _up("tls 1.3 only", https("tls_1_3_only")),
+    _up("tls certificate for an address", https(host="127.0.0.1")),
+    _up("tls wildcard covers the name", https(host="any.lab.test")),
+    _up("tls_expiring", https("expiring_5d"), Warn.TLS_EXPIRING, ssl_alert_days=7),
+    _up("tls_expiring/today", https("expiring_today"), Warn.TLS_EXPIRING, ssl_alert_days=0),
+    _up("tls_expiring/outside the threshold", https("expiring_5d"), ssl_alert_days=3),
+    _up("tls_expiring/not asked for", https("expiring_5d")),
+    _up("tls unverified, expired", https("expired"), verify_tls="false"),
+    _up("tls unverified, self-signed", https("self_signed"), verify_tls="false"),
+    _up("tls unverified, wrong host", https("wrong_host"), verify_tls="false"),
+    _up("tls unverified, unknown authority", https("unknown_ca"), verify_tls="false"),
+]
+
+HTTP = [
+    *[_status(code) for code in (400, 401, 403, 404, 410, 429, 500, 502, 503, 504, 520)],
+    _down(
+        "http_status 204 not accepted",
+        http("/status/204"),
+        "http_status:204",
+        accepted_statuses="200",
+    ),
+    _up("http_status 204", http("/status/204")),
+    _up("http_status 304 is final", http("/status/304")),
+    _up("http_status accepted by list", http("/status/401"), accepted_statuses="200-299,401"),
+    _down("http_status 200 not accepted", http(), "http_status:200", accepted_statuses="404"),
+    _down(
+        "http_header_status",
+        http("/header-status"),
+        "http_status:503",
+        **{"request_headers[0][key]": "X-Lab", "request_headers[0][value]": "1"},
+    ),
+    _up("http_header_status/without the header", http("/header-status")),
+    _down(
+        "http_method_status/HEAD",
+        http("/method-status/HEAD/405"),
+        "http_status:405",
+        request_method="HEAD",
+    ),
+    _up("http_method_status/HEAD fails, GET is asked", http("/method-status/HEAD/405")),
+    _down("http_method_status/GET", http("/method-status/GET/503"), "http_status:503"),
+    _up("http HEAD", http(), request_method="HEAD"),
+    _up("http OPTIONS", http(), request_method="OPTIONS"),
+    _up("http DELETE", http("/method-status/GET/500"), request_method="DELETE"),
+    Row(
+        "http POST sends the body",
+        http("/echo-body"),
+        fields={**WITH_TEXT, "request_method": "POST", "request_body": f"a {MARKER}"},
+    ),
+    _up(
+        "http basic auth",
+        http("/basic-auth"),
+        request_auth_username="ann",
+        request_auth_password="pässword:1",
+    ),
+    _down("http basic auth missing", http("/basic-auth"), "http_status:401"),
+    _up("http cache buster", http("/cache-buster"), cache_buster="1"),
+    _up("http 1.0 without a length", http("/http-1-0")),
+    _up("http bare line feeds", http("/bare-line-feeds")),
+    _up("http early hints", http("/early-hints")),
+    _up("http missing Content-Type", http("/no-content-type")),
+    _up("http chunked", http("/chunked")),
+    _down("http no HTTP status line", http("/garbage-status-line"), Cause.INVALID_HTTP),
+    _down("http status is no number", http("/status-not-a-number"), Cause.INVALID_HTTP),
+    _down("http binary noise", http("/binary-noise"), Cause.INVALID_HTTP),
+    _down("http body without headers", http("/http-0-9"), Cause.INVALID_HTTP),
+    _down("http TLS server on a plain port", http("/tls-alert"), Cause.INVALID_HTTP),
+    _down("http another protocol", tcp("ssh_banner"), Cause.INVALID_HTTP),
+    _down("http negative Content-Length", http("/negative-length"), Cause.INVALID_HTTP),
+    _down("http Content-Length is a word", http("/length-is-a-word"), Cause.INVALID_HTTP),
+    _down("http bad chunk size", http("/bad-chunk-size"), Cause.INVALID_HTTP),
+    _down("http huge chunk size", http("/huge-chunk-size"), Cause.INVALID_HTTP),
+    _down("http chunk longer than said", http("/chunk-too-long"), Cause.INVALID_HTTP),
+    _down("http chunk cut short", http("/cut-chunk"), Cause.BODY_TRUNCATED),
+    _down("http last chunk missing", http("/no-last-chunk"), Cause.BODY_TRUNCATED),
+    _down("http_partial", http("/cut-body"), Cause.BODY_TRUNCATED),
+    _down("http_partial/no body at all", http("/cut-before-body"), Cause.BODY_TRUNCATED),
+    _down("http_partial/over TLS", https(path="/cut-body"), Cause.BODY_TRUNCATED),
+    _down("http_partial/reset", http("/reset-in-body"), Cause.BODY_TRUNCATED),
+    _down("http_partial/reset between chunks", http("/reset-in-chunks"), Cause.BODY_TRUNCATED),
+    _up("http headers of 60 KiB", http("/many-headers/60")),
+    _down("http headers of 70 KiB", http("/many-headers/70"), Cause.HEADERS_TOO_LARGE),
+    _down("http one header of 80 kB", http("/one-huge-header"), Cause.HEADERS_TOO_LARGE),
+    Row(
+        "http headers without end",
+        http("/endless-headers"),
+        DOWN,
+        Cause.HEADERS_TOO_LARGE,
+        longest=3,
+        heavy=True,
+    ),
+    _up("http2", h2("h2_good")),
+    _down("http2 status 500", h2("h2_status_500"), "http_status:500"),
+    _down("http2 stream error", h2("h2_stream_reset"), Cause.INVALID_HTTP),
+    _down("http2 stream error in the body", h2("h2_stream_reset_in_body"), Cause.INVALID_HTTP),
+    _down("http2 closed before the headers", h2("h2_closed_before_headers"), Cause.EMPTY_RESPONSE),
+    _timeout("http2 silent", h2("h2_silent"), Cause.TIMEOUT_TTFB),
+    _timeout("http2 stalled body", h2("h2_stalled_body"), Cause.TIMEOUT_BODY),
+]
+
+REDIRECTS = [
+    _up("http five redirects", http("/hops/5")),
+    _down("http_redirect/chain", http("/hops/6"), Cause.TOO_MANY_REDIRECTS, "5"),
+    _down("http_redirect/loop", http("/loop/a"), Cause.REDIRECT_LOOP),
+    _down("http_redirect/loop to itself", http("/loop-to-itself"), Cause.REDIRECT_LOOP),
+    _up("http a cookie and the same URL again", http("/cookie-wall")),
+    _up("http redirect not followed", http("/hops/1"), follow_redirects="false"),
+    _up("http redirect without Location is final", http("/without-location")),
+    _down(
+        "http redirect without Location, not accepted",
+        http("/without-location"),
+        "http_status:302",
+        accepted_statuses="200-299",
+    ),
+    _up("http 303 becomes GET", http("/see-other"), request_method="POST", request_body="a=1"),
+    _up(
+        "http 307 keeps method and body",
+        http("/keep-method"),
+        request_method="POST",
+        request_body="a=1",
+    ),
+    _up("http permanent redirect", redirect(http(), 308)),
+    _up("http relative redirect", redirect("../good?x=1#part")),
+    _down("http redirect to ftp", redirect("ftp://good.lab.test/"), Cause.REDIRECT_BLOCKED),
+    _down("http redirect to a file", redirect("file:///etc/passwd"), Cause.REDIRECT_BLOCKED),
+    _down("http redirect to a script", redirect("javascript:alert(1)"), Cause.REDIRECT_BLOCKED),
+    _down("http redirect to half an address", redirect("http://[::1/"), Cause.REDIRECT_BLOCKED),
+    _down(
+        "http redirect to no port", redirect("http://good.lab.test:99999/"), Cause.REDIRECT_BLOCKED
+    ),
+    _down("http redirect to nobody", redirect("http:///good"), Cause.REDIRECT_BLOCKED),
+    _down("http redirect to a closed port", redirect(At("closed")), Cause.CONNECTION_REFUSED),
+    _down("http redirect to a dead name", redirect(named("nxdomain")), Cause.DNS_NXDOMAIN),
+    _down("http redirect to an expired certificate", redirect(https("expired")), Cause.TLS_EXPIRED),
+    _down("http redirect to a 503", redirect(http("/status/503")), "http_status:503"),
+    _timeout("http redirect to silence", redirect(tcp("silent")), Cause.TIMEOUT_TTFB),
+    _timeout("http slow redirects add up", http("/slow-hops/5"), Cause.TIMEOUT_TTFB),
+    _up("http port 80 to 443", redirect(https())),
+    _up(
+        "http HTTPS to HTTP downgrade",
+        redirect(http(), by="https"),
+        Warn.REDIRECT_DOWNGRADE,
+    ),
+    _up(
+        "http secrets stay with their origin",
+        redirect(At("other", ("/no-secrets",))),
+        **{
+            "request_auth_username": "ann",
+            "request_auth_password": "secret",
+            "request_headers[0][key]": "X-Secret",
+            "request_headers[0][value]": "secret",
+        },
+    ),
+]
+
+SLOW = [
+    Row("http_latency", http("/late/300"), DEGRADED, Cause.SLOW_RESPONSE,
+        fields={"slow_after": 100}, says=("100",)),
+    _up("http_latency/below the threshold", http("/late/100"), slow_after=4000),
+    _up("http_latency/no threshold", http("/late/300")),
+    Row("dns_latency/beyond the threshold", named("latency"), DEGRADED, Cause.SLOW_RESPONSE,
+        fields={"slow_after": 100}),
+    Row("http slow redirects beyond the threshold", http("/slow-hops/1"), DEGRADED,
+        Cause.SLOW_RESPONSE, fields={"slow_after": 400}),
+    _down("http_latency/and a 503 is down", http("/status/503"), "http_status:503", slow_after=1),
+    _timeout("http_timeout/ttfb", http("/late/9000"), Cause.TIMEOUT_TTFB),
+    _timeout("http_timeout/body", http("/no-body"), Cause.TIMEOUT_BODY),
+    _timeout("http half a body, then silence", http("/stalled-body"), Cause.TIMEOUT_BODY),
+    _timeout("http header without end, byte by byte", http("/drip-headers"), Cause.TIMEOUT_TTFB),
+    _timeout("http status line byte by byte", http("/drip-status-line"), Cause.TIMEOUT_TTFB),
+    _timeout("http slow-loris: one byte a second", http("/drip-body"), Cause.TIMEOUT_BODY),
+    _timeout("http slow-loris over TLS", https(path="/drip-body"), Cause.TIMEOUT_BODY),
+    _timeout("http body without end, byte by byte", http("/drip-body-without-end"),
+             Cause.TIMEOUT_BODY),
+]  # fmt: skip
+
+CONTENT = [
+    _down("http gzip cut short", http("/packed-cut/gzip"), Cause.BODY_TRUNCATED),
+    _down("http deflate cut short", http("/packed-cut/deflate"), Cause.BODY_TRUNCATED),
+    _down("http brotli cut short", http("/packed-cut/br"), Cause.BODY_TRUNCATED),
+    _down("http zstd cut short", http("/packed-cut/zstd"), Cause.BODY_TRUNCATED),
+    _down("http gzip that is none", http("/packed-bad/gzip"), Cause.INVALID_HTTP),
+    _down("http deflate that is none", http("/packed-bad/deflate"), Cause.INVALID_HTTP),
+    _down("http brotli that is none", http("/packed-bad/br"), Cause.INVALID_HTTP),
+    _down("http zstd that is none", http("/packed-bad/zstd"), Cause.INVALID_HTTP),
+    _down("http gzip damaged within", http("/packed-bad-later/gzip"), Cause.INVALID_HTTP),
+    _down("http zstd damaged within", http("/packed-bad-later/zstd"), Cause.INVALID_HTTP),
+    _down("http unknown compression", http("/packed-unknown"), Cause.INVALID_HTTP),
+    *[
+        _found(f"text in {name}", http(f"/packed/{name}"), MARKER)
+        for name in ("gzip", "x-gzip", "deflate", "raw-deflate", "br", "zstd", "identity",
+                     "gzip-members", "gzip-then-br")
+    ],
+    _found("text in gzip in chunks", http("/packed-in-chunks"), MARKER),
+    _found("text across chunk borders", http("/chunked"), MARKER),
+    _found("text in http2", h2("h2_good"), MARKER),
+    _found("text with characters across chunks", http("/multibyte-across-chunks"), "läuft 🟢 gut"),
+    *[
+        _found(f"text in charset {name}", http(f"/charset-{name}"), UMLAUTS)
+        for name in ("header", "header-quoted", "meta", "http-equiv", "xml", "bom-utf-16",
+                     "bom-utf-8", "header-beats-meta", "unknown", "none")
+    ],
+    _found("text in charset Shift_JIS", http("/charset-shift-jis"), "稼働中"),
+    _found("text after bad bytes", http("/bad-bytes"), UMLAUTS),
+    _missing("http_body/keyword_missing", http("/keyword-missing")),
+    _missing("http_body/empty", http("/near-empty")),
+    _missing("http_body/error_page", http("/error-page")),
+    _missing("http_body/ransomware", http("/ransomware")),
+    _missing("http_body/defacement", http("/defacement")),
+    _missing("text in an empty body", http("/empty-page")),
+    _missing("text in other case", http(), MARKER.upper()),
+    _unwanted("http_body/keyword_injected", http("/keyword-injected"), "HACKED"),
+    _unwanted("http_body/malicious_script", http("/malicious-script"), "evil.example"),
+    _unwanted("http_body/spam_links", http("/spam-links"), "cheap pills"),
+    _up("text that must not be there is not", http("/empty-page"), **WITHOUT_TEXT),
+    _down("text on a page with 503", http("/status/503"), "http_status:503", **WITH_TEXT),
+    _up("text on a 503 that is accepted", http("/status/503"), accepted_statuses="503",
+        **WITH_TEXT),
+    _up("http body of exactly the cap", http(f"/sized/{CAP}"), **WITH_TEXT),
+    _up("http body of exactly the cap, gzip", http(f"/sized/{CAP}?packed=gzip"), **WITH_TEXT),
+    _up("http body one byte over the cap", http(f"/sized/{CAP + 1}"), *CUT),
+    _up("text cut off at the cap", http(f"/sized/{CAP + 1}"), *CUT, **WITH_TEXT),
+    _up("text cut off at the cap, gzip", http(f"/sized/{CAP + 1}?packed=gzip"), *CUT, **WITH_TEXT),
+    _up("text across the cap", http("/marker-across-cap"), *CUT, **WITH_TEXT),
+    _up("text ends at the cap", http("/marker-before-cap"), *CUT, **WITH_TEXT),
+    _up("text behind the cap", http("/marker-behind-cap"), *CUT, **WITHOUT_TEXT),
+    Row("unwanted text before the cap", http("/marker-before-cap"), DOWN, Cause.TEXT_FOUND, CUT,
+        fields=WITHOUT_TEXT),
+    Row("http body of 8 MB", http(f"/sized/{8 * CAP}"), UP, warnings=CUT, longest=3, heavy=True),
+    Row("http body without end", http("/endless-body"), UP, warnings=CUT, longest=3, heavy=True),
+    *[
+        Row(f"http compression bomb {kind}", http(f"/compression-bomb/{kind}"), UP, warnings=CUT,
+            longest=3, heavy=True)
+        for kind in ("gzip", "br", "zstd")
+    ],
+]  # fmt: skip
+
+DUAL_STACK = [
+    Row("dual stack, both answer", dual("open", "open"), v6=True),
+    Row("dual stack, IPv6 refused", dual("open", "closed"),
+        warnings=(Warn.IPV6_UNREACHABLE,), v6=True),
+    Row("dual stack, IPv4 refused", dual("closed", "open"),
+        warnings=(Warn.IPV4_UNREACHABLE,), v6=True),
+    Row("dual stack, IPv6 dropped", dual("open", "dropped"), fields={"timeout": 2},
+        warnings=(Warn.IPV6_UNREACHABLE,), v6=True),
+    Row("dual stack, IPv4 dropped", dual("dropped", "open"), fields={"timeout": 2},
+        warnings=(Warn.IPV4_UNREACHABLE,), v6=True),
+    Row("dual stack, both refused", dual("closed", "closed"), DOWN, Cause.CONNECTION_REFUSED,
+        v6=True),
+    Row("dual stack, both dropped", dual("dropped", "dropped"), DOWN, Cause.TIMEOUT_CONNECT,
+        fields={"timeout": 1}, v6=True),
+    Row("dual stack, AAAA alone", named("v6-only"), v6=True),
+]  # fmt: skip
+
+
+def _blocked(name: str, at: At, *says: str) -> Row:
+    return Row(name, at, UNKNOWN, Cause.BLOCKED_BY_POLICY, says=says)
+
+
+POLICY = [
+    _blocked("policy name with a private address", named("closed-address"), "10.11.12.13"),
+    _blocked("policy name of the metadata service", named("metadata"), "169.254.169.254"),
+    _blocked("policy IPv4 mapped into IPv6", named("mapped")),
+    _blocked("policy address in the URL", http(host="10.11.12.13"), "10.11.12.13"),
+    _blocked("policy redirect to an address", redirect("http://169.254.169.254/latest/"),
+             "169.254.169.254"),
+    _blocked("policy redirect to a name", redirect(named("closed-address")), "10.11.12.13"),
+    _up("policy open and closed addresses", named("open-and-closed")),
+]  # fmt: skip
+
+ROWS = [*DNS, *CONNECT, *TLS, *HTTP, *REDIRECTS, *SLOW, *CONTENT, *DUAL_STACK, *POLICY]
