@@ -149,6 +149,7 @@ def snapshot(
             "ended_at": moment(incident.ended_at),
             "cause": incident.cause,
             "cause_code": incident.cause_code,
+            "comment": incident.comment,
         }
     if extra:
         facts["extra"] = {

@@ -1,0 +1,79 @@
+"""How a service's answer is read: delivered, worth another try, or refused for good (decisions.md
+5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    PERMANENT = "permanent"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one attempt. ``text`` is for the delivery log and free of secrets.
+
+    ``retry_after`` in seconds, where the service named a pause.
+    """
+
+    verdict: Verdict
+    text: str
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict is Verdict.DELIVERED
+
+
+def delivered(text: str) -> Answer:
+    return Answer(Verdict.DELIVERED, text)
+
+
+def retry(text: str, retry_after: float | None = None) -> Answer:
+    return Answer(Verdict.RETRY, text, retry_after)
+
+
+def permanent(text: str) -> Answer:
+    return Answer(Verdict.PERMANENT, text)
+
+
+# 425 says "too early"; the other 4xx say that the request itself is wrong, and it stays the same.
+_RETRIED_4XX = frozenset({408, 425, 429})
+
+
+def judge_status(status: int) -> Verdict:
+    """What an HTTP status means for a delivery. Redirects are never followed, so they are final."""
+    if 200 <= status < 300:
+        return Verdict.DELIVERED
+    return Verdict.RETRY if status >= 500 or status in _RETRIED_4XX else Verdict.PERMANENT
+
+
+def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
+    """The pause that an answer asks for in seconds: ``retry_after`` of a JSON body (Discord,
+    Telegram), else the header as seconds or as a date.
+    """
+    if isinstance(body, dict):
+        inner = body.get("parameters")
+        for place in (body, inner if isinstance(inner, dict) else {}):
+            value = place.get("retry_after")
+            if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+                return float(value)
+    raw = headers.get("Retry-After", "").strip()
+    if raw.isascii() and raw.isdigit():
+        return float(raw[:9])
+    if not raw:
+        return None
+    try:
+        at = parsedate_to_datetime(raw)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - now).total_seconds())

@@ -1,0 +1,56 @@
+"""Discord's webhooks: one embed, and nobody is mentioned whatever a monitor is called.
+
+https://discord.com/developers/docs/resources/webhook#execute-webhook
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from app.alerts.channels.answer import Answer
+from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
+from app.alerts.messages import COLOURS, SIGNS, Message
+from app.alerts.outbox import moment
+from app.alerts.words import shorten
+
+MAX_CONTENT = 2_000
+MAX_DESCRIPTION = 4_096
+MAX_FIELD_NAME = 256
+MAX_FIELD_VALUE = 1_024
+MAX_FIELDS = 25
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-!|~<>:@])")
+
+
+def send(outgoing: Outgoing, tools: Tools) -> Answer:
+    return post_json(outgoing, tools, payload(outgoing.message), read=field_of("message"))
+
+
+def payload(message: Message) -> dict[str, Any]:
+    title = f"{SIGNS[message.tone]} **{escape(message.title)}**"
+    body = [escape(message.summary), *(f"• {escape(item)}" for item in message.items)]
+    if message.links:
+        body.append(" | ".join(f"[{link.label}]({link.url})" for link in message.links))
+    embed: dict[str, Any] = {
+        "description": "\n".join(body)[:MAX_DESCRIPTION],
+        "color": COLOURS[message.tone],
+        "timestamp": moment(message.at),
+        "fields": [
+            {
+                "name": shorten(label, MAX_FIELD_NAME),
+                "value": escape(value)[:MAX_FIELD_VALUE],
+                "inline": False,
+            }
+            for label, value in message.details[:MAX_FIELDS]
+        ],
+    }
+    return {
+        "username": "Wakeful",
+        "content": title[:MAX_CONTENT],  # what a phone shows of a message; embeds are not there
+        "embeds": [embed],
+        "allowed_mentions": {"parse": []},
+    }
+
+
+def escape(raw: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", raw)

@@ -1,0 +1,207 @@
+"""Email through the instance's mail server (``WAKEFUL_SMTP_URL``).
+
+smtp://user:password@host:port?from=Wakeful <alerts@example.com>&tls=required
+STARTTLS is used where the server offers it; ``tls=required`` refuses to go on without. ``smtps://``
+is TLS from the first byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import smtplib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from app.alerts import masking
+from app.alerts.channels import answer, mail
+from app.alerts.channels.answer import Answer
+from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.channels.net import TOTAL_SECONDS, Unreachable
+
+STEP_SECONDS = 10.0  # for each command and its answer
+MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_SECONDS
+_PORTS = {"smtp": 25, "smtps": 465}
+_SUBMISSION = 587  # where a user and a password are wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """SMTP_URL taken apart."""
+
+    host: str
+    port: int
+    sender: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls_from_start: bool = False
+    tls_required: bool = False
+
+
+class _NoTls(Exception):
+    pass
+
+
+def parse(url: str) -> Server:
+    """Raises ValueError with a sentence that holds nothing of the URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("WAKEFUL_SMTP_URL is wrong: its host or port cannot be read.") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError("WAKEFUL_SMTP_URL is wrong. It looks like smtp://user:password@host:587.")
+    query = parse_qs(parts.query)
+    tls = query.get("tls", [""])[0]
+    if tls not in ("", "required"):
+        raise ValueError("WAKEFUL_SMTP_URL is wrong: the only value of tls is required.")
+    user = unquote(parts.username) if parts.username else None
+    fallback = user if user and "@" in user else f"wakeful@{socket.gethostname() or 'localhost'}"
+    default = _SUBMISSION if user and parts.scheme == "smtp" else _PORTS[parts.scheme]
+    return Server(
+        host=parts.hostname,
+        port=port or default,
+        sender=query.get("from", [fallback])[0],
+        user=user,
+        password=unquote(parts.password) if parts.password else None,
+        tls_from_start=parts.scheme == "smtps",
+        tls_required=tls == "required" or parts.scheme == "smtps",
+    )
+
+
+def send(outgoing: Outgoing, tools: Tools) -> Answer:
+    if tools.settings.smtp_url is None:
+        return answer.permanent("No mail server is set. Set WAKEFUL_SMTP_URL, then retry.")
+    try:
+        server = parse(tools.settings.smtp_url)
+        built = mail.build(outgoing, server.sender)
+        to, sender = mail.wire_address(outgoing.value), built["From"].addresses[0].addr_spec
+    except (ValueError, IndexError) as fault:
+        return answer.permanent(str(fault))
+    secrets = [server.password or "", server.user or ""]
+    try:
+        with _session(server, tools) as smtp:
+            if server.user is not None:
+                smtp.login(server.user, server.password or "")
+            options = [] if to.isascii() else ["SMTPUTF8"]
+            smtp.ehlo_or_helo_if_needed()
+            if options and not smtp.has_extn("smtputf8"):
+                return answer.permanent("The mail server takes no address with such characters.")
+            said = _transmit(smtp, sender, to, built.as_bytes(), options)
+            return answer.delivered(masking.clean(said, secrets))
+    except _NoTls:
+        return answer.permanent(
+            "The mail server offers no STARTTLS, and WAKEFUL_SMTP_URL says tls=required."
+        )
+    except smtplib.SMTPNotSupportedError:
+        return answer.permanent("The mail server offers no way to log in, and a user is set.")
+    except smtplib.SMTPResponseException as fault:
+        return _refused(fault.smtp_code, fault.smtp_error, secrets)
+    except Unreachable as fault:
+        return answer.retry(str(fault))
+    except ssl.SSLCertVerificationError as fault:
+        return answer.retry(
+            f"The mail server's certificate is not trusted: {fault.verify_message}."
+        )
+    except (OSError, smtplib.SMTPException) as fault:
+        return answer.retry(_say(server.host, fault))
+
+
+def _transmit(smtp: smtplib.SMTP, sender: str, to: str, data: bytes, options: list[str]) -> str:
+    """One mail to one address. Raises SMTPResponseException with the server's own words."""
+    _expect(smtp.mail(sender, options))
+    _expect(smtp.rcpt(to))
+    code, said = smtp.data(data)
+    _expect((code, said))
+    return f"SMTP {code}: {_text(said)}"
+
+
+def _expect(reply: tuple[int, bytes]) -> None:
+    if not 200 <= reply[0] < 300:
+        raise smtplib.SMTPResponseException(reply[0], reply[1])
+
+
+@contextlib.contextmanager
+def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
+    """A connection that is ready for login, cut off as a whole after TOTAL_SECONDS."""
+    trust = _trust(server, tools.settings.ca_bundle)
+    # Named, because smtplib would otherwise look this machine's name up in DNS, and wait.
+    name = socket.gethostname() or "localhost"
+    smtp: smtplib.SMTP = (
+        smtplib.SMTP_SSL(local_hostname=name, timeout=STEP_SECONDS, context=trust)
+        if server.tls_from_start
+        else smtplib.SMTP(local_hostname=name, timeout=STEP_SECONDS)
+    )
+    setattr(smtp, "_host", server.host)  # noqa: B010  # the name that TLS checks; no public way
+    timer = threading.Timer(TOTAL_SECONDS, lambda: _cut(smtp))
+    timer.daemon = True
+    timer.start()
+    try:
+        _connect(smtp, tools.network.addresses(server.host, own_setting=True), server.port)
+        _encrypt(smtp, server, trust)
+        yield smtp
+        with contextlib.suppress(OSError, smtplib.SMTPException):
+            smtp.quit()  # what was accepted stays accepted, however the goodbye goes
+    finally:
+        timer.cancel()
+        smtp.close()
+
+
+def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:
+    trust = ssl.create_default_context()
+    if ca_bundle:
+        trust.load_verify_locations(ca_bundle)
+    if not server.tls_required and server.password is None:
+        # Where plain text would do too, a certificate that nobody signed is no reason to stop.
+        trust.check_hostname = False
+        trust.verify_mode = ssl.CERT_NONE
+    return trust
+
+
+def _connect(smtp: smtplib.SMTP, addresses: list[str], port: int) -> None:
+    for place, address in enumerate(addresses[:MAX_ADDRESSES], 1):
+        try:
+            code, said = smtp.connect(address, port)
+        except OSError:
+            if place == min(len(addresses), MAX_ADDRESSES):
+                raise
+            continue
+        _expect((code, said))
+        return
+
+
+def _encrypt(smtp: smtplib.SMTP, server: Server, trust: ssl.SSLContext) -> None:
+    if server.tls_from_start:
+        return
+    smtp.ehlo_or_helo_if_needed()
+    if smtp.has_extn("starttls"):
+        _expect(smtp.starttls(context=trust))
+        smtp.ehlo()
+    elif server.tls_required:
+        raise _NoTls
+
+
+def _cut(smtp: smtplib.SMTP) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        if smtp.sock is not None:
+            smtp.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _refused(code: int, said: bytes | str, secrets: list[str]) -> Answer:
+    text = masking.clean(f"SMTP {code}: {_text(said)}", secrets)
+    return answer.permanent(text) if code >= 500 else answer.retry(text)
+
+
+def _text(said: bytes | str) -> str:
+    return said.decode("utf-8", errors="replace") if isinstance(said, bytes) else said
+
+
+def _say(host: str, fault: Exception) -> str:
+    if isinstance(fault, TimeoutError):
+        return f"The mail server {host} did not answer in time."
+    if isinstance(fault, ConnectionRefusedError):
+        return f"The mail server {host} refused the connection."
+    return f"The connection to the mail server {host} broke off."

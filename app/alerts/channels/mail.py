@@ -1,0 +1,72 @@
+"""Making an alert mail: text and HTML, threads by incident, and a Message-ID that a retry
+repeats.
+"""
+
+from __future__ import annotations
+
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, parseaddr
+from functools import cache
+
+import idna
+from jinja2 import Environment, FileSystemLoader, Template
+
+from app.alerts.channels.base import Outgoing
+from app.alerts.messages import COLOURS, SIGNS
+from app.alerts.words import shorten
+from app.paths import TEMPLATES
+
+MAX_SUBJECT = 150
+
+
+def build(outgoing: Outgoing, sender: str) -> EmailMessage:
+    """The mail. ``sender`` is an address, or ``Name <address>``. Raises ValueError on a bad one."""
+    message = outgoing.message
+    name, address = parseaddr(sender)
+    domain = address.rpartition("@")[2] or "localhost"
+    mail = EmailMessage(policy=SMTP)
+    mail["From"] = _address(address, name or "Wakeful")
+    mail["To"] = _address(outgoing.value)
+    mail["Subject"] = shorten(message.title, MAX_SUBJECT)
+    mail["Date"] = format_datetime(message.at)
+    mail["Message-ID"] = f"<{outgoing.id}@{domain}>"
+    if message.thread:
+        # All mails of one incident stand together, whichever comes first.
+        mail["References"] = f"<{message.thread}@{domain}>"
+        mail["In-Reply-To"] = f"<{message.thread}@{domain}>"
+    mail["Auto-Submitted"] = "auto-generated"  # so that no out-of-office note comes back
+    mail["X-Auto-Response-Suppress"] = "All"
+    mail.set_content("\n\n".join([message.title, "\n".join(message.lines())]) + "\n")
+    mail.add_alternative(html(outgoing), subtype="html")
+    return mail
+
+
+def html(outgoing: Outgoing) -> str:
+    message = outgoing.message
+    return _template().render(
+        message=message, sign=SIGNS[message.tone], colour=f"#{COLOURS[message.tone]:06x}"
+    )
+
+
+def wire_address(address: str) -> str:
+    """The address as it goes on the wire: an international domain as IDNA."""
+    local, _, domain = address.rpartition("@")
+    if domain.isascii():
+        return address
+    try:
+        return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
+    except idna.IDNAError:
+        raise ValueError("The domain of this address is not a valid international name.") from None
+
+
+def _address(address: str, name: str = "") -> Address:
+    local, _, domain = wire_address(address).rpartition("@")
+    return Address(name, local, domain)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    return environment.get_template("alerts/email.html")

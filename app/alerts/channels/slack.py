@@ -1,0 +1,68 @@
+"""Slack's incoming webhooks: blocks, and a text that says all for those that show no blocks
+(notifications, Mattermost, Rocket.Chat).
+
+https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from app.alerts.channels.answer import Answer
+from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.alerts.messages import SIGNS, Message
+from app.alerts.words import shorten
+
+MAX_HEADER = 150
+MAX_SECTION = 3_000
+MAX_FIELD = 2_000
+_CALLS_PEOPLE = re.compile(r"@(?=(?:here|channel|everyone|all)\b)", re.IGNORECASE)
+
+
+def send(outgoing: Outgoing, tools: Tools) -> Answer:
+    return post_json(outgoing, tools, payload(outgoing.message))
+
+
+def payload(message: Message) -> dict[str, Any]:
+    title = f"{SIGNS[message.tone]} {message.title}"
+    blocks: list[dict[str, Any]] = [
+        {"type": "header", "text": {"type": "plain_text", "text": shorten(title, MAX_HEADER)}},
+        _section(escape(message.summary)),
+    ]
+    if message.details:
+        fields = [
+            _mrkdwn(f"*{escape(label)}*\n{escape(value)}", MAX_FIELD)
+            for label, value in message.details[:10]
+        ]
+        blocks.append({"type": "section", "fields": fields})
+    if message.items:
+        blocks.append(_section("\n".join(f"• {escape(item)}" for item in message.items)))
+    if message.links:
+        # Links and not buttons: Slack warns about a button of an app that takes no interactions.
+        blocks.append(
+            _section("  |  ".join(f"*<{x.url}|{escape(x.label)}>*" for x in message.links))
+        )
+    return {"text": text(message, title), "blocks": blocks}
+
+
+def text(message: Message, title: str) -> str:
+    lines = [f"*{escape(title)}*", escape(message.summary)]
+    lines += [f"{escape(label)}: {escape(value)}" for label, value in message.details]
+    lines += [f"• {escape(item)}" for item in message.items]
+    lines += [f"<{link.url}|{escape(link.label)}>" for link in message.links]
+    return "\n".join(lines)
+
+
+def escape(raw: str) -> str:
+    """Text that can neither make a link nor call people."""
+    plain = raw.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _CALLS_PEOPLE.sub("@\u200b", plain)
+
+
+def _section(body: str) -> dict[str, Any]:
+    return {"type": "section", "text": _mrkdwn(body, MAX_SECTION)}
+
+
+def _mrkdwn(body: str, limit: int) -> dict[str, str]:
+    return {"type": "mrkdwn", "text": body[:limit]}

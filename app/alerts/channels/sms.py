@@ -1,0 +1,151 @@
+"""SMS through the provider that is set once for the instance (``WAKEFUL_SMS_URL``).
+
+twilio://ACCOUNT:TOKEN@FROM   https://www.twilio.com/docs/messaging/api/message-resource
+vonage://KEY:SECRET@FROM      https://developer.vonage.com/messaging/sms/overview
+``?api=`` names another base URL, such as a regional one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, unquote
+
+from app.alerts import masking, words
+from app.alerts.channels import answer
+from app.alerts.channels.answer import Answer
+from app.alerts.channels.base import Outgoing, Tools, field_of, post
+from app.alerts.channels.net import Response
+from app.alerts.messages import Message
+
+MAX_SUMMARY = 110  # leaves an SMS and the links; more would only cost more
+_GSM = set(
+    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
+    "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà^{}\\[~]|€"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """SMS_URL taken apart. ``sender`` is a number, a name, or a Twilio messaging service."""
+
+    kind: str
+    user: str
+    password: str = field(repr=False)
+    sender: str
+    api: str
+
+
+def send(outgoing: Outgoing, tools: Tools) -> Answer:
+    if tools.settings.sms_url is None:
+        return answer.permanent("No SMS provider is set. Set WAKEFUL_SMS_URL, then retry.")
+    try:
+        provider = parse(tools.settings.sms_url)
+    except ValueError as fault:
+        return answer.permanent(str(fault))
+    return _PROVIDERS[provider.kind][1](provider, outgoing, tools)
+
+
+def parse(url: str) -> Provider:
+    """Raises ValueError with a sentence that holds nothing of the URL."""
+    kind, _, rest = url.partition("://")
+    rest, _, query = rest.partition("?")
+    credentials, at, sender = rest.rstrip("/").rpartition("@")
+    user, colon, password = credentials.partition(":")
+    if kind not in _PROVIDERS or not (at and colon and user and password and sender):
+        raise ValueError(
+            "WAKEFUL_SMS_URL is wrong. It looks like twilio://ACCOUNT:TOKEN@FROM or "
+            "vonage://KEY:SECRET@FROM."
+        )
+    api = parse_qs(query).get("api", [_PROVIDERS[kind][0]])[0].rstrip("/")
+    return Provider(kind, unquote(user), unquote(password), unquote(sender), api)
+
+
+def text(message: Message) -> str:
+    """The message in few words: a title, why or how long, and the links."""
+    lines = [message.title, words.shorten(message.summary, MAX_SUMMARY)]
+    lines += message.items[:3]
+    lines += [f"{link.label}: {link.url}" for link in message.links]
+    return "\n".join(lines)
+
+
+def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
+    sender = "MessagingServiceSid" if provider.sender.startswith("MG") else "From"
+    return post(
+        outgoing,
+        tools,
+        f"{provider.api}/2010-04-01/Accounts/{provider.user}/Messages.json",
+        {"To": outgoing.value, sender: provider.sender, "Body": text(outgoing.message)},
+        auth=(provider.user, provider.password),
+        secrets=(provider.user, provider.password),
+        own_setting=True,
+        read=_twilio_said,
+    )
+
+
+def _twilio_said(response: Response) -> str:
+    body = response.body
+    if response.status < 300 and isinstance(body, dict):
+        return f"{body.get('status', 'accepted')} {body.get('sid', '')}"
+    return field_of("message")(response)
+
+
+def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
+    body = text(outgoing.message)
+    form = {
+        "api_key": provider.user,
+        "api_secret": provider.password,
+        "from": provider.sender.removeprefix("+"),
+        "to": outgoing.value.removeprefix("+"),
+        "text": body,
+        "type": "text" if set(body) <= _GSM else "unicode",
+    }
+    secrets = (provider.user, provider.password)
+    url = f"{provider.api}/sms/json"
+    found: list[Response] = []
+
+    def said(response: Response) -> str:
+        found.append(response)
+        return _vonage_said(response)
+
+    got = post(outgoing, tools, url, form, secrets=secrets, own_setting=True, read=said)
+    return _vonage_verdict(got, found[0], secrets, outgoing) if found and got.ok else got
+
+
+def _vonage_parts(response: Response) -> list[dict[str, object]]:
+    body = response.body
+    messages = body.get("messages") if isinstance(body, dict) else None
+    return [part for part in messages or [] if isinstance(part, dict)]
+
+
+def _vonage_said(response: Response) -> str:
+    for part in _vonage_parts(response):
+        if part.get("status") != "0":
+            return f"status {part.get('status')} {part.get('error-text', '')}"
+    ids = [str(part.get("message-id")) for part in _vonage_parts(response)]
+    return f"accepted {' '.join(ids)}" if ids else response.text
+
+
+# Throttled, internal error, too many binds: these pass. The others stay wrong.
+_VONAGE_PASSING = frozenset({"1", "5", "10"})
+
+
+def _vonage_verdict(
+    got: Answer, response: Response, secrets: tuple[str, ...], outgoing: Outgoing
+) -> Answer:
+    """Vonage answers 200 in any case; what became of the message is in the body."""
+    statuses = [str(part.get("status")) for part in _vonage_parts(response)]
+    bad = [status for status in statuses if status != "0"]
+    if statuses and not bad:
+        return got
+    said = masking.clean(_vonage_said(response), secrets)
+    if not statuses or bad[0] in _VONAGE_PASSING:
+        pause = answer.retry_after(response.headers, response.body, outgoing.now)
+        return answer.retry(said or "The answer could not be read.", pause)
+    return answer.permanent(said)
+
+
+_PROVIDERS: dict[str, tuple[str, Callable[[Provider, Outgoing, Tools], Answer]]] = {
+    "twilio": ("https://api.twilio.com", _twilio),
+    "vonage": ("https://rest.nexmo.com", _vonage),
+}

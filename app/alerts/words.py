@@ -1,0 +1,63 @@
+"""How messages write times, durations and names. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.records import Event
+
+MAX_NAME_SHOWN = 80
+MAX_URL_SHOWN = 200
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+
+
+def read_moment(text: str) -> datetime:
+    """The time that ``outbox.moment`` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def clock_time(at: datetime) -> str:
+    """``2026-11-21 08:00 UTC``: a mail is read in another zone than the one it was sent from."""
+    return at.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def duration(seconds: float) -> str:
+    """``2 hours 5 minutes``: the two largest units, which is as exact as anyone remembers."""
+    left = max(0, round(seconds))
+    parts: list[str] = []
+    for name, size in _UNITS:
+        count, left = divmod(left, size)
+        if count:
+            parts.append(count_of(count, name))
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "less than a second"
+
+
+def count_of(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most ``limit`` characters on one line, cut with an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def days_left(days: int) -> str:
+    if days < 0:
+        return f"expired {count_of(-days, 'day')} ago"
+    return {0: "expires today", 1: "expires tomorrow"}.get(days, f"expires in {days} days")
+
+
+EVENT_LABELS: dict[str, str] = {
+    Event.INCIDENT_OPENED: "Down",
+    Event.INCIDENT_ACKNOWLEDGED: "Acknowledged",
+    Event.INCIDENT_RESOLVED: "Up again",
+    Event.INCIDENT_REMINDER: "Still down",
+    Event.INCIDENTS_OPENED: "Down (several)",
+    Event.INCIDENTS_RESOLVED: "Up again (several)",
+    Event.CERTIFICATE_EXPIRING: "Certificate expires",
+    Event.DOMAIN_EXPIRING: "Domain expires",
+    Event.TEST: "Test",
+}
