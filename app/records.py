@@ -82,10 +82,27 @@ class IncidentSortBy(StrEnum):
     ENDED_AT = "ended_at"
 
 
+class Classification(StrEnum):
+    """What an incident turned out to be; it corrects the figures (ours, for the dashboard)."""
+
+    MAINTENANCE = "maintenance"  # its time counts neither as up nor as down
+    FALSE_ALARM = "false_alarm"  # its time counts as up
+
+
 class IncidentStatus(StrEnum):
     UNRESOLVED = "unresolved"
     ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
+
+
+class StatisticsRange(StrEnum):
+    """How far back statistics look (decisions.md 11)."""
+
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+    QUARTER = "90d"
+    YEAR = "365d"
 
 
 INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
@@ -364,6 +381,7 @@ class Incident:
     # for the dashboard only
     acknowledged_by: str | None = None
     by_hand: bool = False
+    classification: str | None = None  # see ``Classification``
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""From pairs to what a store takes: ``bind`` for a new record, ``overlay`` for an update, ``query``
+for a list.
+
+All three raise ``Invalid`` with every fault at once, under the names as sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.errors import Invalid
+from app.forms import queries
+from app.forms.brackets import Pairs, parse
+from app.forms.lists import ListField
+from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, Sent
+from app.records import MAX_ID, DeliveryQuery, IncidentQuery, MonitorQuery, ResultQuery
+
+# A body of ten thousand misspelt fields gets a short answer all the same.
+MOST_ERRORS = 50
+_LONGEST_NAME = 100
+_LAST_PAGE = MAX_ID // 1000  # page times size must fit what the database counts with
+
+
+def bind(
+    form_class: type[SchemaForm], pairs: Pairs, context: Context | None = None
+) -> dict[str, Any]:
+    """Every field of a new record, defaults included. Raises Invalid."""
+    return _validated(form_class, pairs, None, context).values()
+
+
+def overlay(
+    form_class: type[SchemaForm], record: object, pairs: Pairs, context: Context | None = None
+) -> dict[str, Any]:
+    """The sent fields of an update, after the whole of ``record`` with them over it was judged.
+    Raises Invalid."""
+    return _validated(form_class, pairs, record, context).values_sent()
+
+
+def query_values(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
+    """The parameters of a list or of another operation. Raises Invalid."""
+    return _validated(form_class, [pair for pair in pairs if pair[1] != ""], None, None).values()
+
+
+def monitor_query(pairs: Pairs) -> MonitorQuery:
+    return MonitorQuery(**_paged(queries.MonitorQueryForm, pairs))
+
+
+def incident_query(pairs: Pairs) -> IncidentQuery:
+    return IncidentQuery(**_paged(queries.IncidentQueryForm, pairs))
+
+
+def delivery_query(pairs: Pairs) -> DeliveryQuery:
+    return DeliveryQuery(**_paged(queries.DeliveryQueryForm, pairs))
+
+
+def result_query(monitor_id: int, pairs: Pairs) -> ResultQuery:
+    values = _paged(queries.ResultQueryForm, pairs)
+    return ResultQuery(monitor_id=monitor_id, from_=values.pop("from"), **values)
+
+
+def page_query(pairs: Pairs) -> tuple[int, int]:
+    """(page, per_page) of a list without other parameters."""
+    values = _paged(queries.PageForm, pairs)
+    return values["page"], values["per_page"]
+
+
+def _paged(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
+    values = query_values(form_class, pairs)
+    values["page"] = min(values["page"], _LAST_PAGE)
+    for name in ("monitor_id", "incident_id", "status_page_id"):
+        # No record has such an id, and the database could not even compare it: 0 finds nothing
+        # either.
+        if values.get(name) is not None and not 1 <= values[name] <= MAX_ID:
+            values[name] = 0
+    return values
+
+
+def _validated(
+    form_class: type[SchemaForm], pairs: Pairs, record: object | None, context: Context | None
+) -> SchemaForm:
+    sent = Sent(pairs)
+    form = form_class(sent, record=record, context=context)
+    errors = _faulty_names(form, sent)
+    form.validate()
+    for name, sentences in form.named_errors().items():
+        errors.setdefault(_shown(name), sentences)
+    if errors:
+        raise Invalid(dict(list(errors.items())[:MOST_ERRORS]))
+    return form
+
+
+def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
+    """Names that the form does not have, that came twice, or both bare and with an index."""
+    fields = {field.name: field for field in form if isinstance(field, SchemaField)}
+    errors: dict[str, list[str]] = {}
+    with_index = {name.field for raw in sent if (name := parse(raw)) and name.index is not None}
+    for raw, values in sent.items():
+        name = parse(raw)
+        field = fields.get(name.field) if name else None
+        if name is None or field is None or field.extra:
+            errors[_shown(name.dotted if name else raw)] = [UNKNOWN]
+            continue
+        fault = field.takes(name)
+        if fault:
+            errors[_shown(name.dotted if isinstance(field, ListField) else name.field)] = [fault]
+        elif len(values) > 1:
+            errors[_shown(name.dotted)] = [TWICE]
+        elif name.index is None and name.field in with_index:
+            errors[name.field] = [f"Send {name.field} either bare or with an index, not both."]
+    return errors
+
+
+def _shown(name: str) -> str:
+    """A name from outside as an error's key: cut, and free of what JSON cannot carry."""
+    short = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    return short.encode("utf-8", "replace").decode()

@@ -1,0 +1,139 @@
+"""The bracket notation of interface.md 2.1: ``alerts[0][key]``, read and written in one place.
+
+A request is a list of pairs (name, text), whatever carried it: a form or a query as it stands, a
+JSON object after ``flatten``. ``write`` turns a form's fields back into such pairs, for a remote
+server and for tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from app.records import Pair
+
+Pairs = Sequence[tuple[str, str]]
+
+_NAME = re.compile(r"(?P<field>[^\[\]]+)(?:\[(?P<index>[0-9]+)\](?:\[(?P<half>[a-z]+)\])?)?")
+
+
+class Typed(str):
+    """A value that was no string in JSON, as a form would write it; ``kind`` is the JSON type.
+
+    ``list`` and ``object`` stand for a nesting that no field takes; they have no text.
+    """
+
+    __slots__ = ("kind",)
+    kind: str
+
+    def __new__(cls, text: str, kind: str) -> Typed:
+        typed = super().__new__(cls, text)
+        typed.kind = kind
+        return typed
+
+
+class Members(list[tuple[str, Any]]):
+    """A JSON object as its members in order, so that a name that was sent twice is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A field's name taken apart. ``index`` is as sent: its digits may be more than any number
+    type holds."""
+
+    field: str
+    index: str | None = None
+    half: str | None = None
+
+    @property
+    def dotted(self) -> str:
+        """The name as errors have it: ``alerts.7.value`` (decisions.md 1)."""
+        return ".".join(part for part in (self.field, self.index, self.half) if part is not None)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Orders indices as numbers without converting them; equal numbers have equal places."""
+        return place(self.index or "")
+
+
+def place(index: str) -> tuple[int, str]:
+    digits = index.lstrip("0")
+    return (len(digits), digits)
+
+
+def parse(name: str) -> Name | None:
+    """``alerts[7][value]`` taken apart; None for a name that is not in the notation."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else Name(found["field"], found["index"], found["half"])
+
+
+def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
+    """A JSON object's members as pairs: lists of values and of flat objects become brackets.
+
+    Numbers are expected as ``Typed`` already (the reader keeps their spelling). ``null`` is an
+    empty value, an empty list too. What is nested deeper becomes a ``Typed`` of kind ``list`` or
+    ``object``, which every field refuses.
+    """
+    pairs: list[tuple[str, str]] = []
+    for name, value in members:
+        if not isinstance(value, list) or isinstance(value, Members):
+            pairs.append((name, _scalar(value)))
+        elif not value:
+            pairs.append((name, ""))
+        else:
+            for index, item in enumerate(value):
+                pairs.extend(_item(f"{name}[{index}]", item))
+    return pairs
+
+
+def _item(name: str, item: Any) -> Iterable[tuple[str, str]]:
+    if isinstance(item, Members) and item:
+        return [(f"{name}[{key}]", _scalar(value)) for key, value in item]
+    return [(name, _scalar(item))]
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return Typed("true" if value else "false", "boolean")
+    if isinstance(value, Members):
+        return Typed("", "object")
+    if isinstance(value, list):
+        return Typed("", "list")
+    return value if isinstance(value, str) else Typed(str(value), "number")
+
+
+def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A form's fields as the pairs that set them: ``None`` and empty lists as an empty value, times
+    in UTC.
+
+    Reading the pairs back with the same form gives the same fields.
+    """
+    pairs: list[tuple[str, str]] = []
+    for name, value in fields.items():
+        pairs.extend(_written(name, value))
+    return pairs
+
+
+def _written(name: str, value: Any) -> list[tuple[str, str]]:
+    if value is None or value == ():
+        return [(name, "")]
+    if isinstance(value, bool):
+        return [(name, "true" if value else "false")]
+    if isinstance(value, datetime):
+        return [(name, value.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat())]
+    if isinstance(value, tuple | list):
+        if isinstance(value[0], Pair):
+            return [
+                (f"{name}[{index}][{half}]", getattr(pair, half))
+                for index, pair in enumerate(value)
+                for half in ("key", "value")
+            ]
+        if isinstance(value[0], str):
+            return [(name, ",".join(value))]  # tags
+        return [(f"{name}[{index}]", str(item)) for index, item in enumerate(value)]
+    return [(name, str(value))]

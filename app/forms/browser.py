@@ -1,0 +1,165 @@
+"""The same forms in a browser: with CSRF protection, times in the person's zone, masked secrets,
+rows and checkboxes.
+
+A view does::
+
+    form = BrowserMonitorForm(record=monitor, zone=zone, now=store.now())
+    if form.change_rows(): render again   # a button that adds or removes a row, without JavaScript
+    if form.validate_on_submit():
+        store.update_monitor(monitor.id, form.fields())
+
+Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[3]``
+(``row.remove_value``) removes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask_wtf import FlaskForm
+
+from app.forms.brackets import parse
+from app.forms.fields import Switch
+from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
+from app.forms.lists import PairList
+from app.forms.monitor import CheckForm, MonitorForm
+from app.forms.schema import Context, SchemaForm
+from app.forms.window import WindowForm
+
+PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
+
+
+class ExtraSwitch(Switch):
+    """A checkbox of the page that is no field of the record."""
+
+    extra = True
+
+
+class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
+    """The base of what the dashboard shows.
+
+    ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
+    ``without`` names the fields that this store does not offer: they are neither shown nor read.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        record: object | None = None,
+        clone: bool = False,
+        zone: ZoneInfo | None = None,
+        now: datetime | None = None,
+        telegram_token_set: bool = False,
+        without: Iterable[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        self.clone = clone
+        self.submitted: Any = None
+        context = Context(
+            now=now,
+            telegram_token_set=telegram_token_set,
+            zone=zone or ZoneInfo("UTC"),
+            browser=True,
+        )
+        super().__init__(*args, record=record, context=context, **kwargs)
+        for name in without:
+            if name in self:
+                del self[name]
+        for rows in self.pair_lists():
+            if not rows.rows:
+                rows.add_row()
+
+    def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
+        self.submitted = self.meta.wrap_formdata(self, formdata)
+        super().process(formdata, *args, **kwargs)
+
+    def pair_lists(self) -> list[PairList]:
+        return [field for field in self if isinstance(field, PairList)]
+
+    def change_rows(self) -> bool:
+        """Whether an add or remove button was pressed; the row is then added or removed and
+        nothing is judged."""
+        if not self.submitted or not self.is_submitted():
+            return False
+        add, remove = self.submitted.get("add"), parse(self.submitted.get("remove") or "")
+        pressed = False
+        for rows in self.pair_lists():
+            if add == rows.name:
+                rows.add_row()
+                pressed = True
+            elif remove and remove.field == rows.name and remove.index is not None:
+                rows.remove_row(remove.index)
+                pressed = True
+        if pressed:
+            for rows in self.pair_lists():
+                rows.forget_errors()
+        return pressed
+
+    def fields(self) -> dict[str, Any]:
+        """What the store takes: every field of a new record, the changed ones of an edited one."""
+        values = self.values()
+        if self.record is None or self.clone:
+            return values
+        return {
+            name: value
+            for name, value in values.items()
+            if not hasattr(self.record, name) or getattr(self.record, name) != value
+        }
+
+    def error_summary(self) -> list[tuple[str, str, str]]:
+        """(id of the input, label, sentence) of every fault, for the summary at the top of the
+        page."""
+        found = [
+            (input_id, str(field.label.text), sentence)
+            for field in self.schema_fields()
+            for input_id, sentence in field.inputs_with_errors()
+        ]
+        csrf = self._fields.get("csrf_token")
+        if csrf is not None and csrf.errors:
+            found.append(("", "", "This page was open for too long. Send it once more."))
+        return found
+
+
+class _WithPassword(BrowserForm):
+    """A stored password is never shown: an empty field keeps it, a ticked box removes it."""
+
+    remove_password = ExtraSwitch("Remove the stored password", default=False)
+
+    def fields(self) -> dict[str, Any]:
+        fields = super().fields()
+        if fields.get(PASSWORD) is None:
+            fields.pop(PASSWORD, None)
+            if self.remove_password.data:
+                fields[PASSWORD] = None
+        return fields
+
+
+class BrowserMonitorForm(_WithPassword, MonitorForm):
+    """New, edit and clone. Of a clone, ``fields()`` has a password only when one was typed (or
+    None: removed)."""
+
+
+class BrowserCheckForm(_WithPassword, CheckForm):
+    """The monitor page's "test before saving": the same inputs, of which only the URL is
+    required."""
+
+    def fields(self) -> dict[str, Any]:
+        fields = self.values()
+        if fields[PASSWORD] is None and not self.remove_password.data:
+            fields.pop(PASSWORD)  # the stored one is used
+        return fields
+
+
+class BrowserIncidentStoreForm(BrowserForm, IncidentStoreForm):
+    """Report an incident by hand."""
+
+
+class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
+    """Edit an incident: times, cause and comment."""
+
+
+class BrowserWindowForm(BrowserForm, WindowForm):
+    """A maintenance window. Set ``monitors.choices`` to the monitors that can be chosen."""

@@ -1,0 +1,333 @@
+"""Single-valued fields: strict about what they read, with the sentences of ``text`` for what they
+refuse.
+
+Each reads at most one value. Not sent: the record's value stays. Sent empty: the default, which is
+None for an optional field without one. Labels, help texts and choices live on the field; templates
+read them from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+from wtforms import widgets
+from wtforms.fields.choices import Choice, SelectFieldBase  # type: ignore[attr-defined]
+from wtforms.fields.core import Field
+from wtforms.form import BaseForm
+from wtforms.validators import ValidationError
+
+from app.checks.target import parse_url
+from app.forms import text
+from app.forms.brackets import Name, Typed
+from app.forms.schema import SchemaField, SchemaForm
+from app.records import MASK, mask
+
+MASK_WITHOUT_STORED = (
+    "This is a masked value and there is no stored one behind it. Send the value itself."
+)
+
+
+def form_of(field: Field) -> SchemaForm:
+    form: SchemaForm = field._form  # type: ignore[attr-defined]
+    return form
+
+
+def looks_masked(value: str) -> bool:
+    return value.startswith(MASK) and len(value) in (len(MASK), len(MASK) + 4)
+
+
+class OneValue(SchemaField):
+    """The base of single-valued fields: ``read`` turns a non-empty text into a value or raises
+    ValueError."""
+
+    # types of ``widget`` in WTForms' stubs are per field class
+    widget: Any = widgets.TextInput()
+
+    def __init__(self, *args: Any, required: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.required = required
+        self.shown: str | None = None  # as typed, to show it again beside its error
+        if required:
+            self.flags.required = True
+
+    def takes(self, name: Name) -> str | None:
+        return None if name.index is None else text.ONE_VALUE
+
+    def process_formdata(self, valuelist: list[Any]) -> None:
+        self.sent = bool(valuelist)
+        if not valuelist:
+            return
+        self.shown = valuelist[0]
+        if self.is_empty(valuelist[0]):
+            self.data = self.default
+        else:
+            self.data = self.read(valuelist[0])
+
+    def is_empty(self, value: str) -> bool:
+        return value == "" and not isinstance(value, Typed)
+
+    def read(self, value: str) -> Any:
+        raise NotImplementedError
+
+    def show(self, data: Any) -> str:
+        """A value as the input shows it."""
+        return "" if data is None else str(data)
+
+    def _value(self) -> str:
+        return self.show(self.data) if self.shown is None else self.shown
+
+    def pre_validate(self, form: BaseForm) -> None:
+        if self.required and self.data is None and not self.process_errors:
+            raise ValidationError(text.REQUIRED)
+
+
+class Text(OneValue):
+    """Text as sent. ``most`` in characters, ``most_bytes`` in UTF-8 bytes; ``lines`` takes tabs
+    and line breaks."""
+
+    def __init__(
+        self,
+        *args: Any,
+        most: int | None = None,
+        most_bytes: int | None = None,
+        lines: bool = False,
+        unify_lines: bool = False,
+        rule: Callable[[str], object] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if lines:
+            kwargs.setdefault("widget", widgets.TextArea())
+        super().__init__(*args, **kwargs)
+        self.most, self.most_bytes, self.lines = most, most_bytes, lines
+        # A browser sends every line break as CRLF, whatever was typed or stored.
+        self.unify_lines = unify_lines or (lines and form_of(self).context.browser)
+        self.rule = rule
+        if most is not None:
+            self.flags.maxlength = most
+
+    def read(self, value: str) -> str:
+        text.one_value(value)
+        if self.unify_lines and not isinstance(value, Typed):
+            value = value.replace("\r\n", "\n").replace("\r", "\n")
+        if self.most is not None:
+            text.length(value, self.most)
+        if self.most_bytes is not None:
+            text.size(value, self.most_bytes)
+        text.characters(value, lines=self.lines)
+        if self.required and not value.strip():
+            raise ValueError(text.REQUIRED)
+        if self.rule is not None:
+            self.rule(value)
+        return value
+
+
+class Url(Text):
+    """A URL by the one rule that checks read it with."""
+
+    widget = widgets.URLInput()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, rule=parse_url, **kwargs)
+
+
+class Secret(Text):
+    """Text that the dashboard shows masked; the mask sent back keeps what is stored
+    (decisions.md 3)."""
+
+    def read(self, value: str) -> str:
+        read = super().read(value)
+        stored = self.object_data
+        if isinstance(stored, str) and _same_lines(read) == _same_lines(mask(stored)):
+            return stored
+        if looks_masked(read):
+            raise ValueError(MASK_WITHOUT_STORED)
+        return read
+
+    def show(self, data: Any) -> str:
+        return "" if data is None else mask(str(data))
+
+
+def _same_lines(value: str) -> str:
+    return value.replace("\r\n", "\n").replace("\r", "\n")
+
+
+class Password(Text):
+    """A password: never shown again. What a browser sends empty keeps the stored one."""
+
+    widget = widgets.PasswordInput(hide_value=True)
+
+    def process_formdata(self, valuelist: list[Any]) -> None:
+        if form_of(self).context.browser and valuelist and valuelist[0] == "":
+            return
+        super().process_formdata(valuelist)
+
+
+class Number(OneValue):
+    """A whole number from ``low`` to ``high``."""
+
+    widget = widgets.NumberInput()
+
+    def __init__(self, *args: Any, low: int, high: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.low, self.high = low, high
+        self.flags.min = low
+        if high is not None:
+            self.flags.max = high
+
+    def read(self, value: str) -> int:
+        number = text.integer(value)
+        if number < self.low or (self.high is not None and number > self.high):
+            raise ValueError(
+                f"Send a whole number from {self.low} to {self.high}."
+                if self.high is not None
+                else f"Send a whole number, {self.low} or more."
+            )
+        return number
+
+
+class RecordId(OneValue):
+    """A whole number that may name a record; whether it does is the store's to say."""
+
+    def read(self, value: str) -> int:
+        return text.integer(value)
+
+
+class Options(OneValue, SelectFieldBase):
+    """One of a few values. ``choices`` are (text, label) for a select; an optional field starts
+    with ``none``."""
+
+    widget = widgets.Select()
+
+    def __init__(
+        self, *args: Any, labels: Sequence[tuple[Any, str]], none: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.allowed = {str(value): value for value, _ in labels}
+        self.choices = [("", none)] if none is not None else []
+        self.choices += [(str(value), label) for value, label in labels]
+
+    def read(self, value: str) -> Any:
+        word = str(text.one_value(value))
+        if word in self.allowed:
+            return self.allowed[word]
+        raise ValueError(text.one_of(list(self.allowed)))
+
+    def iter_choices(self) -> Iterator[Choice]:
+        current = self._value()
+        for value, label in self.choices:
+            yield Choice(value, label, value == current, {})
+
+    def __iter__(self) -> Iterator[Any]:
+        # WTForms would bind an option field for each choice here, with arguments that ours do not
+        # take.
+        return self.iter_choices()
+
+
+class Word(Options):
+    """One of an enum's words, matched exactly."""
+
+    def __init__(
+        self,
+        *args: Any,
+        words: type[StrEnum],
+        labels: Callable[[Any], str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        named = [(word, labels(word) if labels else word.value) for word in words]
+        super().__init__(*args, labels=named, **kwargs)
+
+
+class NumberChoice(Options):
+    """One of a few whole numbers."""
+
+    def read(self, value: str) -> Any:
+        return super().read(str(text.integer(value)))
+
+
+class Switch(OneValue):
+    """True or false. In a browser a checkbox, where not sent means no."""
+
+    widget = widgets.CheckboxInput()
+    on: ClassVar[Any] = True
+    off: ClassVar[Any] = False
+
+    def process_formdata(self, valuelist: list[Any]) -> None:
+        if form_of(self).context.browser and not valuelist:
+            self.sent, self.data = True, self.off
+        else:
+            super().process_formdata(valuelist[-1:] if form_of(self).context.browser else valuelist)
+
+    def is_empty(self, value: str) -> bool:
+        return super().is_empty(value) and self.default is not None
+
+    def read(self, value: str) -> Any:
+        return self.on if text.boolean(value) else self.off
+
+    def _value(self) -> str:
+        return "1"  # what a ticked checkbox sends
+
+
+class NumberSwitch(Switch):
+    """A switch that interface.md writes as the integer 0 or 1."""
+
+    on = 1
+    off = 0
+
+    def read(self, value: str) -> Any:
+        number = text.integer(value)
+        if number not in (0, 1):
+            raise ValueError(text.one_of(["0", "1"]))
+        return number
+
+
+class LocalTimeInput(widgets.TextInput):
+    input_type = "datetime-local"
+
+
+class Moment(OneValue):
+    """A time, aware and in UTC. A browser's is in the person's zone."""
+
+    widget = LocalTimeInput()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("render_kw", {"step": "1"})
+        super().__init__(*args, **kwargs)
+
+    def read(self, value: str) -> datetime:
+        zone = form_of(self).context.zone
+        if zone is None or not form_of(self).context.browser:
+            return text.moment(value)
+        if isinstance(self.object_data, datetime) and value == self.show(self.object_data):
+            # An hour that the clocks show twice would otherwise move by saving the form untouched.
+            return self.object_data
+        return typed_in(zone, value)
+
+    def show(self, data: Any) -> str:
+        if not isinstance(data, datetime):
+            return ""
+        try:
+            local = data.astimezone(form_of(self).context.zone or UTC)
+        except OverflowError:  # the last hours of the year 9999 have no local time in the east
+            local = data
+        return local.replace(tzinfo=None, microsecond=0).isoformat()
+
+
+def typed_in(zone: ZoneInfo, value: str) -> datetime:
+    """A time as typed on a clock of ``zone``; the first of the two where the clocks go back."""
+    if len(value) == len("2026-11-21T08:00"):
+        value += ":00"  # browsers leave out seconds of zero
+    if len(value) != len("2026-11-21T08:00:00"):
+        raise ValueError(text.MOMENT)
+    wall = text.moment(value).replace(tzinfo=None)
+    try:
+        there = wall.replace(tzinfo=zone).astimezone(UTC)
+        back = there.astimezone(zone).replace(tzinfo=None)
+    except OverflowError:
+        raise ValueError(text.NO_SUCH_TIME) from None
+    if back != wall:
+        raise ValueError(f"The clocks in {zone.key} skip this time. Choose one an hour later.")
+    return there

@@ -1,0 +1,74 @@
+"""The incident's schema (interface.md 2.2, decisions.md 4 and 7)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from app.forms.fields import Moment, RecordId, Text
+from app.forms.schema import SchemaForm
+from app.records import CLOCK_SKEW_SECONDS, MAX_CAUSE, MAX_COMMENT
+
+FUTURE = "This time is in the future. Send one that has come, or leave it out."
+
+
+class IncidentUpdateForm(SchemaForm):
+    """What may change about an incident."""
+
+    acknowledged_at = Moment("Acknowledged", description="When somebody took charge.")
+    ended_at = Moment("Ended", description="Empty: the incident is open.")
+    cause = Text("Cause", most=MAX_CAUSE, description="What went wrong, in a few words.")
+    comment = Text(
+        "Comment",
+        most=MAX_COMMENT,
+        lines=True,
+        unify_lines=True,
+        description="Notes for whoever looks later.",
+    )
+
+    def check_together(self) -> None:
+        self._check_future()
+        self._check_order()
+
+    def started(self) -> datetime | None:
+        started: datetime | None = getattr(self.record, "started_at", None)
+        return started
+
+    def moments(self) -> list[Moment]:
+        return [self.acknowledged_at, self.ended_at]
+
+    def _check_future(self) -> None:
+        latest = self.time_now() + timedelta(seconds=CLOCK_SKEW_SECONDS)
+        for field in self.moments():
+            # What is stored was not in the future when it was stored, whatever the clock says
+            # today.
+            if field.sent and field.data is not None and not field.errors and field.data > latest:
+                field.fault(FUTURE)
+
+    def _check_order(self) -> None:
+        acknowledged, ended, started = self.acknowledged_at, self.ended_at, self.started()
+        if not self.flawless(*self.moments()) or started is None:
+            return
+        for field in (acknowledged, ended):
+            if field.data is not None and field.data < started:
+                field.fault("This is before the incident started.")
+        if not self.flawless(acknowledged, ended) or not acknowledged.data or not ended.data:
+            return
+        if acknowledged.data > ended.data:
+            if ended.sent and not acknowledged.sent:
+                ended.fault("This is before the incident was acknowledged.")
+            else:
+                acknowledged.fault("This is after the incident ended.")
+
+
+class IncidentStoreForm(IncidentUpdateForm):
+    """An incident reported by hand. Whether the monitor exists is the store's to say."""
+
+    monitor_id = RecordId("Monitor", required=True)
+    started_at = Moment("Started", required=True)
+
+    def started(self) -> datetime | None:
+        started: datetime | None = self.started_at.data
+        return started
+
+    def moments(self) -> list[Moment]:
+        return [self.started_at, *super().moments()]

@@ -1,0 +1,318 @@
+"""Fields that hold several values: rows of key and value, lists of ids, tags.
+
+Any index sent replaces the whole list; the bare name sent empty clears it. Indices need not start
+at 0 or be dense: they order the list as numbers (decisions.md 2). Errors keep the index as sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wtforms import widgets
+from wtforms.fields.core import Field
+from wtforms.utils import unset_value
+
+from app.forms import text
+from app.forms.brackets import Name, Typed, parse, place
+from app.forms.fields import MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
+from app.forms.schema import TWICE, SchemaField
+from app.records import MAX_ID, MAX_TAG, MAX_TAGS, Pair, mask
+
+HALVES = ("key", "value")
+
+
+@dataclass(slots=True)
+class Row:
+    """One row of key and value as sent or as shown; ``index`` has its digits as sent."""
+
+    list_name: str
+    index: str
+    key: str = ""
+    value: str = field(default="", repr=False)
+    sent: frozenset[str] = frozenset()
+    key_errors: list[str] = field(default_factory=list)
+    value_errors: list[str] = field(default_factory=list)
+
+    def name_of(self, half: str) -> str:
+        return f"{self.list_name}[{self.index}][{half}]"
+
+    def id_of(self, half: str) -> str:
+        return f"{self.list_name}-{self.index}-{half}"
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.key and not self.value
+
+    @property
+    def remove_value(self) -> str:
+        """The value of a ``remove`` button for this row."""
+        return f"{self.list_name}[{self.index}]"
+
+
+def indexed(field_name: str, formdata: Any) -> list[Name]:
+    """The names that were sent with an index for a field, in the order of their indices as
+    numbers."""
+    names = (parse(name) for name in formdata if name.startswith(f"{field_name}["))
+    return sorted((name for name in names if name), key=lambda name: name.place)
+
+
+class ListField(SchemaField):
+    """The base of fields whose values come under indices."""
+
+    widget: Any = widgets.ListWidget()
+
+    def _value(self) -> str:
+        return ""
+
+
+class PairList(ListField):
+    """Rows of key and value: a tuple of ``Pair``.
+
+    ``check`` judges one row and returns the faults of its key and its value (None: none). Values
+    come masked from the dashboard and from read-only keys; a mask that matches a stored row keeps
+    that row's value.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        most: int,
+        check: Callable[[Field, Pair], tuple[str | None, str | None]],
+        key_label: str,
+        value_label: str,
+        missing: str,
+        key_choices: Sequence[tuple[str, str]] = (),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **{"default": (), **kwargs})
+        self.most, self.check, self.missing = most, check, missing
+        self.key_label, self.value_label, self.key_choices = key_label, value_label, key_choices
+        self.rows: list[Row] = []
+
+    def takes(self, name: Name) -> str | None:
+        if name.index is None or name.half in HALVES:
+            return None
+        return (
+            f"Send {self.name}[{name.index[:20]}][key] and {self.name}[{name.index[:20]}][value]."
+        )
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        stored: tuple[Pair, ...] = tuple(data) if isinstance(data, tuple | list) else ()
+        self.object_data = self.data = stored
+        self.process_errors = []
+        self.raw_data = []
+        names = indexed(self.name, formdata) if formdata is not None else []
+        bare = formdata.getlist(self.name) if formdata is not None else []
+        browser = form_of(self).context.browser
+        self.sent = bool(names or bare) or (browser and formdata is not None)
+        if not self.sent:
+            self.rows = [Row(self.name, str(n), p.key, mask(p.value)) for n, p in enumerate(stored)]
+            return
+        if not names and bare and (bare[0] or isinstance(bare[0], Typed)):
+            self.process_errors = [
+                f"Send {self.name}[0][key] and {self.name}[0][value], "
+                "or the bare name empty to clear the list."
+            ]
+            return
+        self.rows = self._read_rows(formdata, names)
+        used = [row for row in self.rows if not (browser and row.is_blank)]
+        if len(used) > self.most:
+            self.process_errors = [f"There are {len(used):,} rows. At most {self.most} fit."]
+        else:
+            self._unmask(used, stored)
+
+    def _read_rows(self, formdata: Any, names: list[Name]) -> list[Row]:
+        rows: dict[tuple[int, str], Row] = {}
+        for name in names:
+            row = rows.setdefault(name.place, Row(self.name, name.index or ""))
+            value = formdata.getlist(f"{self.name}[{name.index}][{name.half}]")
+            if name.half not in HALVES or not value:
+                continue
+            if name.half in row.sent:  # alerts[1] and alerts[01]
+                row.key_errors.append(TWICE)
+                continue
+            row.sent |= {name.half}
+            setattr(row, name.half, value[0])
+        return list(rows.values())
+
+    def _unmask(self, rows: list[Row], stored: tuple[Pair, ...]) -> None:
+        """Put the stored values back where masks were sent, then judge every row."""
+        unused = dict(enumerate(stored))
+        kept: dict[str, Pair] = {}
+        # All rows in their own place first: a row that moved must not take what another still
+        # stands on.
+        for in_place in (True, False):
+            for row in rows:
+                if row.index in kept or not looks_masked(row.value):
+                    continue
+                for position, pair in unused.items():
+                    if in_place and place(str(position)) != place(row.index):
+                        continue
+                    if pair.key == row.key and mask(pair.value) == row.value:
+                        kept[row.index] = unused.pop(position)
+                        break
+        self.data = tuple(kept.get(row.index) or self._judged(row) for row in rows)
+
+    def _judged(self, row: Row) -> Pair:
+        for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
+            if half not in row.sent:
+                errors.append(self.missing)
+        pair = Pair(row.key, row.value)
+        if not row.key_errors and not row.value_errors:
+            if looks_masked(row.value):
+                row.value_errors.append(MASK_WITHOUT_STORED)
+            else:
+                key_fault, value_fault = self.check(self, pair)
+                row.key_errors += [key_fault] if key_fault else []
+                row.value_errors += [value_fault] if value_fault else []
+        return Pair(str(pair.key), str(pair.value))
+
+    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
+        self.errors = list(self.process_errors)
+        return not self.errors and not any(row.key_errors or row.value_errors for row in self.rows)
+
+    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
+        yield from super().named_errors()
+        for row in self.rows:
+            if row.key_errors:
+                yield f"{self.name}.{row.index}.key", row.key_errors
+            if row.value_errors:
+                yield f"{self.name}.{row.index}.value", row.value_errors
+
+    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
+        yield from super().inputs_with_errors()
+        for row in self.rows:
+            for sentence in row.key_errors:
+                yield row.id_of("key"), sentence
+            for sentence in row.value_errors:
+                yield row.id_of("value"), sentence
+
+    def add_row(self) -> Row:
+        """One more blank row, for a browser without JavaScript."""
+        index = max((int(row.index[-9:]) for row in self.rows), default=-1) + 1
+        row = Row(self.name, str(index))
+        self.rows.append(row)
+        return row
+
+    def remove_row(self, index: str) -> None:
+        self.rows = [row for row in self.rows if row.index != index]
+
+    def forget_errors(self) -> None:
+        self.errors, self.process_errors = [], []
+        for row in self.rows:
+            row.key_errors, row.value_errors = [], []
+
+
+class IdList(ListField):
+    """Ids of records: a tuple of ``int`` without doubles. A browser may also send the bare name
+    several times."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"default": (), **kwargs})
+        self.entry_errors: dict[str, str] = {}
+        self.choices: list[tuple[str, str]] = []  # (id, label), set by the page that shows them
+
+    def takes(self, name: Name) -> str | None:
+        return None if name.half is None else f"Send {self.name}[0]=1, one id for each index."
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
+        self.process_errors, self.raw_data, self.entry_errors = [], [], {}
+        if formdata is None:
+            return
+        names, bare = indexed(self.name, formdata), formdata.getlist(self.name)
+        browser = form_of(self).context.browser
+        self.sent = bool(names or bare) or browser
+        if not self.sent:
+            return
+        entries = [
+            (name.index or "", value)
+            for name in names
+            for value in formdata.getlist(f"{self.name}[{name.index}]")
+        ]
+        if browser:
+            entries += [(str(n), value) for n, value in enumerate(bare) if value]
+        elif bare and (bare[0] or isinstance(bare[0], Typed)):
+            self.process_errors = [
+                f"Send {self.name}[0]=1 and so on (a list in JSON), "
+                "or the bare name empty for none."
+            ]
+            return
+        self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
+
+    def _read(self, index: str, value: str) -> int:
+        try:
+            number = text.integer(value)
+            if not 1 <= number <= MAX_ID:
+                raise ValueError(f"There is no record with the id {number}.")
+            return number
+        except ValueError as fault:
+            self.entry_errors[index] = str(fault)
+            return 0
+
+    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
+        self.errors = list(self.process_errors)
+        return not self.errors and not self.entry_errors
+
+    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
+        yield from super().named_errors()
+        for index, sentence in self.entry_errors.items():
+            yield f"{self.name}.{index}", [sentence]
+
+    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
+        for _, sentences in self.named_errors():
+            for sentence in sentences:
+                yield self.id, sentence
+
+
+class Tags(OneValue):
+    """Words with commas between them: a tuple of ``str`` without doubles, white space around each
+    removed.
+
+    A list is read too (in JSON the list that the API returned), one tag for each index.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"default": (), **kwargs})
+
+    def takes(self, name: Name) -> str | None:
+        return None if name.half is None else "Send words with commas between them."
+
+    def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
+        super().process(formdata, data, extra_filters)
+        listed = indexed(self.name, formdata) if formdata is not None else []
+        if not listed:
+            return
+        self.sent, self.process_errors = True, []
+        try:
+            values = [
+                self._listed(value)
+                for name in listed
+                for value in formdata.getlist(f"{self.name}[{name.index}]")
+            ]
+            self.data = self.read(",".join(values))
+        except ValueError as fault:
+            self.process_errors = [str(fault)]
+
+    def _listed(self, value: str) -> str:
+        text.characters(value)
+        if "," in value:
+            raise ValueError("A tag cannot hold a comma.")
+        return value
+
+    def read(self, value: str) -> tuple[str, ...]:
+        text.characters(text.length(text.one_value(value), MAX_TAGS * (MAX_TAG + 10)))
+        tags = tuple(dict.fromkeys(tag for part in value.split(",") if (tag := part.strip())))
+        if len(tags) > MAX_TAGS:
+            raise ValueError(f"There are {len(tags)} tags. At most {MAX_TAGS} fit.")
+        for tag in tags:
+            if len(tag) > MAX_TAG:
+                raise ValueError(
+                    f"The tag that starts with {tag[:20]} is longer than {MAX_TAG} characters."
+                )
+        return tags
+
+    def show(self, data: Any) -> str:
+        return ", ".join(data or ())

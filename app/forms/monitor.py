@@ -1,0 +1,271 @@
+"""The monitor's schema (interface.md 2.1, decisions.md 3 and 7)."""
+
+from __future__ import annotations
+
+from wtforms.fields.core import Field
+
+from app.alerts.values import CHANNELS, check_value
+from app.checks.statuses import parse_statuses
+from app.forms import text
+from app.forms.fields import (
+    Moment,
+    Number,
+    NumberChoice,
+    NumberSwitch,
+    Password,
+    Secret,
+    Switch,
+    Text,
+    Url,
+    Word,
+    form_of,
+)
+from app.forms.lists import PairList, Tags
+from app.forms.schema import SchemaForm
+from app.records import (
+    ALERT_DAYS,
+    CONFIRMATIONS,
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_CONFIRMATIONS,
+    DEFAULT_TIMEOUT,
+    INTERVALS,
+    MAX_ACCEPTED_STATUSES,
+    MAX_ALERTS,
+    MAX_CREDENTIAL,
+    MAX_HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_NAME,
+    MAX_REQUEST_BODY_BYTES,
+    MAX_TEXT_LOOKUP,
+    MAX_URL,
+    METHODS_WITHOUT_TEXT,
+    SLOW_AFTER_MS,
+    TEXT_CONDITIONS,
+    TIMEOUT_SECONDS,
+    AlertCondition,
+    Pair,
+    RequestMethod,
+)
+
+CONDITION_LABELS = {
+    AlertCondition.URL_UNAVAILABLE: "The URL is unavailable",
+    AlertCondition.URL_TEXT: "The response contains the text",
+    AlertCondition.URL_NO_TEXT: "The response does not contain the text",
+}
+
+# What a server that speaks interface.md alone does not have.
+OWN_FIELDS = (
+    "timeout",
+    "accepted_statuses",
+    "follow_redirects",
+    "verify_tls",
+    "request_body",
+    "slow_after",
+    "confirmations",
+    "tags",
+)
+
+
+def interval_label(seconds: int) -> str:
+    count, unit = (seconds // 3600, "hour") if seconds >= 3600 else (seconds // 60, "minute")
+    return f"Every {unit}" if count == 1 else f"Every {count} {unit}s"
+
+
+def days_label(days: int) -> str:
+    if days == 0:
+        return "On the day"
+    return f"{days} day{'' if days == 1 else 's'} before"
+
+
+def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    def fault_of_value() -> None:
+        text.size(pair.key + pair.value, MAX_HEADER_BYTES)
+        text.characters(pair.value)
+
+    return _fault(lambda: text.header_name(pair.key)), _fault(fault_of_value)
+
+
+def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    if pair.key not in CHANNELS:
+        return text.one_of([str(channel) for channel in CHANNELS]), None
+    fault = _fault(lambda: text.characters(pair.value))
+    return None, fault or check_value(
+        str(pair.key),
+        str(pair.value),
+        telegram_token_set=form_of(field).context.telegram_token_set,
+    )
+
+
+def _fault(rule: object) -> str | None:
+    try:
+        rule()  # type: ignore[operator]
+    except ValueError as fault:
+        return str(fault)
+    return None
+
+
+class MonitorForm(SchemaForm):
+    """What a monitor is made of."""
+
+    name = Text(
+        "Name",
+        required=True,
+        most=MAX_NAME,
+        description="What the monitor is called in lists and alerts.",
+    )
+    url = Url(
+        "URL",
+        required=True,
+        most=MAX_URL,
+        description="The address to watch, with http:// or https://.",
+    )
+    interval = NumberChoice(
+        "Interval",
+        required=True,
+        labels=[(seconds, interval_label(seconds)) for seconds in INTERVALS],
+        description="How often the URL is checked.",
+    )
+    alert_condition = Word(
+        "Alert when",
+        words=AlertCondition,
+        labels=CONDITION_LABELS.__getitem__,
+        default=AlertCondition.URL_UNAVAILABLE,
+        description="What raises the alert. A URL that cannot be reached always does.",
+    )
+    alert_text_lookup = Text(
+        "Text to look up",
+        most=MAX_TEXT_LOOKUP,
+        description="Searched for in the response, with upper and lower case as written.",
+    )
+    request_method = Word("Method", words=RequestMethod, default=RequestMethod.GET)
+    request_headers = PairList(
+        "Request headers",
+        most=MAX_HEADERS,
+        check=check_header,
+        key_label="Name",
+        value_label="Value",
+        missing="One half of this header is missing. Send both its key and its value.",
+        description="Sent with every check. Stored values are shown masked.",
+    )
+    request_auth_username = Text(
+        "User name", most=MAX_CREDENTIAL, description="For Basic authentication of the check."
+    )
+    request_auth_password = Password(
+        "Password", most=MAX_CREDENTIAL, description="Kept encrypted and never shown again."
+    )
+    request_body = Secret(
+        "Request body",
+        most_bytes=MAX_REQUEST_BODY_BYTES,
+        lines=True,
+        description="Sent with every check, whatever the method. Shown masked once it is stored.",
+    )
+    cache_buster = NumberSwitch(
+        "Bypass caches",
+        default=0,
+        description="Adds a fresh query parameter to each request, so that no cache answers.",
+    )
+    timeout = Number(
+        "Time limit in seconds",
+        low=TIMEOUT_SECONDS[0],
+        high=TIMEOUT_SECONDS[1],
+        default=DEFAULT_TIMEOUT,
+        description="For the whole check, redirects and body included.",
+    )
+    accepted_statuses = Text(
+        "Accepted status codes",
+        most=MAX_ACCEPTED_STATUSES,
+        rule=parse_statuses,
+        default=DEFAULT_ACCEPTED_STATUSES,
+        description="Codes and ranges with commas between them, such as 200-299,401.",
+    )
+    follow_redirects = Switch("Follow redirects", default=True, description="Up to five.")
+    verify_tls = Switch(
+        "Verify the certificate",
+        default=True,
+        description="Without this, a wrong or expired certificate raises no alert.",
+    )
+    slow_after = Number(
+        "Slow after, in milliseconds",
+        low=SLOW_AFTER_MS[0],
+        high=SLOW_AFTER_MS[1],
+        description="A slower answer is shown as degraded. Empty: never.",
+    )
+    confirmations = Number(
+        "Rechecks before an incident",
+        low=CONFIRMATIONS[0],
+        high=CONFIRMATIONS[1],
+        default=DEFAULT_CONFIRMATIONS,
+        description="How many times a failure is confirmed before an incident opens.",
+    )
+    ssl_alert_days = NumberChoice(
+        "Certificate expiry",
+        labels=[(days, days_label(days)) for days in ALERT_DAYS],
+        none="Off",
+        description="When to tell about a certificate that runs out.",
+    )
+    domain_alert_days = NumberChoice(
+        "Domain expiry",
+        labels=[(days, days_label(days)) for days in ALERT_DAYS],
+        none="Off",
+        description="When to tell about a domain name that runs out.",
+    )
+    maintenance_start_at = Moment(
+        "Maintenance from", description="While it lasts, no incident opens and no alert goes out."
+    )
+    maintenance_end_at = Moment("Maintenance until")
+    alerts = PairList(
+        "Alerts",
+        most=MAX_ALERTS,
+        check=check_alert,
+        key_label="Channel",
+        value_label="Value",
+        key_choices=[(str(channel), shown.label) for channel, shown in CHANNELS.items()],
+        missing="One half of this alert is missing. Send both its key (the channel) and its value.",
+        description="Who is told when it fails and recovers. Stored values are shown masked.",
+    )
+    tags = Tags("Tags", description="Words with commas between them, to find monitors by.")
+
+    def check_together(self) -> None:
+        self._check_text_condition()
+        self._check_maintenance()
+
+    def _check_text_condition(self) -> None:
+        if not self.flawless(self.alert_condition, self.alert_text_lookup, self.request_method):
+            return
+        if self.alert_condition.data not in TEXT_CONDITIONS:
+            return
+        if not self.alert_text_lookup.data:
+            self.alert_text_lookup.fault("This alert condition needs a text to look up.")
+        if self.request_method.data in METHODS_WITHOUT_TEXT:
+            self.request_method.fault(
+                f"An answer to {self.request_method.data} has no text to look up. "
+                "Choose another method, such as GET."
+            )
+
+    def _check_maintenance(self) -> None:
+        start, end = self.maintenance_start_at, self.maintenance_end_at
+        if not self.flawless(start, end):
+            return
+        if (start.data is None) != (end.data is None):
+            missing = start if start.data is None else end
+            missing.fault("A maintenance window needs both its start and its end.")
+        elif start.data is not None and end.data <= start.data:
+            end.fault("The maintenance window must end after it starts.")
+
+
+class MonitorUpdateForm(MonitorForm):
+    """A monitor's update also takes ``pause``."""
+
+    pause = Switch("Paused", description="A paused monitor is not checked.")
+
+
+class CheckForm(MonitorForm):
+    """Monitor fields for a check that stores nothing: ``url`` alone is required (decisions.md
+    11)."""
+
+    name = Text("Name", most=MAX_NAME)
+    interval = NumberChoice(
+        "Interval",
+        labels=[(seconds, interval_label(seconds)) for seconds in INTERVALS],
+        default=None,
+    )

@@ -1,0 +1,136 @@
+"""The parameters of every list (interface.md 4). An empty parameter counts as absent
+(decisions.md 1)."""
+
+from __future__ import annotations
+
+from app.forms.fields import Moment, Number, NumberChoice, RecordId, Text, Word
+from app.forms.schema import SchemaForm
+from app.records import (
+    DEFAULT_PAGE_SIZE,
+    MAX_SEARCH,
+    PAGE_SIZES,
+    Channel,
+    DeliveryStatus,
+    IncidentSearchBy,
+    IncidentSortBy,
+    IncidentStatus,
+    MonitorSearchBy,
+    MonitorSortBy,
+    Sort,
+    StatisticsRange,
+    Verdict,
+)
+
+
+class PageForm(SchemaForm):
+    """A list without parameters of its own."""
+
+    per_page = NumberChoice(
+        "Page size",
+        labels=[(size, str(size)) for size in PAGE_SIZES],
+        default=DEFAULT_PAGE_SIZE,
+        description="How many records a page has.",
+    )
+    page = Number("Page", low=1, default=1, description="The page number, from 1.")
+
+
+class MonitorQueryForm(PageForm):
+    search = Text(
+        "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
+    )
+    search_by = Word(
+        "Search in",
+        words=MonitorSearchBy,
+        labels={MonitorSearchBy.NAME: "Name", MonitorSearchBy.URL: "URL"}.__getitem__,
+        default=MonitorSearchBy.NAME,
+    )
+    status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
+    sort_by = Word(
+        "Order by",
+        words=MonitorSortBy,
+        labels={
+            MonitorSortBy.ID: "Date created",
+            MonitorSortBy.NAME: "Name",
+            MonitorSortBy.URL: "URL",
+        }.__getitem__,
+        default=MonitorSortBy.ID,
+    )
+    sort = Word(
+        "Direction",
+        words=Sort,
+        labels={Sort.DESC: "Descending", Sort.ASC: "Ascending"}.__getitem__,
+        default=Sort.DESC,
+    )
+
+
+class IncidentQueryForm(PageForm):
+    search = Text(
+        "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
+    )
+    search_by = Word(
+        "Search in",
+        words=IncidentSearchBy,
+        labels={
+            IncidentSearchBy.MONITOR: "Monitor",
+            IncidentSearchBy.CAUSE: "Cause",
+            IncidentSearchBy.URL: "Monitor name or URL",
+        }.__getitem__,
+        default=IncidentSearchBy.URL,
+    )
+    monitor_id = RecordId("Monitor", description="Only the incidents of this monitor.")
+    status = Word(
+        "Status",
+        words=IncidentStatus,
+        labels={
+            IncidentStatus.UNRESOLVED: "Unresolved",
+            IncidentStatus.ACKNOWLEDGED: "Acknowledged",
+            IncidentStatus.RESOLVED: "Resolved",
+        }.__getitem__,
+        none="Any",
+    )
+    sort_by = Word(
+        "Order by",
+        words=IncidentSortBy,
+        labels={
+            IncidentSortBy.STARTED_AT: "Date started",
+            IncidentSortBy.ENDED_AT: "Date ended",
+        }.__getitem__,
+        default=IncidentSortBy.ENDED_AT,
+    )
+    sort = Word(
+        "Direction",
+        words=Sort,
+        labels={Sort.DESC: "Descending", Sort.ASC: "Ascending"}.__getitem__,
+        default=Sort.DESC,
+    )
+
+
+class ResultQueryForm(PageForm):
+    from_ = Moment("From", name="from", description="The earliest check.")
+    to = Moment("To", description="The latest check.")
+    verdict = Word("Verdict", words=Verdict, none="Any")
+
+    def check_together(self) -> None:
+        start, end = self.from_, self.to
+        if self.flawless(start, end) and start.data and end.data and end.data < start.data:
+            end.fault("This is before the time in from.")
+
+
+class DeliveryQueryForm(PageForm):
+    monitor_id = RecordId("Monitor")
+    incident_id = RecordId("Incident")
+    channel = Word("Channel", words=Channel, none="Any")
+    status = Word("Status", words=DeliveryStatus, none="Any")
+
+
+class StatisticsQueryForm(SchemaForm):
+    range = Word(
+        "Range",
+        words=StatisticsRange,
+        default=StatisticsRange.DAY,
+        description="How far back to look.",
+    )
+
+
+class NoQueryForm(SchemaForm):
+    """An operation without parameters."""

@@ -1,0 +1,133 @@
+"""What every form of ours is: WTForms with a record to overlay, a context, and errors under the
+names as sent.
+
+The same classes read a form body, a JSON body (as pairs), a query, and what a browser posts.
+``Context`` says which, and carries what rules need to know besides the input.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from wtforms import Form
+from wtforms.fields.core import Field
+
+from app.forms import brackets
+from app.forms.brackets import Name
+
+UNKNOWN = "This operation does not take this field."
+TWICE = "This field was sent more than once. Send it once."
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What rules need besides the input.
+
+    ``now`` in UTC, for rules about the future. ``zone`` is where times without an offset are typed.
+    ``browser``: absent checkboxes mean no, blank rows count as none, and a time may leave out its
+    seconds.
+    """
+
+    now: datetime | None = None
+    telegram_token_set: bool = False
+    zone: ZoneInfo | None = None
+    browser: bool = False
+
+
+class Sent(dict[str, list[str]]):
+    """Pairs as WTForms wants them: every name with its values in order."""
+
+    def __init__(self, pairs: brackets.Pairs) -> None:
+        grouped: defaultdict[str, list[str]] = defaultdict(list)
+        for name, value in pairs:
+            grouped[name].append(value)
+        super().__init__(grouped)
+
+    def getlist(self, name: str) -> list[str]:
+        return self.get(name, [])
+
+
+class SchemaField(Field):
+    """A field that knows whether it was sent and says under which names its errors go."""
+
+    sent = False
+    # Shown and bound, but no field of the record: the browser's extras.
+    extra = False
+
+    def takes(self, name: Name) -> str | None:
+        """The fault of a name with brackets or without, None when this field reads it."""
+        raise NotImplementedError
+
+    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
+        if self.errors:
+            yield self.name, self.errors
+
+    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
+        """(id of the input, sentence) for a summary of errors that links to the inputs."""
+        for sentence in self.errors:
+            yield self.id, sentence
+
+    def fault(self, sentence: str) -> None:
+        """Add an error found by looking at several fields together."""
+        self.errors = [*self.errors, sentence]
+
+
+class SchemaForm(Form):
+    """A form over pairs. ``record`` fills the fields that were not sent."""
+
+    def __init__(
+        self,
+        formdata: Any = None,
+        *,
+        record: object | None = None,
+        context: Context | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.record = record
+        self.context = context or Context()
+        super().__init__(formdata, obj=record, **kwargs)
+
+    def schema_fields(self) -> Iterator[SchemaField]:
+        for field in self:
+            if isinstance(field, SchemaField):
+                yield field
+
+    def validate(self, extra_validators: Any = None) -> bool:
+        super().validate(extra_validators)
+        self.check_together()
+        return not any(field.errors for field in self) and not self.named_errors()
+
+    def check_together(self) -> None:
+        """Rules about several fields; they add errors with ``fault``. Fields with errors already
+        are left alone."""
+
+    def flawless(self, *fields: Field) -> bool:
+        return not any(field.errors for field in fields)
+
+    def named_errors(self) -> dict[str, list[str]]:
+        """Sentences under the names as sent: ``name``, ``alerts.7.value``."""
+        return {
+            name: list(sentences)
+            for field in self.schema_fields()
+            for name, sentences in field.named_errors()
+        }
+
+    def values(self) -> dict[str, Any]:
+        """Every field's value under its name."""
+        return {field.short_name: field.data for field in self.schema_fields() if not field.extra}
+
+    def values_sent(self) -> dict[str, Any]:
+        """The values of the fields that were sent."""
+        return {
+            field.short_name: field.data
+            for field in self.schema_fields()
+            if field.sent and not field.extra
+        }
+
+    def time_now(self) -> datetime:
+        return self.context.now or datetime.now(UTC)

@@ -1,0 +1,44 @@
+"""The maintenance window's schema (decisions.md 11)."""
+
+from __future__ import annotations
+
+from app.forms.fields import Moment, Text
+from app.forms.lists import IdList
+from app.forms.schema import SchemaForm
+from app.records import MAX_NAME
+from app.stats.windows import ONCE, repeat_fault
+
+MAX_CRON = 255
+
+
+def check_repeat(value: str) -> None:
+    if fault := repeat_fault(value):
+        raise ValueError(fault)
+
+
+class WindowForm(SchemaForm):
+    """A planned quiet time for some monitors, or for all."""
+
+    name = Text("Name", required=True, most=MAX_NAME)
+    start_at = Moment("Start", required=True)
+    end_at = Moment(
+        "End", required=True, description="Checks go on, but nobody is alerted until then."
+    )
+    monitors = IdList("Monitors", description="None chosen: all of them.")
+    repeat = Text(
+        "Repeat",
+        most=MAX_CRON,
+        rule=check_repeat,
+        default=ONCE,
+        description="none, daily, weekly, monthly, or a cron line in UTC that says when it starts.",
+    )
+    repeat_until = Moment("Repeat until", description="Empty: for good.")
+
+    def check_together(self) -> None:
+        start, end, until = self.start_at, self.end_at, self.repeat_until
+        if not self.flawless(start, end, until) or start.data is None or end.data is None:
+            return
+        if end.data <= start.data:
+            end.fault("The window must end after it starts.")
+        if until.data is not None and until.data < start.data:
+            until.fault("This is before the window starts.")
