@@ -1,0 +1,229 @@
+"""Whatever comes in, the state machine keeps its promises (issue 3; decisions.md 4 and 10).
+
+Hypothesis makes up sequences of results, pauses between them, clocks that jump back, maintenance,
+and people who report and close incidents. Beside the machine a recorder of two lines keeps the
+incidents, as the real one would, and the promises are checked after every event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.engine.state import (
+    OVERTAKEN_AT_MOST,
+    Observation,
+    Stands,
+    State,
+    Step,
+    Transition,
+    advance,
+    cleared,
+)
+from app.records import Verdict
+
+BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
+GOOD = (Verdict.UP, Verdict.DEGRADED)
+
+# Seconds since the event before: mostly forward, at times a result that was overtaken, at times a
+# clock that was set back by an hour.
+STEPS = st.one_of(st.integers(0, 3600), st.integers(-120, -1), st.just(-3600))
+# Down is drawn as often as the rest together: long runs of it are what opens incidents.
+VERDICTS = st.one_of(st.just(Verdict.DOWN), st.sampled_from(Verdict))
+RESULTS = st.builds(
+    lambda step, verdict, maintenance: ("result", step, verdict, maintenance),
+    STEPS,
+    VERDICTS,
+    st.sampled_from([False, False, False, True]),
+)
+HANDS = st.sampled_from([("close", 0, None, False), ("report", 0, None, False)])
+EVENTS = st.lists(st.one_of(RESULTS, RESULTS, RESULTS, RESULTS, HANDS), max_size=60)
+CONFIRMATIONS = st.integers(0, 5)
+
+
+@dataclass
+class Kept:
+    """An incident as a recorder keeps it."""
+
+    started_at: datetime
+    by_hand: bool = False
+    ended_at: datetime | None = None
+
+
+@dataclass
+class Watch:
+    """One monitor's life: the machine's state, the incidents, and what really happened."""
+
+    confirmations: int
+    state: State = field(default_factory=State)
+    now: datetime = BEGIN
+    incidents: list[Kept] = field(default_factory=list)
+    failing: list[datetime] = field(default_factory=list)  # the run of failures nobody was told of
+    good: list[datetime] = field(default_factory=list)  # the run of good checks in an incident
+
+    @property
+    def open(self) -> Kept | None:
+        return next((kept for kept in self.incidents if kept.ended_at is None), None)
+
+    def forget(self) -> None:
+        self.failing, self.good = [], []
+
+    def close_by_hand(self) -> None:
+        if self.open:
+            self.open.ended_at = max(self.now, self.open.started_at)
+        self.state = cleared(self.state)
+        self.forget()
+
+    def report_by_hand(self) -> None:
+        if self.open:
+            return
+        self.incidents.append(Kept(self.now, by_hand=True))
+        self.state = replace(cleared(self.state), started_at=self.now, by_hand=True)
+        self.forget()
+
+    def result(self, step: int, verdict: Verdict, maintenance: bool) -> None:
+        self.now += timedelta(seconds=step)
+        before, seen = self.state, Observation(self.now, verdict, maintenance)
+        transition = advance(before, seen, self.confirmations)
+        self.state = transition.state
+        if before.checked_at and timedelta(0) < before.checked_at - seen.at <= OVERTAKEN_AT_MOST:
+            assert transition == Transition(before), "an overtaken result changes nothing"
+            return
+        self._remember(seen)
+        self._record(transition, seen)
+        if verdict is Verdict.UNKNOWN:
+            self._gap(before, transition, maintenance)
+        assert self.state.verdict is verdict
+        assert self.state.checked_at == seen.at
+
+    def _remember(self, seen: Observation) -> None:
+        """What the result means, told apart from the machine's own way of saying it."""
+        if seen.verdict is Verdict.DOWN:
+            self.good = []
+            if not self.open:
+                self.failing = [] if seen.maintenance else [*self.failing, seen.at]
+        elif seen.verdict in GOOD:
+            self.failing = []
+            if self.open and not self.open.by_hand:
+                self.good.append(seen.at)
+        elif seen.maintenance:
+            self.failing = []
+
+    def _record(self, transition: Transition, seen: Observation) -> None:
+        due = len(self.failing) > self.confirmations
+        over = len(self.good) > 1 and seen.verdict in GOOD and not seen.maintenance
+        assert (transition.step is Step.OPEN) == due, "an outage was lost, or made up"
+        assert (transition.step is Step.END) == over, "a recovery was lost, or made up"
+        if transition.step is Step.OPEN:
+            assert self.open is None, "a second incident was opened beside the first"
+            assert transition.moment == self.failing[0], "started_at is the first failing check"
+            self.incidents.append(Kept(self.failing[0]))
+            self.failing = []
+        if transition.step is Step.END:
+            assert self.open, "a recovery came before its outage"
+            assert not self.open.by_hand, "checks do not end what a person reported"
+            assert transition.moment == max(self.good[0], self.open.started_at)
+            self.open.ended_at = transition.moment
+            self.good = []
+
+    def _gap(self, before: State, transition: Transition, maintenance: bool) -> None:
+        """A result that could not tell neither confirms, cancels nor ends anything."""
+        assert transition.step in ((Step.NONE, Step.CANCEL) if maintenance else (Step.NONE,))
+        assert not transition.recheck
+        if not maintenance:
+            same = {"checked_at": None, "verdict": None, "status_since": None}
+            assert replace(self.state, **same) == replace(before, **same)
+
+    def promises(self) -> None:
+        unfinished = [kept for kept in self.incidents if kept.ended_at is None]
+        assert len(unfinished) <= 1
+        started = unfinished[0].started_at if unfinished else None
+        assert self.state.started_at == started, "state and incidents disagree"
+        assert (self.state.stands in (Stands.OPEN, Stands.RECOVERING, Stands.BY_HAND)) == bool(
+            unfinished
+        )
+        assert self.state.failures == len(self.failing) <= max(self.confirmations, 0)
+        assert self.state.failing_since == (self.failing[0] if self.failing else None)
+        for kept in self.incidents:
+            assert kept.ended_at is None or kept.ended_at >= kept.started_at
+
+
+def live(events: list[tuple[str, int, Verdict, bool]], confirmations: int) -> Watch:
+    watch = Watch(confirmations)
+    for kind, step, verdict, maintenance in events:
+        if kind == "close":
+            watch.close_by_hand()
+        elif kind == "report":
+            watch.report_by_hand()
+        else:
+            watch.result(step, verdict, maintenance)
+        watch.promises()
+    return watch
+
+
+# The clock is set back by an hour between an outage and its end: rare, and worth a sure place.
+CLOCK_SET_BACK = [
+    ("result", 0, Verdict.DOWN, False),
+    ("result", -3600, Verdict.UP, False),
+    ("result", 60, Verdict.UP, False),
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(EVENTS, CONFIRMATIONS)
+@example(CLOCK_SET_BACK, 0)
+def test_the_promises_hold_whatever_happens(
+    events: list[tuple[str, int, Verdict, bool]], confirmations: int
+) -> None:
+    live(events, confirmations)
+
+
+@settings(max_examples=150, deadline=None)
+@given(EVENTS, CONFIRMATIONS, st.lists(st.sampled_from([0, 1]), min_size=6, max_size=20))
+def test_an_outage_is_always_noticed_and_always_ends(
+    events: list[tuple[str, int, Verdict, bool]], confirmations: int, gaps: list[int]
+) -> None:
+    watch = live(events, confirmations)
+    watch.close_by_hand()
+    watch.now += timedelta(days=1)
+    for gap in gaps[: confirmations + 1]:  # one failing check more than there are rechecks
+        watch.result(60, Verdict.DOWN, False)
+        if gap:
+            watch.result(60, Verdict.UNKNOWN, False)
+    assert watch.open
+    for gap in gaps[:2]:
+        watch.result(60, Verdict.UP, False)
+        if gap:
+            watch.result(60, Verdict.UNKNOWN, False)
+    assert watch.open is None
+    watch.promises()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(STEPS, st.sampled_from([*GOOD, Verdict.UNKNOWN]), st.booleans())),
+    CONFIRMATIONS,
+)
+def test_a_healthy_target_never_has_an_incident(
+    results: list[tuple[int, Verdict, bool]], confirmations: int
+) -> None:
+    watch = Watch(confirmations)
+    for step, verdict, maintenance in results:
+        watch.result(step, verdict, maintenance)
+    assert not watch.incidents
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3600), st.integers(1, 5))), st.integers(1, 5))
+def test_failures_that_a_recheck_cancels_open_nothing(
+    runs: list[tuple[int, int]], confirmations: int
+) -> None:
+    watch = Watch(confirmations)
+    for step, failures in runs:
+        for _ in range(min(failures, confirmations)):
+            watch.result(step, Verdict.DOWN, False)
+        watch.result(step, Verdict.UP, False)
+    assert not watch.incidents
