@@ -102,7 +102,7 @@ class Import:
 
 def imports(importer: str) -> Iterator[Import]:
     path = SOURCES[importer]
-    tree = ast.parse(path.read_bytes())
+    tree = ast.parse(path.read_bytes(), filename=str(path))
     later = {
         node
         for function in ast.walk(tree)
