@@ -1,0 +1,140 @@
+"""The answer of ``statistics`` (decisions.md 11): figures of a range, and buckets for a chart.
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from app.records import Classification
+from app.stats import CHART_RANGES
+from app.stats.histogram import exact_percentile, percentile
+from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums
+
+MINUTE_MS = 60_000
+# How wide a bucket of each range is: from 60 to some 370 of them.
+BUCKETS: Mapping[str, int] = {
+    "3h": 3 * MINUTE_MS,
+    "24h": 15 * MINUTE_MS,
+    "7d": HOUR_MS,
+    "30d": 6 * HOUR_MS,
+    "90d": DAY_MS,
+    "365d": DAY_MS,
+}
+# Ranges for which single results are read: their percentiles are exact.
+EXACT = frozenset({"3h", "24h"})
+PERCENTILES = (50, 95, 99)
+
+
+def start_of(range_: str, now_ms: int) -> int:
+    """Where a range begins: on the hour (the three hours: on a bucket), never longer than it
+    says.
+    """
+    step = HOUR_MS if range_ != "3h" else BUCKETS["3h"]
+    begin = now_ms - CHART_RANGES[range_] // timedelta(milliseconds=1)
+    return begin + -begin % step
+
+
+def statistics(
+    range_: str,
+    now_ms: int,
+    pieces: Iterable[tuple[int, Sums]],
+    incidents: Sequence[tuple[int, int | None, str | None]],
+    response_times: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """The JSON-ready answer. Times are ISO 8601 in UTC, durations seconds, response times ms.
+
+    ``pieces``: start and sums of periods within the range, none wider than a bucket.
+    ``incidents``: start, end and classification of those that touch it. ``response_times``: the
+    single ones, where percentiles can be exact.
+    """
+    start, width = start_of(range_, now_ms), BUCKETS[range_]
+    total, buckets = Sums(), _empty_buckets(start, now_ms, width)
+    for begin, sums in pieces:
+        total.add(sums)
+        buckets[begin - begin % width].add(sums)
+    counted = [one for one in incidents if one[2] not in list(Classification)]
+    return {
+        "range": range_,
+        "from": iso(start),
+        "to": iso(now_ms),
+        "uptime": total.uptime,
+        "downtime": _seconds(total.down),
+        "watched": _seconds(total.up + total.down),
+        "unknown": _seconds(total.unknown),
+        "maintenance": _seconds(total.maintenance),
+        "checks": total.checks,
+        "incidents": len(counted),
+        "mttr": mttr(counted),
+        "response_time": _response(total, response_times),
+        "bucket_seconds": width // 1000,
+        "buckets": [_bucket(begin, width, buckets[begin]) for begin in sorted(buckets)],
+    }
+
+
+def mttr(incidents: Iterable[tuple[int, int | None, str | None]]) -> int | None:
+    """Mean time to recovery of those that ended, in whole seconds; None when none did."""
+    lengths = [stop - start for start, stop, _ in incidents if stop is not None]
+    return _seconds(sum(lengths) // len(lengths)) if lengths else None
+
+
+def day_state(bucket: Mapping[str, Any]) -> str:
+    """What one bucket of a bar shows: ``down`` as soon as anything was, else the first that was."""
+    for name in ("down", "up", "maintenance", "unknown"):
+        if bucket[name]:
+            return name
+    return "none"
+
+
+def iso(ms: int) -> str:
+    """A time as the API shows it."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _empty_buckets(start: int, end: int, width: int) -> dict[int, Sums]:
+    """All buckets of a range, so that one without data is a gap in the chart, not a missing
+    step.
+    """
+    return {begin: Sums() for begin in range(start - start % width, end, width)}
+
+
+def _bucket(begin: int, width: int, sums: Sums) -> dict[str, Any]:
+    return {
+        "start": iso(begin),
+        "end": iso(begin + width),
+        "checks": sums.checks,
+        "uptime": sums.uptime,
+        "up": _seconds(sums.up),
+        "down": _seconds(sums.down),
+        "unknown": _seconds(sums.unknown),
+        "maintenance": _seconds(sums.maintenance),
+        "response_time": _mean(sums.response_sum, sums.response_count),
+        "p95": percentile(sums.histogram, 95, sums.response_max),
+        "max": sums.response_max,
+        "timings": {
+            name: _mean(spent, sums.response_count)
+            for name, spent in zip(PHASES, sums.phases, strict=True)
+        },
+    }
+
+
+def _response(total: Sums, single: Sequence[int] | None) -> dict[str, int | None]:
+    answer = {"avg": _mean(total.response_sum, total.response_count)}
+    for percent in PERCENTILES:
+        answer[f"p{percent}"] = (
+            percentile(total.histogram, percent, total.response_max)
+            if single is None
+            else exact_percentile(single, percent)
+        )
+    return answer | {"max": total.response_max}
+
+
+def _mean(total: int, count: int) -> int | None:
+    return round(total / count) if count else None
+
+
+def _seconds(ms: int) -> int:
+    # Half up: a second of downtime must not vanish because its halves are even.
+    return (ms + 500) // 1000

@@ -1,0 +1,202 @@
+"""Checks and incidents of one monitor, summed by period. What counts as what: see ``app/stats``.
+
+Times are whole milliseconds since 1970. Nothing here knows the clock: ``end`` is as far as time
+has come.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.records import Classification, Verdict
+from app.stats.histogram import Histogram, bucket
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+LATE_MS = 60_000  # how much later than due a check may come before we call the time between a gap
+
+PHASES = ("dns", "connect", "tls", "ttfb", "download")
+GOOD = frozenset({Verdict.UP, Verdict.DEGRADED})
+Span = tuple[int, int]
+
+
+class Check(NamedTuple):
+    """One result, as far as it counts. ``phases``: milliseconds, in the order of ``PHASES``."""
+
+    at: int
+    verdict: Verdict
+    maintenance: bool = False
+    response_time: int | None = None
+    phases: tuple[int | None, ...] = ()
+
+    @property
+    def response_counts(self) -> bool:
+        """Whether its response time is among the figures."""
+        return self.verdict in GOOD and not self.maintenance
+
+
+@dataclass(slots=True)
+class Sums:
+    """What one period adds up to. ``up``, ``down``, ``unknown``, ``maintenance`` in milliseconds.
+
+    Response times and ``phases`` (sums, in the order of ``PHASES``) in milliseconds.
+    """
+
+    checks: int = 0
+    up: int = 0
+    down: int = 0
+    unknown: int = 0
+    maintenance: int = 0
+    response_count: int = 0
+    response_sum: int = 0
+    response_max: int | None = None
+    histogram: Histogram = field(default_factory=dict)
+    phases: list[int] = field(default_factory=lambda: [0] * len(PHASES))
+
+    def add(self, other: Sums) -> None:
+        self.checks += other.checks
+        self.up += other.up
+        self.down += other.down
+        self.unknown += other.unknown
+        self.maintenance += other.maintenance
+        self.response_count += other.response_count
+        self.response_sum += other.response_sum
+        if other.response_max is not None:
+            self.response_max = max(self.response_max or 0, other.response_max)
+        for place, number in other.histogram.items():
+            self.histogram[place] = self.histogram.get(place, 0) + number
+        self.phases = [
+            mine + theirs for mine, theirs in zip(self.phases, other.phases, strict=True)
+        ]
+
+    def add_response(self, ms: int, phases: tuple[int | None, ...]) -> None:
+        self.response_count += 1
+        self.response_sum += ms
+        self.response_max = max(self.response_max or 0, ms)
+        place = bucket(ms)
+        self.histogram[place] = self.histogram.get(place, 0) + 1
+        for index, spent in enumerate(phases):
+            self.phases[index] += spent or 0
+
+    @property
+    def uptime(self) -> float | None:
+        return percent(self.up, self.down)
+
+
+def percent(up: int, down: int) -> float | None:
+    """Uptime in percent to four places; 100 and 0 only where nothing was down, or up. None: no
+    data.
+    """
+    if up + down == 0:
+        return None
+    value = round(100 * up / (up + down), 4)
+    if down and value == 100:
+        return 99.9999
+    return 0.0001 if up and value == 0 else value
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The incidents of one monitor, as far as they count: merged spans in order."""
+
+    down: tuple[Span, ...] = ()
+    excused: tuple[Span, ...] = ()  # classified as maintenance
+
+
+def trouble(incidents: Iterable[tuple[int, int | None, str | None]], end: int) -> Trouble:
+    """``incidents``: start, end (None: still open at ``end``) and classification of each."""
+    down, excused = [], []
+    for start, stop, classification in incidents:
+        span = (start, end if stop is None else stop)
+        if classification == Classification.MAINTENANCE:
+            excused.append(span)
+        elif classification != Classification.FALSE_ALARM:
+            down.append(span)
+    return Trouble(merged(down), merged(excused))
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Spans in order, those that touch made one, empty ones left out."""
+    result: list[Span] = []
+    for start, stop in sorted(spans):
+        if stop <= start:
+            continue
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(stop, result[-1][1]))
+        else:
+            result.append((start, stop))
+    return tuple(result)
+
+
+def cover_limit_ms(interval: int, timeout: int) -> int:
+    """How long one result stands for a monitor; ``interval`` and ``timeout`` in seconds."""
+    return (interval + timeout) * 1000 + LATE_MS
+
+
+def tally(
+    checks: Sequence[Check], trouble: Trouble, limit: int, period: int, start: int, end: int
+) -> dict[int, Sums]:
+    """Sums by the start of each period of ``period`` ms between ``start`` and ``end``.
+
+    ``checks`` are in order of time and begin early enough: a check before ``start`` may cover time
+    after it. Periods are aligned to 1970, and those without any data are left out.
+    """
+    found: dict[int, Sums] = {}
+    for index, check in enumerate(checks):
+        if start <= check.at < end:
+            _count(found.setdefault(check.at - check.at % period, Sums()), check)
+        stop = min(check.at + limit, end)
+        if index + 1 < len(checks):
+            stop = min(stop, checks[index + 1].at)
+        begin = max(check.at, start)
+        while begin < stop:
+            slot = begin - begin % period
+            cut = min(stop, slot + period)
+            _spend(found.setdefault(slot, Sums()), check, trouble, begin, cut)
+            begin = cut
+    return found
+
+
+def _count(sums: Sums, check: Check) -> None:
+    sums.checks += 1
+    if check.response_time is not None and check.response_counts:
+        sums.add_response(check.response_time, check.phases)
+
+
+def _spend(sums: Sums, check: Check, trouble: Trouble, begin: int, end: int) -> None:
+    length = end - begin
+    if check.maintenance:
+        sums.maintenance += length
+        return
+    if check.verdict is Verdict.UNKNOWN:
+        sums.unknown += length
+        return
+    excused = overlap(trouble.excused, begin, end)
+    down = overlap(trouble.down, begin, end)
+    if excused and down:
+        down -= _both(trouble, begin, end)
+    sums.maintenance += excused
+    sums.down += down
+    sums.up += length - excused - down
+
+
+def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
+    """How much of ``begin`` to ``end`` the spans (merged, in order) cover."""
+    total = 0
+    place = max(0, bisect_right(spans, (begin,)) - 1)
+    while place < len(spans) and spans[place][0] < end:
+        total += max(0, min(end, spans[place][1]) - max(begin, spans[place][0]))
+        place += 1
+    return total
+
+
+def _both(trouble: Trouble, begin: int, end: int) -> int:
+    """Time that is excused and down at once; excused wins."""
+    return sum(
+        overlap(trouble.excused, max(begin, start), min(end, stop))
+        for start, stop in trouble.down
+        if start < end and stop > begin
+    )

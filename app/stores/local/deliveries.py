@@ -1,0 +1,59 @@
+"""The delivery log: what was told to whom, and whether it arrived."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from app.alerts import outbox
+from app.alerts.log import covered_ids, to_record
+from app.db import db
+from app.db.tables import DeliveryRow
+from app.errors import NotFound
+from app.records import Delivery, DeliveryQuery, Page
+from app.stores.local.part import Part
+from app.stores.local.search import fits, ids_of_page
+
+
+class Deliveries(Part):
+    def test_alert(self, monitor_id: int) -> tuple[int, ...]:
+        return outbox.send_test(monitor_id, self.now())
+
+    def deliveries(self, query: DeliveryQuery) -> Page[Delivery]:
+        """The newest first."""
+        matching = select(DeliveryRow.id)
+        for column, wanted in (
+            (DeliveryRow.monitor_id, query.monitor_id),
+            (DeliveryRow.incident_id, query.incident_id),
+        ):
+            if wanted is not None:
+                matching = matching.where(column == (wanted if fits(wanted) else -1))
+        if query.channel is not None:
+            matching = matching.where(DeliveryRow.channel == query.channel)
+        if query.status is not None:
+            matching = matching.where(DeliveryRow.status == query.status)
+        ids, total = ids_of_page(matching, [DeliveryRow.id.desc()], query.page, query.per_page)
+        return Page(_records(ids), query.page, query.per_page, total)
+
+    def delivery(self, id: int) -> Delivery:
+        found = _records([id]) if fits(id) else []
+        if not found:
+            raise NotFound("delivery", id)
+        return found[0]
+
+    def retry_delivery(self, id: int) -> Delivery:
+        if not fits(id):
+            raise NotFound("delivery", id)
+        outbox.retry(id, self.now())
+        return self.delivery(id)
+
+
+def _records(ids: list[int]) -> list[Delivery]:
+    """The deliveries with these ids, the newest first."""
+    statement = (
+        select(DeliveryRow)
+        .where(DeliveryRow.id.in_(ids))
+        .order_by(DeliveryRow.id.desc())
+        .execution_options(populate_existing=True)
+    )
+    covered = covered_ids(db.session, ids)
+    return [to_record(row, covered.get(row.id, ())) for row in db.session.scalars(statement)]

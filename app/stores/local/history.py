@@ -1,0 +1,90 @@
+"""Results, statistics and checks on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.db import db, rollups
+from app.db.journal import VERDICT_NUMBERS, decode
+from app.db.tables import ResultRow
+from app.db.types import to_ms
+from app.errors import Invalid
+from app.records import MAX_ID, CheckSpec, Outcome, Page, Result, ResultQuery, Verdict
+from app.stats import CHART_RANGES, series
+from app.stats.tally import DAY_MS
+from app.stores.local.part import Part, found_monitor
+
+
+class History(Part):
+    def results(self, query: ResultQuery) -> Page[Result]:
+        """The newest first; ``from_`` is included, ``to`` is not."""
+        found_monitor(db.session, query.monitor_id)
+        matching = [ResultRow.monitor_id == query.monitor_id]
+        if query.from_ is not None:
+            matching.append(ResultRow.at >= to_ms(query.from_))
+        if query.to is not None:
+            matching.append(ResultRow.at < to_ms(query.to))
+        if query.verdict is not None:
+            matching.append(ResultRow.verdict == VERDICT_NUMBERS[Verdict(query.verdict)])
+        counted = select(func.count()).select_from(ResultRow).where(*matching)
+        total = db.session.execute(counted).scalar_one()
+        offset = (query.page - 1) * query.per_page
+        if offset > MAX_ID:
+            return Page([], query.page, query.per_page, total)
+        rows = db.session.scalars(
+            select(ResultRow)
+            .where(*matching)
+            .order_by(ResultRow.at.desc(), ResultRow.location_id.desc())
+            .limit(query.per_page)
+            .offset(offset)
+        ).all()
+        return Page(decode(rows), query.page, query.per_page, total)
+
+    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+        """``range_`` is a key of ``app.stats.CHART_RANGES``, which has ``3h`` beside the API's."""
+        if range_ not in CHART_RANGES:
+            raise Invalid({"range": [f"Choose one of: {', '.join(CHART_RANGES)}."]})
+        found_monitor(db.session, monitor_id)
+        now = self.now()
+        start, end = series.start_of(range_, to_ms(now)), to_ms(now)
+        width = series.BUCKETS[range_]
+        incidents = rollups.incidents_between([monitor_id], start, end)[monitor_id]
+        if range_ in series.EXACT:
+            sums, times = rollups.single(monitor_id, start, width, now)
+            return series.statistics(range_, end, sums.items(), incidents, times)
+        parts = rollups.pieces(monitor_id, start, now, days=width == DAY_MS)
+        return series.statistics(range_, end, parts, incidents)
+
+    def check_now(self, id: int) -> Result:
+        from app.engine import now
+
+        found_monitor(db.session, id)
+        return now.check_now(id)
+
+    def check_fields(
+        self, fields: Mapping[str, Any], *, secrets_from: int | None = None
+    ) -> Outcome:
+        """``fields`` are those of a monitor; ``url`` alone is required."""
+        from app.engine import now
+
+        password = fields.get("request_auth_password")
+        if secrets_from is not None and password is None:
+            password = found_monitor(db.session, secrets_from).request_auth_password
+        return now.check_fields(spec_of(fields, password))
+
+
+def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
+    """What one check of these monitor fields needs to know; what is not there has its default."""
+    known = {
+        name: fields[name]
+        for name in CheckSpec.__dataclass_fields__
+        if fields.get(name) is not None and name != "monitor_id"
+    }
+    user = fields.get("request_auth_username")
+    if user is not None:
+        known["auth"] = (user, password or "")
+    known["cache_buster"] = bool(fields.get("cache_buster"))
+    return CheckSpec(**known)

@@ -1,0 +1,198 @@
+"""Incidents in the local database. The rules of decisions.md 4 that need stored data stand here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, or_, select
+from sqlalchemy.orm import undefer
+
+from app.db import DbSession, db, rollups, writing
+from app.db.tables import IncidentRow, MonitorRow
+from app.engine import recorder
+from app.engine.recorder.rows import lock
+from app.errors import Invalid, NotFound
+from app.records import (
+    CLOCK_SKEW_SECONDS,
+    Classification,
+    Incident,
+    IncidentQuery,
+    IncidentSearchBy,
+    IncidentSortBy,
+    IncidentStatus,
+    MonitorRef,
+    Page,
+    Sort,
+)
+from app.stores.local.part import Part, found_monitor
+from app.stores.local.rows import incident_record
+from app.stores.local.search import Order, contains, fits, ids_of_page, ordered
+
+IN_FUTURE = "This time is in the future."
+BEFORE_START = "This is before the incident started."
+AFTER_END = "This is after the incident ended."
+BEFORE_ACKNOWLEDGED = "This is before the incident was acknowledged."
+TIMES = ("started_at", "acknowledged_at", "ended_at")
+SEARCHED: Mapping[IncidentSearchBy, Sequence[Order]] = {
+    IncidentSearchBy.CAUSE: [IncidentRow.cause_folded],
+    IncidentSearchBy.MONITOR: [MonitorRow.name_folded],
+    IncidentSearchBy.URL: [MonitorRow.name_folded, MonitorRow.url_folded],
+}
+
+
+class Incidents(Part):
+    def incidents(self, query: IncidentQuery) -> Page[Incident]:
+        order = _order(query)
+        ids, total = ids_of_page(_matching(query), order, query.page, query.per_page)
+        return Page(_records(ids, self.now()), query.page, query.per_page, total)
+
+    def incident(self, id: int) -> Incident:
+        records = _records([id], self.now()) if fits(id) else []
+        if not records:
+            raise NotFound("incident", id)
+        return records[0]
+
+    def create_incident(self, fields: Mapping[str, Any]) -> Incident:
+        now, fields = self.now(), whole_seconds(fields)
+        with writing() as session:
+            errors = time_faults(fields, now)
+            try:
+                found_monitor(session, fields["monitor_id"])
+            except NotFound as missing:
+                errors["monitor_id"] = [str(missing)]
+            if errors:
+                raise Invalid(errors)
+            row = recorder.store_incident(session, fields, now)
+            id = row.id
+            rollups.reroll(row.monitor_id, row.started_at, row.ended_at)
+        return self.incident(id)
+
+    def update_incident(
+        self, id: int, fields: Mapping[str, Any], *, by: str | None = None
+    ) -> Incident:
+        """``fields`` may hold ``classification`` beside those of interface.md."""
+        now, fields = self.now(), whole_seconds(fields)
+        with writing() as session:
+            row = _locked(session, id)
+            before = row.ended_at, row.classification
+            merged = {name: fields.get(name, getattr(row, name)) for name in TIMES}
+            errors = time_faults(merged, now, sent=fields.keys())
+            if errors:
+                raise Invalid(errors)
+            _classify(row, fields)
+            recorder.change_incident(session, id, fields, now, by=by)
+            if before != (row.ended_at, row.classification):
+                rollups.reroll(row.monitor_id, row.started_at, _later(before[0], row.ended_at))
+        return self.incident(id)
+
+    def delete_incident(self, id: int) -> None:
+        with writing() as session:
+            row = _locked(session, id)
+            monitor_id, started_at, ended_at = row.monitor_id, row.started_at, row.ended_at
+            recorder.delete_incident(session, id)
+            rollups.reroll(monitor_id, started_at, ended_at)
+
+
+def whole_seconds(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Incidents keep whole seconds: what the API shows and takes back is then the same."""
+    return {
+        name: value.replace(microsecond=0) if isinstance(value, datetime) else value
+        for name, value in fields.items()
+    }
+
+
+def time_faults(
+    fields: Mapping[str, Any], now: datetime, sent: Collection[str] = TIMES
+) -> dict[str, list[str]]:
+    """What is wrong with the order of an incident's times, under the names of those in ``sent``.
+
+    ``fields``: the times of the whole incident, of which ``sent`` are new.
+    """
+    started, acknowledged, ended = (fields.get(name) for name in TIMES)
+    latest = now + timedelta(seconds=CLOCK_SKEW_SECONDS)
+    errors: dict[str, list[str]] = {}
+    for name in TIMES:
+        moment = fields.get(name)
+        if name not in sent or moment is None:
+            continue
+        if moment > latest:
+            errors[name] = [IN_FUTURE]
+        elif started is not None and moment < started:
+            errors[name] = [BEFORE_START]
+    if acknowledged is not None and ended is not None and acknowledged > ended:
+        if "acknowledged_at" in sent:
+            errors.setdefault("acknowledged_at", [AFTER_END])
+        elif "ended_at" in sent:
+            errors.setdefault("ended_at", [BEFORE_ACKNOWLEDGED])
+    return errors
+
+
+def _classify(row: IncidentRow, fields: Mapping[str, Any]) -> None:
+    if "classification" not in fields:
+        return
+    value = fields["classification"]
+    if value is not None and value not in list(Classification):
+        raise Invalid({"classification": [f"Choose one of: {', '.join(Classification)}."]})
+    row.classification = value
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two ends; None, an open end, is later than any."""
+    return None if one is None or other is None else max(one, other)
+
+
+def _matching(query: IncidentQuery) -> Select[Any]:
+    statement = select(IncidentRow.id)
+    if query.search:
+        statement = statement.join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
+        columns = SEARCHED[IncidentSearchBy(query.search_by or IncidentSearchBy.URL)]
+        statement = statement.where(or_(*(contains(column, query.search) for column in columns)))
+    if query.monitor_id is not None:
+        wanted = query.monitor_id if fits(query.monitor_id) else -1
+        statement = statement.where(IncidentRow.monitor_id == wanted)
+    is_open = IncidentRow.ended_at.is_(None)
+    if query.status == IncidentStatus.RESOLVED:
+        statement = statement.where(~is_open)
+    elif query.status == IncidentStatus.ACKNOWLEDGED:
+        statement = statement.where(is_open, IncidentRow.acknowledged_at.is_not(None))
+    elif query.status == IncidentStatus.UNRESOLVED:
+        statement = statement.where(is_open, IncidentRow.acknowledged_at.is_(None))
+    return statement
+
+
+def _order(query: IncidentQuery) -> Sequence[Any]:
+    if query.sort_by == IncidentSortBy.STARTED_AT:
+        return ordered(query.sort, IncidentRow.started_at, IncidentRow.id)
+    ends, ids = ordered(query.sort, IncidentRow.ended_at, IncidentRow.id)
+    # An open incident ends later than any other. Said, because the databases differ in this.
+    return [ends.nulls_last() if query.sort == Sort.ASC else ends.nulls_first(), ids]
+
+
+def _records(ids: Sequence[int], now: datetime) -> list[Incident]:
+    statement = (
+        select(IncidentRow, MonitorRow.id, MonitorRow.name, MonitorRow.url)
+        .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
+        .where(IncidentRow.id.in_(ids))
+        .options(undefer(IncidentRow.evidence))
+        .execution_options(populate_existing=True)
+    )
+    found = {
+        row.id: incident_record(row, MonitorRef(monitor_id, name, url), now)
+        for row, monitor_id, name, url in db.session.execute(statement)
+    }
+    return [found[id] for id in ids if id in found]
+
+
+def _locked(session: DbSession, id: int) -> IncidentRow:
+    """The incident, its monitor's state locked: nobody else changes its times meanwhile."""
+    statement = select(IncidentRow).where(IncidentRow.id == id)
+    row = session.scalar(statement) if fits(id) else None
+    if row is None:
+        raise NotFound("incident", id)
+    lock(session, row.monitor_id)
+    row = session.scalar(statement.execution_options(populate_existing=True))
+    if row is None:
+        raise NotFound("incident", id)
+    return row

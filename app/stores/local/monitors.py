@@ -1,0 +1,183 @@
+"""Monitors in the local database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, func, select
+
+from app.db import DbSession, db, rollups, writing
+from app.db.tables import (
+    DomainRow,
+    IncidentRow,
+    MonitorRow,
+    MonitorStateRow,
+    StatusPageMonitorRow,
+)
+from app.engine import recorder
+from app.errors import NotFound
+from app.records import (
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_CONFIRMATIONS,
+    DEFAULT_TIMEOUT,
+    AlertCondition,
+    Monitor,
+    MonitorQuery,
+    MonitorSearchBy,
+    MonitorSortBy,
+    MonitorStatus,
+    Page,
+    RequestMethod,
+)
+from app.stores.local.part import Part, found_monitor
+from app.stores.local.rows import Known, monitor_columns, monitor_record
+from app.stores.local.search import contains, fits, ids_of_page, ordered
+from app.stores.local.windows import active_windows, in_maintenance
+
+DEFAULTS: Mapping[str, Any] = {
+    "alert_condition": AlertCondition.URL_UNAVAILABLE,
+    "request_method": RequestMethod.GET,
+    "cache_buster": 0,
+    "timeout": DEFAULT_TIMEOUT,
+    "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
+    "follow_redirects": True,
+    "verify_tls": True,
+    "confirmations": DEFAULT_CONFIRMATIONS,
+    "tags": (),
+}
+SORT_COLUMNS = {
+    MonitorSortBy.ID: (MonitorRow.id,),
+    MonitorSortBy.NAME: (MonitorRow.name_folded, MonitorRow.id),
+    MonitorSortBy.URL: (MonitorRow.url_folded, MonitorRow.id),
+}
+
+
+class Monitors(Part):
+    def monitors(self, query: MonitorQuery) -> Page[Monitor]:
+        now = self.now()
+        status = status_column(now)
+        matching = _matching(query, status)
+        order = ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
+        ids, total = ids_of_page(matching, order, query.page, query.per_page)
+        return Page(_records(ids, status, now), query.page, query.per_page, total)
+
+    def monitor(self, id: int) -> Monitor:
+        now = self.now()
+        records = _records([id], status_column(now), now) if fits(id) else []
+        if not records:
+            raise NotFound("monitor", id)
+        return records[0]
+
+    def create_monitor(
+        self, fields: Mapping[str, Any], *, secrets_from: int | None = None
+    ) -> Monitor:
+        now = self.now()
+        columns = monitor_columns({**DEFAULTS, **fields})
+        with writing() as session:
+            if secrets_from is not None:
+                _take_password(session, columns, secrets_from)
+            row = MonitorRow(**columns, paused=False, created_at=now, updated_at=now)
+            recorder.watch(session, row, now)
+            id = row.id
+        return self.monitor(id)
+
+    def update_monitor(self, id: int, fields: Mapping[str, Any]) -> Monitor:
+        now = self.now()
+        with writing() as session:
+            row = found_monitor(session, id)
+            changed = _change(row, monitor_columns(fields))
+            row.updated_at = now
+            session.flush()
+            recorder.rewatch(session, row, changed, now)
+            pause = fields.get("pause")
+            if pause is not None:
+                (recorder.pause if pause else recorder.resume)(session, id, now)
+        return self.monitor(id)
+
+    def delete_monitor(self, id: int) -> None:
+        with writing() as session:
+            recorder.forget(session, found_monitor(session, id).id)
+
+    def overview(self) -> Mapping[str, int]:
+        status = status_column(self.now())
+        counted = (
+            select(status, func.count())
+            .select_from(MonitorRow)
+            .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+            .group_by(status)
+        )
+        found = dict(db.session.execute(counted).tuples().all())
+        return {str(name): found.get(name, 0) for name in MonitorStatus}
+
+
+def status_column(now: datetime) -> ColumnElement[str]:
+    """What a monitor shows, the first that fits (decisions.md 3); needs its state row joined.
+
+    The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
+    because that is what we saw, and whether people are told is another matter.
+    """
+    return case(
+        (MonitorRow.paused, MonitorStatus.PAUSED.value),
+        (in_maintenance(now, active_windows(now)), MonitorStatus.MAINTENANCE.value),
+        (MonitorStateRow.verdict.is_(None), MonitorStatus.PENDING.value),
+        else_=MonitorStateRow.verdict,
+    )
+
+
+def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
+    statement = select(MonitorRow.id)
+    if query.search:
+        by_url = query.search_by == MonitorSearchBy.URL
+        column = MonitorRow.url_folded if by_url else MonitorRow.name_folded
+        statement = statement.where(contains(column, query.search))
+    if query.status_page_id is not None:
+        if not fits(query.status_page_id):
+            return statement.where(MonitorRow.id < 0)
+        on_page = select(StatusPageMonitorRow.monitor_id).where(
+            StatusPageMonitorRow.status_page_id == query.status_page_id
+        )
+        statement = statement.where(MonitorRow.id.in_(on_page))
+    if query.tag:
+        statement = statement.where(MonitorRow.tags.contains(f"\n{query.tag}\n", autoescape=True))
+    if query.state:
+        statement = statement.join(
+            MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id
+        ).where(status == query.state)
+    return statement
+
+
+def _records(ids: Sequence[int], status: ColumnElement[str], now: datetime) -> list[Monitor]:
+    """The monitors with these ids, in their order, in one query and those of their uptime."""
+    statement = (
+        select(MonitorRow, MonitorStateRow, status, IncidentRow.id, DomainRow.expires_at)
+        .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+        .outerjoin(
+            IncidentRow,
+            (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None),
+        )
+        .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+        .where(MonitorRow.id.in_(ids))
+    )
+    # What another process has written since must be seen, also by a session that read it before.
+    rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
+    uptimes = rollups.uptimes([row[0].id for row in rows], now)
+    found = {
+        row.id: monitor_record(row, state, Known(shown, incident, expires, uptimes[row.id]))
+        for row, state, shown, incident, expires in rows
+    }
+    return [found[id] for id in ids if id in found]
+
+
+def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:
+    if columns.get("request_auth_username") and not columns.get("request_auth_password"):
+        columns["request_auth_password"] = found_monitor(session, source).request_auth_password
+
+
+def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
+    """Set these columns; which of them were otherwise before."""
+    changed = {name for name, value in columns.items() if getattr(row, name) != value}
+    for name in changed:
+        setattr(row, name, columns[name])
+    return changed

@@ -1,0 +1,141 @@
+"""Maintenance windows, and which monitors are in maintenance now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, true
+
+from app.db import DbSession, db, writing
+from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
+from app.errors import Invalid, NotFound
+from app.records import MaintenanceWindow, Page
+from app.stats import windows as calendar
+from app.stores.local.part import Part
+from app.stores.local.rows import window_record
+from app.stores.local.search import fits, ids_of_page
+
+END_BEFORE_START = "The end must be after the start."
+
+
+class Windows(Part):
+    def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]:
+        """The newest start first."""
+        order = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
+        ids, total = ids_of_page(select(MaintenanceWindowRow.id), order, page, per_page)
+        members = _members(ids)
+        rows = db.session.scalars(
+            select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids)).order_by(*order)
+        )
+        return Page([window_record(row, members[row.id]) for row in rows], page, per_page, total)
+
+    def window(self, id: int) -> MaintenanceWindow:
+        return _record(db.session, id)
+
+    def create_window(self, fields: Mapping[str, Any]) -> MaintenanceWindow:
+        now = self.now()
+        columns = {name: value for name, value in fields.items() if name != "monitors"}
+        with writing() as session:
+            row = MaintenanceWindowRow(
+                **{"repeat": calendar.ONCE} | columns, created_at=now, updated_at=now
+            )
+            session.add(row)
+            session.flush()
+            _set_members(session, row.id, fields.get("monitors") or ())
+            return _checked(_record(session, row.id))
+
+    def update_window(self, id: int, fields: Mapping[str, Any]) -> MaintenanceWindow:
+        with writing() as session:
+            row = _found(session, id)
+            for name, value in fields.items():
+                if name != "monitors":
+                    setattr(row, name, value)
+            row.updated_at = self.now()
+            if "monitors" in fields:
+                _set_members(session, id, fields["monitors"] or ())
+            session.flush()
+            return _checked(_record(session, id))
+
+    def delete_window(self, id: int) -> None:
+        with writing() as session:
+            session.delete(_found(session, id))
+
+
+def active_windows(now: datetime) -> list[MaintenanceWindow]:
+    """The windows that are on at ``now``."""
+    # Those that happen once and are over, the many, stay in the database.
+    may_be_on = and_(
+        MaintenanceWindowRow.start_at <= now,
+        or_(MaintenanceWindowRow.repeat != calendar.ONCE, MaintenanceWindowRow.end_at > now),
+    )
+    rows = db.session.execute(select(MaintenanceWindowRow).where(may_be_on)).scalars().all()
+    on = [record for row in rows if calendar.covers(record := window_record(row, ()), now)]
+    members = _members([window.id for window in on])
+    return [replace(window, monitors=tuple(members[window.id])) for window in on]
+
+
+def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
+    """In SQL: whether a monitor is in maintenance at ``now``, by its own window or one of these."""
+    own = and_(MonitorRow.maintenance_start_at <= now, MonitorRow.maintenance_end_at > now)
+    active = list(active)
+    if any(not window.monitors for window in active):
+        return true()  # a window without monitors is for all
+    if not active:
+        return own
+    listed = select(MaintenanceWindowMonitorRow.monitor_id).where(
+        MaintenanceWindowMonitorRow.window_id.in_([window.id for window in active])
+    )
+    return or_(own, MonitorRow.id.in_(listed))
+
+
+def _record(session: DbSession, id: int) -> MaintenanceWindow:
+    return window_record(_found(session, id), _members([id])[id])
+
+
+def _found(session: DbSession, id: int) -> MaintenanceWindowRow:
+    row = session.get(MaintenanceWindowRow, id) if fits(id) else None
+    if row is None:
+        raise NotFound("maintenance window", id)
+    return row
+
+
+def _members(ids: Sequence[int]) -> dict[int, list[int]]:
+    """The monitors of each of these windows."""
+    found: dict[int, list[int]] = {id: [] for id in ids}
+    rows = db.session.execute(
+        select(MaintenanceWindowMonitorRow.window_id, MaintenanceWindowMonitorRow.monitor_id)
+        .where(MaintenanceWindowMonitorRow.window_id.in_(ids))
+        .order_by(MaintenanceWindowMonitorRow.monitor_id)
+    )
+    for window_id, monitor_id in rows:
+        found[window_id].append(monitor_id)
+    return found
+
+
+def _set_members(session: DbSession, id: int, monitors: Iterable[int]) -> None:
+    wanted = list(dict.fromkeys(monitors))
+    possible = [monitor for monitor in wanted if fits(monitor)]
+    known = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
+    missing = [monitor for monitor in wanted if monitor not in known]
+    if missing:
+        raise Invalid({"monitors": [f"There is no monitor with the id {missing[0]}."]})
+    session.execute(
+        delete(MaintenanceWindowMonitorRow).where(MaintenanceWindowMonitorRow.window_id == id)
+    )
+    session.add_all(MaintenanceWindowMonitorRow(window_id=id, monitor_id=m) for m in wanted)
+
+
+def _checked(window: MaintenanceWindow) -> MaintenanceWindow:
+    """Judged on the merged record: two updates, each right by itself, may together be wrong."""
+    errors = {}
+    if window.end_at <= window.start_at:
+        errors["end_at"] = [END_BEFORE_START]
+    sentence = calendar.repeat_fault(window.repeat)
+    if sentence:
+        errors["repeat"] = [sentence]
+    if errors:
+        raise Invalid(errors)
+    return window
