@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,12 @@ from app.records import Channel, DeliveryStatus, Event
 AnySession = Session | scoped_session[Any]
 Target = tuple[str, str]  # channel and value
 
+# A change waits this long for others of the same burst; the second part only when more came.
+# Together they are the 2 s of decisions.md 5.
+BURST_HOLD = timedelta(seconds=0.5)
+BURST_EXTRA_HOLD = timedelta(seconds=1.5)
+HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
+
 # Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
 WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
 
@@ -40,6 +46,7 @@ class Reason(StrEnum):
     FLAPPING = "flapping"
     OUTAGE_NOT_DELIVERED = "outage not delivered"
     QUIET_HOURS = "quiet hours"
+    BY_HAND = "retried by hand"  # while it is pending again: nothing holds it back
 
 
 def enqueue(
@@ -111,7 +118,7 @@ def new_row(
         status=DeliveryStatus.PENDING,
         attempts=[],
         created_at=now,
-        next_attempt_at=now,
+        next_attempt_at=now + BURST_HOLD if event in HELD_FOR_BURSTS else now,
     )
 
 
@@ -194,7 +201,7 @@ def retry(delivery_id: int, now: datetime) -> None:
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
         row.status = DeliveryStatus.PENDING
-        row.reason = None
+        row.reason = Reason.BY_HAND
         row.covered_by = None
         row.next_attempt_at = now
         # By hand means now: neither a burst nor flapping may hold it again, and earlier pauses do

@@ -1,0 +1,346 @@
+"""What the worker asks the outbox and writes into it. Every function runs inside a transaction."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, or_, select, text, update
+
+from app.alerts import restraint
+from app.alerts.messages import FIRST_NAMED
+from app.alerts.outbox import AnySession, Reason, moment, new_row
+from app.alerts.restraint import History, Lane, Told, Waiting
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.records import DeliveryStatus, Event
+
+LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
+MAX_PENDING = 5_000  # rows of one lane that are looked at
+MAX_OTHERS = 200
+_LOOK_BACK = timedelta(minutes=30)
+_LOCK = 0x57414B45  # of the outbox among PostgreSQL's advisory locks
+_CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row that is ours until the lease ends."""
+
+    id: int
+    token: str
+    lane: str
+    message_id: str
+    channel: str
+    value: str = field(repr=False)
+    facts: dict[str, Any] = field(repr=False)
+    created_at: datetime
+    attempts: tuple[dict[str, Any], ...]
+
+    @property
+    def began(self) -> datetime:
+        """When its 24 hours began: when it was written, or retried by hand."""
+        by_hand = self.facts.get("by_hand")
+        return datetime.fromisoformat(by_hand) if by_hand else self.created_at
+
+    @property
+    def tries(self) -> int:
+        """Failed attempts since then."""
+        return len(self.attempts) - int(self.facts.get("earlier_attempts", 0))
+
+
+def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
+    """Lanes with a pending row whose time has come, the longest waiting first."""
+    query = (
+        select(DeliveryRow.lane)
+        .where(DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.next_attempt_at <= now)
+        .group_by(DeliveryRow.lane)
+        .order_by(func.min(DeliveryRow.id))
+    )
+    return [lane for lane in session.scalars(query) if lane not in skip]
+
+
+def lock(session: AnySession) -> None:
+    """One worker at a time decides. SQLite's write lock says so already."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A lane's turn: what it claimed. ``waits``: something is due there that may not go yet."""
+
+    claim: Claim | None = None
+    waits: bool = False
+
+
+def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Turn:
+    """Decide what the lane does next, write it down, and claim the row to send, if there is one."""
+    rows = _pending(session, lane, now)
+    history = _history(session, lane, rows)
+    while rows:
+        decision = restraint.decide(rows, history, state, now)
+        if isinstance(decision, restraint.Send):
+            return Turn(_lease(session, decision.row.id, now, decision.flapping))
+        if isinstance(decision, restraint.Group):
+            return Turn(_group(session, decision, now))
+        if decision is None:
+            return Turn(waits=any(row.next_attempt_at <= now for row in rows))
+        rows = _apart(session, rows, decision)
+    return Turn()
+
+
+def _apart(
+    session: AnySession, rows: list[Waiting], decision: restraint.Hold | restraint.Defer
+) -> list[Waiting]:
+    """Write a hold or a deferral down; the rows that are left to decide about."""
+    if isinstance(decision, restraint.Hold):
+        _hold(session, decision.ids, decision.reason)
+        return [row for row in rows if row.id not in decision.ids]
+    session.execute(
+        update(DeliveryRow)
+        .where(DeliveryRow.id == decision.id)
+        .values(next_attempt_at=decision.until, reason=decision.reason)
+    )
+    # Its monitor's later rows wait with it, so both are left out of this round.
+    monitor = next(row.monitor_id for row in rows if row.id == decision.id)
+    return [row for row in rows if row.monitor_id != monitor]
+
+
+def _hold(
+    session: AnySession, ids: Iterable[int], reason: Reason, covered_by: int | None = None
+) -> None:
+    session.execute(
+        update(DeliveryRow)
+        .where(DeliveryRow.id.in_(list(ids)))
+        .values(
+            status=DeliveryStatus.HELD,
+            reason=reason,
+            covered_by=covered_by,
+            next_attempt_at=None,
+            lease_until=None,
+            lease_token=None,
+        )
+    )
+
+
+def _pending(session: AnySession, lane: str, now: datetime) -> list[Waiting]:
+    row = DeliveryRow
+    query = (
+        select(
+            row.id, row.event, row.monitor_id, row.incident_id, row.created_at,
+            row.next_attempt_at, row.attempts, row.lease_until, row.reason, IncidentRow.ended_at,
+        )
+        .outerjoin(IncidentRow, IncidentRow.id == row.incident_id)
+        .where(row.lane == lane, row.status == DeliveryStatus.PENDING)
+        .order_by(row.id)
+        .limit(MAX_PENDING)
+    )  # fmt: skip
+    return [
+        Waiting(
+            id=found.id,
+            event=found.event,
+            monitor_id=found.monitor_id,
+            incident_id=found.incident_id,
+            created_at=found.created_at,
+            next_attempt_at=found.next_attempt_at or found.created_at,
+            attempts=len(found.attempts or ()),
+            leased=found.lease_until is not None and found.lease_until > now,
+            reason=found.reason,
+            over=found.ended_at is not None,
+        )
+        for found in session.execute(query)
+    ]
+
+
+def _history(session: AnySession, lane: str, rows: Sequence[Waiting], now: datetime) -> History:
+    incidents = {
+        row.incident_id
+        for row in rows
+        if row.event == Event.INCIDENT_RESOLVED and row.incident_id is not None
+    }
+    changes: dict[str, list[tuple[datetime, int]]] = {event: [] for event in _CHANGES}
+    if any(row.event in _CHANGES for row in rows):
+        since = min(row.created_at for row in rows) - _LOOK_BACK
+        query = (
+            select(DeliveryRow.event, DeliveryRow.created_at, DeliveryRow.monitor_id)
+            .where(
+                DeliveryRow.lane == lane,
+                DeliveryRow.event.in_(_CHANGES),
+                DeliveryRow.created_at >= since,
+                DeliveryRow.monitor_id.is_not(None),
+            )
+            .order_by(DeliveryRow.created_at)
+        )
+        for event, at, monitor in session.execute(query):
+            changes[event].append((at, monitor or 0))
+    return History(openings=_openings(session, lane, incidents), changes=changes)
+
+
+def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dict[int, Told]:
+    """Where each incident's opening stands, read through the group that covers it."""
+    found: dict[int, Told] = {}
+    query = (
+        select(
+            DeliveryRow.incident_id,
+            DeliveryRow.id,
+            DeliveryRow.status,
+            DeliveryRow.reason,
+            DeliveryRow.covered_by,
+        )
+        .where(
+            DeliveryRow.lane == lane,
+            DeliveryRow.event == Event.INCIDENT_OPENED,
+            DeliveryRow.incident_id.in_(list(incidents)),
+        )
+        .order_by(DeliveryRow.id)
+    )
+    covered: dict[int, int] = {}
+    for known, id, status, reason, group in session.execute(query) if incidents else ():
+        incident = known or 0
+        found[incident] = Told(id, status, reason)
+        covered.pop(incident, None)
+        if group is not None:
+            covered[incident] = group
+    groups = select(DeliveryRow.id, DeliveryRow.status).where(
+        DeliveryRow.id.in_(set(covered.values()))
+    )
+    states: dict[int, str] = dict(session.execute(groups).tuples().all()) if covered else {}
+    for incident, group in covered.items():
+        found[incident] = Told(group, states.get(group, DeliveryStatus.DELIVERED))
+    return found
+
+
+def _lease(
+    session: AnySession, id: int, now: datetime, flapping: int | None = None
+) -> Claim | None:
+    """The guarded update that makes a row ours; None when it is not free any more."""
+    token = secrets.token_hex(16)
+    free: ColumnElement[bool] = or_(
+        DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now
+    )
+    done = session.execute(
+        update(DeliveryRow)
+        .where(DeliveryRow.id == id, DeliveryRow.status == DeliveryStatus.PENDING, free)
+        .values(lease_until=now + LEASE, lease_token=token)
+    )
+    if getattr(done, "rowcount", 0) != 1:
+        return None
+    row = session.execute(
+        select(DeliveryRow).where(DeliveryRow.id == id),
+        execution_options={"populate_existing": True},
+    ).scalar_one()
+    if flapping is not None:
+        row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
+    return Claim(
+        id=row.id,
+        token=token,
+        lane=row.lane,
+        message_id=row.message_id,
+        channel=row.channel,
+        value=row.value,
+        facts=row.facts,
+        created_at=row.created_at,
+        attempts=tuple(row.attempts or ()),
+    )
+
+
+def _group(session: AnySession, group: restraint.Group, now: datetime) -> Claim | None:
+    """Write the one message for these rows, and let them say that it covers them."""
+    ids = [row.id for row in group.rows]
+    first = session.scalars(
+        select(DeliveryRow).where(DeliveryRow.id.in_(ids[:FIRST_NAMED])).order_by(DeliveryRow.id)
+    ).all()
+    facts = {
+        "event": str(group.event),
+        "at": moment(now),
+        "count": len(ids),
+        "incidents": [row.facts for row in first],
+        "deliveries": ids,
+    }
+    made = new_row(group.event, first[0].channel, first[0].value, facts, now)
+    session.add(made)
+    session.flush()
+    _hold(session, ids, Reason.BURST, made.id)
+    return _lease(session, made.id, now)
+
+
+def others_down(session: AnySession) -> dict[int, str]:
+    """The monitors that are down now, by id, the longest first."""
+    query = (
+        select(MonitorRow.id, MonitorRow.name)
+        .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)
+        .where(IncidentRow.ended_at.is_(None))
+        .order_by(IncidentRow.started_at)
+        .limit(MAX_OTHERS)
+    )
+    return dict(session.execute(query).tuples().all())
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What became of a claim. ``next_at``: when it is tried again; None after the last word."""
+
+    claim: Claim
+    attempt: dict[str, Any]
+    status: DeliveryStatus
+    reason: str | None
+    now: datetime
+    next_at: datetime | None = None
+
+
+def mark(session: AnySession, done: Mark) -> None:
+    """Write an attempt's outcome down.
+
+    A delivered message is marked even when the lease has passed to somebody else: it did arrive.
+    """
+    claimed = done.claim
+    where = [DeliveryRow.id == claimed.id, DeliveryRow.status == DeliveryStatus.PENDING]
+    if done.status is not DeliveryStatus.DELIVERED:
+        where.append(DeliveryRow.lease_token == claimed.token)
+    delivered = done.status is DeliveryStatus.DELIVERED
+    session.execute(
+        update(DeliveryRow)
+        .where(*where)
+        .values(
+            status=done.status,
+            reason=done.reason,
+            attempts=[*claimed.attempts, done.attempt],
+            next_attempt_at=done.next_at,
+            delivered_at=done.now if delivered else None,
+            lease_until=None,
+            lease_token=None,
+        )
+    )
+
+
+def give_up(session: AnySession, id: int, reason: str) -> None:
+    """A row that cannot even be tried."""
+    session.execute(
+        update(DeliveryRow)
+        .where(DeliveryRow.id == id)
+        .values(
+            status=DeliveryStatus.FAILED,
+            reason=reason,
+            next_attempt_at=None,
+            lease_until=None,
+            lease_token=None,
+        )
+    )
+
+
+def hurry(session: AnySession, lane: str, now: datetime) -> None:
+    """The channel works again: what waits for a retry there is tried now, not in two minutes."""
+    soon = now + timedelta(seconds=2)
+    session.execute(
+        update(DeliveryRow)
+        .where(
+            DeliveryRow.lane == lane,
+            DeliveryRow.status == DeliveryStatus.PENDING,
+            DeliveryRow.next_attempt_at > soon,
+            or_(DeliveryRow.reason.is_(None), DeliveryRow.reason == Reason.BY_HAND),
+        )
+        .values(next_attempt_at=now)
+    )

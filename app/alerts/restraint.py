@@ -1,0 +1,279 @@
+"""What a lane does next: send, group, hold back, or wait. Pure: rows and times in, a decision out.
+
+The rules are those of decisions.md 5: in order within a lane, a recovery after its outage, a burst
+in one message, flapping told once. What is held back stays in the log with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from app.alerts.outbox import BURST_EXTRA_HOLD, BURST_HOLD, Reason
+from app.records import DeliveryStatus, Event
+
+BURST_MONITORS = 20
+BURST_WINDOW = timedelta(seconds=60)
+BURST_LOOMS = 3  # so many at once may become a burst: wait the whole 2 s for the others
+FLAPPING_WINDOW = timedelta(minutes=10)
+FLAPPING_OPENINGS = 4  # "more than 3"
+PROBE_EVERY = timedelta(seconds=60)
+
+GROUPED = {
+    Event.INCIDENT_OPENED: Event.INCIDENTS_OPENED,
+    Event.INCIDENT_RESOLVED: Event.INCIDENTS_RESOLVED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pending row, without what it says. ``attempts`` counts those that failed;
+    ``over`` says that its incident has ended.
+    """
+
+    id: int
+    event: str
+    monitor_id: int | None
+    incident_id: int | None
+    created_at: datetime
+    next_attempt_at: datetime
+    attempts: int = 0
+    leased: bool = False
+    reason: str | None = None
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Where the opening of an incident stands in this lane: its row, or the group that covers
+    it.
+    """
+
+    id: int
+    status: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the lane knows beside its pending rows.
+
+    ``openings``: by incident. ``changes``: for each of the two events that are grouped, the times
+    and monitors of rows of any status around now, oldest first.
+    """
+
+    openings: Mapping[int, Told]
+    changes: Mapping[str, Sequence[tuple[datetime, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """How the lane has fared: whether its last attempt arrived, and when that was.
+
+    ``closed_until``: the service asked for a pause (Retry-After), which holds for the whole lane.
+    """
+
+    last_ok: bool = True
+    last_at: datetime | None = None
+    closed_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this row. ``flapping``: how often it went down in 10 minutes, where that is the news."""
+
+    row: Waiting
+    flapping: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    event: Event
+    rows: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """These rows are not sent; the lane is asked again at once."""
+
+    ids: tuple[int, ...]
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """This row comes later; the lane is asked again at once."""
+
+    id: int
+    until: datetime
+    reason: Reason | None
+
+
+Decision = Send | Group | Hold | Defer | None
+
+
+def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime) -> Decision:
+    """What to do with a lane's pending rows, given in the order of their ids; None is: wait."""
+    if any(row.leased for row in rows) or (lane.closed_until and lane.closed_until > now):
+        return None if any(row.leased for row in rows) else _by_hand(rows, history, now)
+    passing = lane.last_ok or lane.last_at is None or now - lane.last_at >= PROBE_EVERY
+    blocked: set[int | None] = set()
+    for row in rows:
+        if row.monitor_id is not None and row.monitor_id in blocked:
+            continue
+        if row.next_attempt_at > now:
+            blocked.add(row.monitor_id)
+            # A message that fails holds the ones behind it, in order; but not for good: one that
+            # the service chokes on must not close the channel for a day.
+            if row.attempts and not passing:
+                return _by_hand(rows, history, now)
+            continue
+        found = _for_row(row, rows, history, now)
+        if found is not None:
+            return found
+        blocked.add(row.monitor_id)
+    return None
+
+
+def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    """Somebody pressed "retry now": that is tried however the lane fares."""
+    for row in rows:
+        if row.reason == Reason.BY_HAND and row.next_attempt_at <= now:
+            return _for_row(row, rows, history, now)
+    return None
+
+
+def _for_row(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    if row.reason == Reason.BY_HAND:
+        # Even by hand no recovery overtakes an outage that is still on its way.
+        waits = row.event == Event.INCIDENT_RESOLVED and not may_follow(
+            history.openings.get(row.incident_id or 0)
+        )
+        return None if waits else Send(row)
+    if row.event == Event.INCIDENT_RESOLVED:
+        return _resolved(row, rows, history, now)
+    if row.event == Event.INCIDENT_OPENED:
+        return _opened(row, rows, history, now)
+    return Send(row)
+
+
+def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    flapping = None
+    if row.reason == Reason.FLAPPING and row.over:
+        return Hold((row.id,), Reason.FLAPPING)
+    if row.reason != Reason.FLAPPING and not row.attempts:
+        times = [at for at, monitor in history.changes[row.event] if monitor == row.monitor_id]
+        count, again = flaps(times, row.created_at)
+        if again:
+            return Defer(row.id, row.created_at + FLAPPING_WINDOW, Reason.FLAPPING)
+        flapping = count
+    return _single_or_group(row, rows, history, now, flapping)
+
+
+def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
+    opening = history.openings.get(row.incident_id or 0)
+    verdict = may_follow(opening)
+    if opening is not None and _flapped(opening):
+        ids = (opening.id, row.id) if opening.status == DeliveryStatus.PENDING else (row.id,)
+        return Hold(ids, Reason.FLAPPING)
+    if verdict is None:
+        return None
+    return (
+        _single_or_group(row, rows, history, now) if verdict is True else Hold((row.id,), verdict)
+    )
+
+
+def may_follow(opening: Told | None) -> Literal[True] | Reason | None:
+    """Whether a recovery may be told: True, a reason to hold it, or None: not yet."""
+    if opening is None or opening.status == DeliveryStatus.DELIVERED:
+        return True  # None: the channel was added while the incident was open
+    if opening.status == DeliveryStatus.PENDING:
+        return None
+    if opening.status == DeliveryStatus.HELD and opening.reason in tuple(Reason):
+        return Reason(opening.reason or "")
+    return Reason.OUTAGE_NOT_DELIVERED
+
+
+def _flapped(opening: Told) -> bool:
+    waiting = (DeliveryStatus.PENDING, DeliveryStatus.HELD)
+    return opening.reason == Reason.FLAPPING and opening.status in waiting
+
+
+def _single_or_group(
+    row: Waiting,
+    rows: Sequence[Waiting],
+    history: History,
+    now: datetime,
+    flapping: int | None = None,
+) -> Decision:
+    event = Event(row.event)
+    changes = history.changes[event]
+    span = burst(changes, row.created_at)
+    if span is not None:
+        members = [other for other in _firsts(rows) if _joins(other, event, span, history)]
+        if len(members) > 1:
+            return Group(GROUPED[event], tuple(members))
+    until = row.created_at + BURST_HOLD + BURST_EXTRA_HOLD
+    close = [m for at, m in changes if abs(at - row.created_at) <= BURST_WINDOW]
+    if span is None and len(set(close)) >= BURST_LOOMS and now < until and not row.attempts:
+        return Defer(row.id, until, None)
+    return Send(row, flapping)
+
+
+def _firsts(rows: Sequence[Waiting]) -> list[Waiting]:
+    """Each monitor's first pending row: a group must not overtake what comes before in a lane."""
+    first: dict[int | None, Waiting] = {}
+    for row in rows:
+        first.setdefault(row.monitor_id, row)
+    return list(first.values())
+
+
+def _joins(row: Waiting, event: Event, span: tuple[datetime, datetime], history: History) -> bool:
+    if row.event != event or row.reason is not None or not span[0] <= row.created_at <= span[1]:
+        return False
+    if event is Event.INCIDENT_OPENED:
+        return True
+    return may_follow(history.openings.get(row.incident_id or 0)) is True
+
+
+def burst(
+    changes: Sequence[tuple[datetime, int]], at: datetime
+) -> tuple[datetime, datetime] | None:
+    """The time from the first to the last change that are in a burst with the one at ``at``; None
+    when no 60 s around it saw 20 monitors.
+    """
+    near = sorted(change for change in changes if abs(change[0] - at) <= BURST_WINDOW)
+    first: datetime | None = None
+    last = at
+    counts: dict[int, int] = {}
+    end = 0
+    for start_at, monitor in near:
+        while end < len(near) and near[end][0] <= start_at + BURST_WINDOW:
+            counts[near[end][1]] = counts.get(near[end][1], 0) + 1
+            end += 1
+        covers = start_at <= at <= start_at + BURST_WINDOW
+        if covers and len(counts) >= BURST_MONITORS:
+            first = first or start_at
+            last = near[end - 1][0]
+        counts[monitor] -= 1
+        if not counts[monitor]:
+            del counts[monitor]
+    return None if first is None else (first, last)
+
+
+def flaps(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
+    """For the opening at ``at`` among a monitor's openings: how many there were in 10 minutes when
+    that is news, and whether flapping has been told already.
+    """
+
+    def count(moment: datetime) -> int:
+        return sum(1 for time in times if moment - FLAPPING_WINDOW < time <= moment)
+
+    here = count(at)
+    if here < FLAPPING_OPENINGS:
+        return None, False
+    earlier = [time for time in times if time < at]
+    again = bool(earlier) and count(max(earlier)) >= FLAPPING_OPENINGS
+    return here, again

@@ -1,0 +1,32 @@
+"""When a message is tried again, and when it is given up. Pure."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+
+# Seconds before each retry; the last one repeats. With the jitter the first retry comes within 5 s,
+# the second within 15 s of the beginning, and no pause is longer than 2 minutes (decisions.md 5).
+PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
+JITTER = 0.2
+SHORTEST_ASKED = 1.0  # a service that asks for 0 s must not be asked in a circle
+GIVE_UP_AFTER = timedelta(hours=24)
+
+
+def pause(attempts: int, asked: float | None, rng: random.Random) -> float:
+    """Seconds until the next try after ``attempts`` failed ones. ``asked`` is the service's own
+    Retry-After, which wins.
+    """
+    if asked is not None:
+        return max(asked, SHORTEST_ASKED)
+    base = PAUSES[min(attempts, len(PAUSES)) - 1]
+    return base * rng.uniform(1 - JITTER, 1 + JITTER)
+
+
+def next_attempt(
+    began: datetime, attempts: int, asked: float | None, now: datetime, rng: random.Random
+) -> datetime | None:
+    """The time of the next try; None when the 24 hours since ``began`` would be over by then."""
+    seconds = min(pause(attempts, asked, rng), GIVE_UP_AFTER.total_seconds() + 1)
+    at = now + timedelta(seconds=seconds)
+    return at if at <= began + GIVE_UP_AFTER else None
