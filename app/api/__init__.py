@@ -1,0 +1,43 @@
+"""/api/v1 and the addresses for machines (/healthz, /readyz, /metrics).
+
+Paths below /api do not go through Flask's routing, which would redirect other spellings and answer
+some errors with HTML; ``dispatch`` answers them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from flask import Flask, Response, request
+
+# Imported for what they put into the table of operations.
+from app.api import deliveries, health, incidents, me, monitors, openapi, windows  # noqa: F401
+from app.api.dispatch import dispatch
+
+_BELOW_API = re.compile(r"/+api(/.*)?", re.DOTALL)
+
+
+def init_app(app: Flask) -> None:
+    # First of all: nothing of the dashboard's (sessions, set-up, CSRF) may answer for the API.
+    app.before_request_funcs.setdefault(None, []).insert(0, _answer_api)
+    app.wsgi_app = _WithoutCookies(app.wsgi_app)  # type: ignore[method-assign]
+    health.init_app(app)
+
+
+def _answer_api() -> Response | None:
+    return dispatch(request) if _BELOW_API.fullmatch(request.path) else None
+
+
+class _WithoutCookies:
+    """The API takes no session cookie and sets none, so it needs no CSRF protection."""
+
+    def __init__(self, wsgi_app: Any) -> None:
+        self.wsgi_app = wsgi_app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if _BELOW_API.fullmatch(environ.get("PATH_INFO", "")):
+            environ.pop("HTTP_COOKIE", None)
+        answer: Iterable[bytes] = self.wsgi_app(environ, start_response)
+        return answer

@@ -1,0 +1,74 @@
+"""One request to the API, as its handler sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from flask import current_app
+
+from app.api.body import Body
+from app.errors import Invalid
+from app.forms import binding, queries
+from app.forms.brackets import Pairs
+from app.forms.schema import Context, SchemaForm
+from app.records import ApiKey, Scope
+from app.stores import Store, current_store
+
+
+@dataclass
+class Call:
+    """``number`` is the id in the path, ``query`` the parameters as sent."""
+
+    key: ApiKey | None
+    number: int | None
+    body: Body
+    read_query: Any  # () -> Pairs; read late, because an unknown record comes before a bad query
+
+    @property
+    def store(self) -> Store:
+        return current_store()
+
+    @property
+    def id(self) -> int:
+        if self.number is None:
+            raise LookupError("This path has no id.")
+        return self.number
+
+    @property
+    def masked(self) -> bool:
+        """A key that may only read sees secrets masked (decisions.md 3)."""
+        return self.key is None or self.key.scope != Scope.WRITE
+
+    @cached_property
+    def query(self) -> Pairs:
+        """The parameters of a request that has no body."""
+        self._refuse(self.body.pairs())
+        pairs: Pairs = self.read_query()
+        return pairs
+
+    def without_input(self) -> None:
+        """Refuse body fields and parameters: this operation has none."""
+        binding.query_values(queries.NoQueryForm, self.query)
+
+    def new(self, form_class: type[SchemaForm]) -> dict[str, Any]:
+        """The checked fields of a new record. Raises Invalid."""
+        self._refuse(self.read_query())
+        return binding.bind(form_class, self.body.pairs(), self._context())
+
+    def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
+        """The checked fields that were sent for ``record``. Raises Invalid."""
+        self._refuse(self.read_query())
+        return binding.overlay(form_class, record, self.body.pairs(), self._context())
+
+    def _refuse(self, pairs: Pairs) -> None:
+        """What no form of this operation reads."""
+        binding.query_values(queries.NoQueryForm, pairs)
+
+    def _context(self) -> Context:
+        settings = current_app.extensions["wakeful.settings"]
+        return Context(now=self.store.now(), telegram_token_set=settings.telegram_token is not None)
+
+
+__all__ = ["Call", "Invalid"]

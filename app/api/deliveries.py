@@ -1,0 +1,34 @@
+"""/api/v1/deliveries: what went out to people, and what did not (decisions.md 11)."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app.api import shapes
+from app.api.call import Call
+from app.api.envelope import one, paged
+from app.api.operations import operation
+from app.forms import binding
+from app.forms.queries import DeliveryQueryForm
+
+DELIVERY = "/deliveries/{id}"
+
+
+@operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
+def list_(call: Call) -> Response:
+    page = call.store.deliveries(binding.delivery_query(call.query))
+    return paged(page, shapes.delivery, call.query)
+
+
+@operation("GET", DELIVERY, "Show a delivery", "Delivery")
+def show(call: Call) -> Response:
+    record = call.store.delivery(call.id)
+    call.without_input()
+    return one(shapes.delivery(record))
+
+
+@operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery")
+def retry(call: Call) -> Response:
+    call.store.delivery(call.id)
+    call.without_input()
+    return one(shapes.delivery(call.store.retry_delivery(call.id)))

@@ -1,0 +1,116 @@
+"""From a request below /api to its answer, in decisions.md 1's order of errors.
+
+404 of the path, 401 (429), 405, 403, 413, 415; then the handler: 404 of the record, 422, 409.
+Everything that goes wrong is answered here, so that no page of HTML ever leaves /api.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+
+from flask import Request, Response, current_app
+from werkzeug.exceptions import HTTPException
+
+from app import errors
+from app.api import keys
+from app.api.body import TooLarge, WrongType, read_body, read_query
+from app.api.call import Call
+from app.api.envelope import problem
+from app.api.operations import PREFIX, Path, find
+from app.records import MAX_BODY_BYTES, ApiKey, Scope
+
+log = logging.getLogger("wakeful.api")
+
+READING = ("GET", "HEAD", "OPTIONS")
+NO_PATH = "There is nothing at this path."
+REMOTE = (
+    "This installation shows another server's monitors and has no API of its own. "
+    "Send requests to that server."
+)
+
+
+def dispatch(request: Request) -> Response:
+    """The answer to any request below /api."""
+    try:
+        return _answer(request)
+    except HTTPException as fault:  # what the framework refuses to read, such as a broken Host
+        return problem(fault.code or 400, fault.description or "The request cannot be read.")
+    except Exception:
+        # Not exc_info of the client's choosing: its input may hold secrets, the trace has ours
+        # only.
+        request_id = secrets.token_hex(8)
+        log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
+        return problem(
+            500,
+            "Something went wrong here, not in your request. The log has it under this request id.",
+            details={"request_id": request_id},
+            X_Request_Id=request_id,
+        )
+
+
+def _answer(request: Request) -> Response:
+    if current_app.extensions["wakeful.settings"].store != "local":
+        return problem(404, REMOTE)
+    found = find(request.path.removeprefix(PREFIX)) if request.path.startswith(PREFIX) else None
+    if found is None:
+        return problem(404, NO_PATH)
+    path, number = found
+    if path.public:
+        return _operate(request, path, number, None)
+    key = keys.authenticate(request)
+    if key is None:
+        return problem(401, keys.UNAUTHENTICATED, WWW_Authenticate="Bearer")
+    limit = keys.RateLimit.count(key)
+    if limit.exceeded:
+        response = problem(
+            429,
+            f"More than {limit.limit} requests in a minute. Try again in {limit.reset} s.",
+            Retry_After=str(limit.reset),
+        )
+    else:
+        response = _operate(request, path, number, key)
+    response.headers.extend(limit.headers())
+    return response
+
+
+def _operate(request: Request, path: Path, number: int | None, key: ApiKey | None) -> Response:
+    method = "GET" if request.method == "HEAD" else request.method
+    allow = ", ".join(path.allow)
+    if method == "OPTIONS":
+        return Response(status=204, headers={"Allow": allow})
+    operation = path.operations.get(method)
+    if operation is None:
+        return problem(405, f"This path takes {allow}.", Allow=allow)
+    if key is not None and method not in READING and key.scope != Scope.WRITE:
+        return problem(403, "This key may only read. Use a key with the scope write.")
+    try:
+        body = read_body(request)
+    except TooLarge:
+        return problem(413, f"The body is too large. At most {MAX_BODY_BYTES:,} bytes are read.")
+    except WrongType:
+        return problem(
+            415, "Send the fields as application/x-www-form-urlencoded or as application/json."
+        )
+    try:
+        return operation.handler(Call(key, number, body, lambda: read_query(request)))
+    except errors.WakefulError as fault:
+        return _translated(fault)
+
+
+def _translated(fault: errors.WakefulError) -> Response:
+    """An error of the rooms below as an answer."""
+    message = str(fault)
+    if isinstance(fault, errors.Invalid):
+        return problem(422, message, errors=fault.errors)
+    if isinstance(fault, errors.NotFound | errors.Unsupported):
+        return problem(404, message)
+    if isinstance(fault, errors.Conflict):
+        return problem(409, message, details=fault.details)
+    if isinstance(fault, errors.Denied):
+        return problem(403, message)
+    if isinstance(fault, errors.Unavailable):
+        after = math.ceil(fault.retry_after) if fault.retry_after else 5
+        return problem(503, message, Retry_After=str(after))
+    raise fault

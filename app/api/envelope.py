@@ -1,0 +1,93 @@
+"""The bodies around records (decisions.md 1): one record, a page of them, a deletion, an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from flask import Response, request
+
+from app.forms.brackets import Pairs
+from app.records import Page
+
+T = TypeVar("T")
+
+
+def answer(
+    body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    # Text from a checked server may hold what UTF-8 cannot carry; the answer must not fail on it.
+    return Response(
+        text.encode("utf-8", "replace"), status, dict(headers or {}), mimetype="application/json"
+    )
+
+
+def one(data: Any, status: int = 200, **headers: str) -> Response:
+    return answer({"data": data, "status": status}, status, headers)
+
+
+def created(data: Mapping[str, Any]) -> Response:
+    """201 with the record's own address."""
+    return one(data, 201, Location=f"{here()}/{data['id']}")
+
+
+def deleted(kind: str, id: int) -> Response:
+    return answer({"id": id, "object": kind, "deleted": True, "status": 200})
+
+
+def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
+    """A page of a list; ``query`` is what came, so that the links keep it."""
+    number, last = page.number, page.last_number
+    first_item = (number - 1) * page.per_page + 1 if page.items else None
+
+    def link(to: int) -> str:
+        kept = [(name, value) for name, value in query if name != "page"]
+        return f"{here()}?{urlencode([*kept, ('page', str(to))])}"
+
+    return answer(
+        {
+            "data": [shape(item) for item in page.items],
+            "links": {
+                "first": link(1),
+                "last": link(last),
+                # Past the end, the way back leads to where there is something.
+                "prev": link(min(number - 1, last)) if number > 1 else None,
+                "next": link(number + 1) if number < last else None,
+            },
+            "meta": {
+                "current_page": number,
+                "from": first_item,
+                "last_page": last,
+                "path": here(),
+                "per_page": page.per_page,
+                "to": None if first_item is None else first_item + len(page.items) - 1,
+                "total": page.total,
+            },
+            "status": 200,
+        }
+    )
+
+
+def problem(
+    status: int,
+    message: str,
+    errors: Mapping[str, Sequence[str]] | None = None,
+    details: Mapping[str, Any] | None = None,
+    **headers: str,
+) -> Response:
+    """An error. ``details`` are further members of the body; ``_`` in a header's name means
+    ``-``."""
+    body: dict[str, Any] = {"message": message, "status": status}
+    if errors is not None:
+        body["errors"] = errors
+    body.update(details or {})
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return answer(body, status, named)
+
+
+def here() -> str:
+    """This request's address without its query, under the host that the client used."""
+    return request.root_url.rstrip("/") + request.path

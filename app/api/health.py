@@ -1,0 +1,112 @@
+"""For machines that look after this one, without a key: /healthz, /readyz, /metrics
+(decisions.md 11)."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from flask import Flask, Response, current_app, request
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.api.envelope import answer, problem
+from app.api.shapes import moment
+from app.errors import Unavailable, Unsupported
+from app.records import DeliveryQuery, DeliveryStatus, IncidentQuery, IncidentStatus
+from app.stores import current_store
+from app.stores.health import DATABASE_FAILED, Health, health
+
+
+def init_app(app: Flask) -> None:
+    app.add_url_rule("/healthz", "healthz", _healthz)
+    app.add_url_rule("/readyz", "readyz", _readyz)
+    app.add_url_rule("/metrics", "metrics", _metrics)
+
+
+def _healthz() -> Response:
+    return answer({"status": "ok"})
+
+
+def _readyz() -> Response:
+    """200 when checks run and the database answers, 503 with the reasons otherwise."""
+    found = health(datetime.now(UTC))
+    return answer(
+        {
+            "status": "not ready" if found.faults else "ready",
+            "faults": found.faults,
+            "last_check_at": moment(found.last_check_at),
+            "last_check_age": found.last_check_age,
+            "heartbeat_age": found.heartbeat_age,
+        },
+        503 if found.faults else 200,
+        {"Cache-Control": "no-store"},
+    )
+
+
+def _metrics() -> Response:
+    token = current_app.extensions["wakeful.settings"].metrics_token
+    if token is not None and not _is_bearer(token):
+        return problem(401, "A token is needed here.", WWW_Authenticate="Bearer")
+    registry = CollectorRegistry()
+    registry.register(_Figures())
+    return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _is_bearer(token: str) -> bool:
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    same = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), token.encode())
+    return scheme.lower() == "bearer" and same
+
+
+class _Figures(Collector):
+    """Read from the database at each scrape: every web process gives the same, whoever answers."""
+
+    def collect(self) -> Iterator[Metric]:
+        found = health(datetime.now(UTC))
+        yield GaugeMetricFamily(
+            "wakeful_ready", "1 when the service is ready.", value=0 if found.faults else 1
+        )
+        yield from _ages(found)
+        if DATABASE_FAILED in found.faults:
+            return
+        try:
+            monitors = dict(current_store().overview())
+            yield _by_status("wakeful_monitors", "Monitors by status.", monitors)
+            yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
+            yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())
+        except (Unsupported, Unavailable):
+            return  # a remote server that does not offer it, or cannot answer now
+
+
+def _ages(found: Health) -> Iterator[Metric]:
+    for name, text, age in (
+        ("wakeful_last_check_age_seconds", "Since the last finished check.", found.last_check_age),
+        ("wakeful_heartbeat_age_seconds", "Since a checker's last sign.", found.heartbeat_age),
+    ):
+        if age is not None:
+            yield GaugeMetricFamily(name, text, value=age)
+
+
+def _incidents() -> dict[str, int]:
+    opened = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
+    return {
+        str(status): current_store().incidents(IncidentQuery(status=status, per_page=10)).total
+        for status in opened
+    }
+
+
+def _deliveries() -> dict[str, int]:
+    return {
+        str(status): current_store().deliveries(DeliveryQuery(status=status, per_page=10)).total
+        for status in DeliveryStatus
+    }
+
+
+def _by_status(name: str, text: str, counted: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=["status"])
+    for status, count in counted.items():
+        family.add_metric([str(status)], count)
+    return family

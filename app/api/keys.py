@@ -1,0 +1,57 @@
+"""Who asks: Bearer keys and how often they may (decisions.md 6 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import Request, current_app
+
+from app.records import ApiKey
+from app.stores import current_access
+
+UNAUTHENTICATED = (
+    "A valid API key is needed. Send it as the header Authorization: Bearer <API_KEY>."
+)
+WINDOW_SECONDS = 60
+_LONGEST_KEY = 256
+
+
+def authenticate(request: Request) -> ApiKey | None:
+    """The key of the Authorization header, or None. Cookies do not count."""
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    secret = secret.strip()
+    if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:
+        return None
+    return current_access().authenticate_key(secret)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """A key's requests in the present minute. ``reset``: seconds until the next; limit 0 is off."""
+
+    limit: int
+    used: int
+    reset: int
+
+    @classmethod
+    def count(cls, key: ApiKey) -> RateLimit:
+        """Count this request."""
+        limit: int = current_app.extensions["wakeful.settings"].rate_limit
+        if not limit:
+            return cls(0, 0, 0)
+        access = current_access()
+        used = access.count(f"api:{key.prefix}", WINDOW_SECONDS)
+        return cls(limit, used, access.seconds_left(WINDOW_SECONDS))
+
+    @property
+    def exceeded(self) -> bool:
+        return bool(self.limit) and self.used > self.limit
+
+    def headers(self) -> dict[str, str]:
+        if not self.limit:
+            return {}
+        return {
+            "X-RateLimit-Limit": str(self.limit),
+            "X-RateLimit-Remaining": str(max(0, self.limit - self.used)),
+            "X-RateLimit-Reset": str(self.reset),
+        }

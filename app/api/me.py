@@ -1,0 +1,16 @@
+"""/api/v1/me: the key that asks (decisions.md 11)."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app.api import shapes
+from app.api.call import Call
+from app.api.envelope import one
+from app.api.operations import operation
+
+
+@operation("GET", "/me", "Show the API key", "Key")
+def show(call: Call) -> Response:
+    call.without_input()
+    return one(shapes.key(call.key) if call.key else None)

@@ -1,0 +1,91 @@
+"""/api/v1/monitors (interface.md 4.1) and what hangs on a monitor (decisions.md 11)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Response
+
+from app.api import shapes
+from app.api.call import Call
+from app.api.envelope import created, deleted, one, paged
+from app.api.operations import operation
+from app.forms import binding
+from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
+from app.forms.queries import MonitorQueryForm, ResultQueryForm, StatisticsQueryForm
+from app.records import Monitor
+
+MONITORS = "/monitors"
+MONITOR = "/monitors/{id}"
+
+
+def _shape(call: Call, record: Monitor) -> dict[str, Any]:
+    return shapes.monitor(record, call.masked)
+
+
+@operation("GET", MONITORS, "List monitors", "Monitor", paged=True, query=MonitorQueryForm)
+def list_(call: Call) -> Response:
+    page = call.store.monitors(binding.monitor_query(call.query))
+    return paged(page, partial(_shape, call), call.query)
+
+
+@operation("POST", MONITORS, "Store a monitor", "Monitor", status=201, form=MonitorForm)
+def store(call: Call) -> Response:
+    return created(_shape(call, call.store.create_monitor(call.new(MonitorForm))))
+
+
+@operation("GET", MONITOR, "Show a monitor", "Monitor")
+def show(call: Call) -> Response:
+    record = call.store.monitor(call.id)
+    call.without_input()
+    return one(_shape(call, record))
+
+
+@operation("PUT PATCH", MONITOR, "Update a monitor", "Monitor", form=MonitorUpdateForm, update=True)
+def update(call: Call) -> Response:
+    fields = call.changes(MonitorUpdateForm, call.store.monitor(call.id))
+    return one(_shape(call, call.store.update_monitor(call.id, fields)))
+
+
+@operation("DELETE", MONITOR, "Delete a monitor", "Deleted")
+def delete(call: Call) -> Response:
+    call.store.monitor(call.id)
+    call.without_input()
+    call.store.delete_monitor(call.id)
+    return deleted("monitor", call.id)
+
+
+@operation("POST", MONITOR + "/check", "Check a monitor now", "Result")
+def check(call: Call) -> Response:
+    call.store.monitor(call.id)
+    call.without_input()
+    return one(shapes.result(call.store.check_now(call.id)))
+
+
+@operation("POST", "/checks", "Check a URL without storing it", "Result", form=CheckForm)
+def check_unsaved(call: Call) -> Response:
+    return one(shapes.result(call.store.check_fields(call.new(CheckForm)).result))
+
+
+@operation("GET", MONITOR + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
+def results(call: Call) -> Response:
+    call.store.monitor(call.id)
+    page = call.store.results(binding.result_query(call.id, call.query))
+    return paged(page, shapes.result, call.query)
+
+
+@operation(
+    "GET", MONITOR + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm
+)
+def statistics(call: Call) -> Response:
+    call.store.monitor(call.id)
+    range_ = binding.query_values(StatisticsQueryForm, call.query)["range"]
+    return one(shapes.plain(call.store.statistics(call.id, str(range_))))
+
+
+@operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")
+def test_alert(call: Call) -> Response:
+    call.store.monitor(call.id)
+    call.without_input()
+    return one({"deliveries": list(call.store.test_alert(call.id))})

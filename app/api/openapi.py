@@ -1,0 +1,161 @@
+"""/api/v1/openapi.json, written from the table of operations, the forms and the records'
+schemas."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from apispec import APISpec
+from flask import Response, request
+
+from app import __version__
+from app.api import schemas
+from app.api.body import FORM, JSON
+from app.api.call import Call
+from app.api.envelope import answer
+from app.api.operations import PATHS, PREFIX, Operation, Path, operation
+from app.api.schemas import INTEGER, STRING, Schema, array, nullable, record, thing
+
+INTRODUCTION = """\
+Monitors watch URLs; incidents are periods of trouble. Send an API key with every request:
+`Authorization: Bearer <API_KEY>`. Writes are form-encoded (`alerts[0][key]=email`,
+`alerts[0][value]=ops@example.com`) or JSON (`"alerts": [{"key": "email", "value": "..."}]`).
+PUT and PATCH both change only what is sent. An empty value clears a field or brings back its
+default. Unknown fields and parameters are refused. Times are UTC.
+"""
+STATUS_TEXTS = {
+    200: "It worked.",
+    201: "It was stored. Location has its address.",
+    401: "No valid API key came with the request.",
+    403: "The key may only read.",
+    404: "There is nothing with this id.",
+    409: "The present state does not allow it.",
+    413: "The body is too large.",
+    415: "The body is neither a form nor JSON.",
+    422: "The input is not valid; errors has a sentence for each field.",
+    429: "Too many requests; Retry-After says when to try again, in seconds.",
+}
+
+
+@operation("GET", "/openapi.json", "Show this document", "Document", public=True)
+def show(call: Call) -> Response:
+    call.without_input()
+    # The address that the client used, so that the document works behind any proxy path.
+    server = request.root_url.rstrip("/") + PREFIX
+    return answer({**document(), "servers": [{"url": server}]})
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document without its servers."""
+    spec = APISpec(
+        title="Wakeful",
+        version=__version__,
+        openapi_version="3.1.0",
+        info={"description": INTRODUCTION},
+        security=[{"key": []}],
+    )
+    spec.components.security_scheme("key", {"type": "http", "scheme": "bearer"})
+    for name, schema in {**schemas.RECORDS, **_envelopes()}.items():
+        spec.components.schema(name, schema)
+    for path in PATHS.values():
+        spec.path(
+            path=path.template,
+            operations={
+                method.lower(): _described(method, path, found)
+                for method, found in path.operations.items()
+            },
+        )
+    written: dict[str, Any] = spec.to_dict()
+    return written
+
+
+def _described(method: str, path: Path, found: Operation) -> Schema:
+    described: Schema = {
+        "operationId": found.name if method != "PUT" else f"{found.name}_put",
+        "summary": found.summary,
+        "tags": [path.template.split("/")[1]],
+        "parameters": schemas.parameters(found.query),
+        "responses": _responses(method, path, found),
+    }
+    if path.public:
+        described["security"] = []
+    if "{id}" in path.template:
+        described["parameters"].append(
+            {"name": "id", "in": "path", "required": True, "schema": INTEGER | {"minimum": 1}}
+        )
+    if found.form is not None:
+        body = {"schema": schemas.of_form(found.form, update=found.update)}
+        described["requestBody"] = {
+            "required": not found.update,
+            "content": {FORM: body, JSON: body},
+        }
+    return described
+
+
+def _responses(method: str, path: Path, found: Operation) -> Schema:
+    good = {"description": STATUS_TEXTS[found.status], "content": {JSON: {"schema": _body(found)}}}
+    responses: Schema = {str(found.status): good}
+    wrong = [422]
+    if not path.public:
+        wrong += [401, 429, 413, 415] + ([] if method == "GET" else [403])
+    if "{id}" in path.template:
+        wrong.append(404)
+    if ("incidents" in path.template and found.form is not None) or "retry" in path.template:
+        wrong.append(409)
+    for status in sorted(wrong):
+        name = "Invalid" if status == 422 else "Error"
+        responses[str(status)] = {
+            "description": STATUS_TEXTS[status],
+            "content": {JSON: {"schema": _ref(name)}},
+        }
+    return responses
+
+
+def _body(found: Operation) -> Schema:
+    if found.answer == "Deleted":
+        return _ref("Deleted")
+    if found.answer == "Document":
+        return thing({})
+    data = _ref(found.answer)
+    if found.paged:
+        return record(
+            {"data": array(data), "links": _ref("Links"), "meta": _ref("Meta"), "status": INTEGER}
+        )
+    return record({"data": data, "status": INTEGER})
+
+
+def _envelopes() -> dict[str, Schema]:
+    error = {"message": STRING, "status": INTEGER}
+    number, address = nullable(INTEGER), nullable(STRING)
+    return {
+        "Links": record({"first": STRING, "last": STRING, "prev": address, "next": address}),
+        "Meta": record(
+            {
+                "current_page": INTEGER,
+                "from": number,
+                "last_page": INTEGER,
+                "path": STRING,
+                "per_page": INTEGER,
+                "to": number,
+                "total": INTEGER,
+            }
+        ),
+        "Deleted": record(
+            {
+                "id": INTEGER,
+                "object": STRING,
+                "deleted": {"type": "boolean", "const": True},
+                "status": INTEGER,
+            }
+        ),
+        "Error": record(error),
+        "Invalid": record(
+            error | {"errors": thing({}, additionalProperties=array(STRING, minItems=1))}
+        ),
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}

@@ -1,0 +1,92 @@
+"""The table of operations: every path and method of /api/v1, with what each takes and answers.
+
+The dispatcher finds a handler here and the OpenAPI document is written from it, so that neither can
+know an operation that the other does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flask import Response
+
+from app.forms.queries import NoQueryForm
+from app.forms.schema import SchemaForm
+
+if TYPE_CHECKING:
+    from app.api.call import Call
+
+PREFIX = "/api/v1"
+METHOD_ORDER = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+Handler = Callable[["Call"], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body's."""
+
+    name: str
+    summary: str
+    handler: Handler
+    answer: str
+    status: int = 200
+    paged: bool = False
+    form: type[SchemaForm] | None = None
+    update: bool = False
+    query: type[SchemaForm] = NoQueryForm
+
+
+@dataclass(slots=True)
+class Path:
+    """One path with its operations. ``public``: served without a key."""
+
+    template: str
+    public: bool = False
+    operations: dict[str, Operation] = field(default_factory=dict)
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(re.escape(self.template).replace(r"\{id\}", "(0|[1-9][0-9]*)"), re.ASCII)
+
+    @property
+    def allow(self) -> list[str]:
+        allowed = {*self.operations, "OPTIONS"} | ({"HEAD"} if "GET" in self.operations else set())
+        return [method for method in METHOD_ORDER if method in allowed]
+
+
+PATHS: dict[str, Path] = {}
+
+
+def operation(
+    methods: str, path: str, summary: str, answer: str, *, public: bool = False, **more: Any
+) -> Callable[[Handler], Handler]:
+    """Put a handler into the table. ``methods`` may be several, with a space between them."""
+
+    def register(handler: Handler) -> Handler:
+        entry = PATHS.setdefault(path, Path(path, public))
+        for method in methods.split():
+            name = f"{handler.__module__.rpartition('.')[2]}_{handler.__name__}"
+            entry.operations[method] = Operation(
+                name=name, summary=summary, handler=handler, answer=answer, **more
+            )
+        return handler
+
+    return register
+
+
+def find(path: str) -> tuple[Path, int | None] | None:
+    """The entry and the id for a path below /api/v1. Only the one spelling is found."""
+    for entry in PATHS.values():
+        found = entry.pattern.fullmatch(path)
+        if found:
+            return entry, _id(found.group(1)) if found.groups() else None
+    return None
+
+
+def _id(digits: str) -> int:
+    # Longer ones name no record, and Python refuses to read thousands of digits.
+    return int(digits[:30])

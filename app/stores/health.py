@@ -1,0 +1,63 @@
+"""How this installation is: for ``/readyz`` and ``/metrics``, which see no table themselves.
+
+A checker writes a heartbeat while it runs. Before the first one, and where no check was ever due,
+there is nothing to complain about: a fresh installation is ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db import db
+from app.db.tables import HeartbeatRow, MonitorStateRow
+
+# A checker beats every few seconds; one that has not for so long is dead or stuck.
+CHECKER_SILENT_AFTER = timedelta(seconds=30)
+# No monitor waits for longer than its time limit, a lease and a restart together.
+CHECKS_LATE_AFTER = timedelta(seconds=150)
+
+DATABASE_FAILED = "The database does not answer."
+CHECKER_SILENT = "No checker is running."
+CHECKS_LATE = "Checks are due, but none has finished for a while."
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """``faults`` are sentences, none when all is well. Ages in seconds; None before the first."""
+
+    faults: tuple[str, ...]
+    last_check_at: datetime | None = None
+    last_check_age: float | None = None
+    heartbeat_age: float | None = None
+
+
+def health(now: datetime) -> Health:
+    """Needs an application context. Never raises for a database that does not answer."""
+    try:
+        beat, checked, due = db.session.execute(
+            select(
+                select(func.max(HeartbeatRow.at))
+                .where(HeartbeatRow.name.startswith("checker:"))
+                .scalar_subquery(),
+                select(func.max(HeartbeatRow.last_check_at)).scalar_subquery(),
+                select(func.min(MonitorStateRow.next_check_at)).scalar_subquery(),
+            )
+        ).one()
+    except SQLAlchemyError:
+        db.session.rollback()
+        return Health((DATABASE_FAILED,))
+    faults = []
+    if beat is not None and now - beat > CHECKER_SILENT_AFTER:
+        faults.append(CHECKER_SILENT)
+    # A check can only be late when one is due; that nothing finished while nothing was due is fine.
+    if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
+        faults.append(CHECKS_LATE)
+    return Health(tuple(faults), checked, _age(now, checked), _age(now, beat))
+
+
+def _age(now: datetime, moment: datetime | None) -> float | None:
+    return None if moment is None else max(0.0, (now - moment).total_seconds())
