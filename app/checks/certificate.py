@@ -1,0 +1,265 @@
+"""Judging a certificate chain as a server sent it, and reading when it ends.
+
+curl says that verification failed, but names one fault of several and stops at the first. The chain is read here with
+cryptography, so that the fault is named in the order of decisions.md 10: expired, not yet valid, self-signed,
+incomplete, untrusted, host name. Reading a certificate costs some 100 us, so it is done once for each.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.utils import CryptographyDeprecationWarning
+from cryptography.x509.oid import NameOID
+
+from app.records import Cause
+
+log = logging.getLogger(__name__)
+
+_MAX_PATH = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What we need to know of one certificate. ``names`` are its DNS names, lower-case; ``addresses`` its IPs."""
+
+    subject: str
+    issuer: str
+    not_before: datetime
+    not_after: datetime
+    fingerprint: str
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    parsed: x509.Certificate
+
+    @property
+    def self_issued(self) -> bool:
+        return self.parsed.subject == self.parsed.issuer
+
+
+@lru_cache(maxsize=20_000)
+def read_certificate(pem: str) -> Certificate | None:
+    """Read one certificate; None for one that cannot be read (curl's verdict stands alone then)."""
+    try:
+        parsed = _load(pem.encode("ascii"))
+        names, addresses = _alternative_names(parsed)
+        return Certificate(
+            subject=_title(parsed.subject),
+            issuer=_title(parsed.issuer),
+            not_before=parsed.not_valid_before_utc,
+            not_after=parsed.not_valid_after_utc,
+            fingerprint=parsed.fingerprint(SHA256()).hex(),
+            names=names,
+            addresses=addresses,
+            parsed=parsed,
+        )
+    except (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension) as error:
+        log.info("A certificate cannot be read: %s", error)
+        return None
+
+
+def _load(pem: bytes) -> x509.Certificate:
+    with warnings.catch_warnings():
+        # Roots with a serial number of zero are old and trusted; nobody can do anything about the warning.
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        return x509.load_pem_x509_certificate(pem)
+
+
+def _alternative_names(parsed: x509.Certificate) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    try:
+        found = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return (), ()
+    names = tuple(name.lower().rstrip(".") for name in found.get_values_for_type(x509.DNSName))
+    return names, tuple(str(address) for address in found.get_values_for_type(x509.IPAddress))
+
+
+def _title(name: x509.Name) -> str:
+    """A name for people: the common name, else the organisation, else the whole."""
+    for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.ORGANIZATION_NAME):
+        for attribute in name.get_attributes_for_oid(oid):
+            return str(attribute.value)
+    return name.rfc4514_string() or "(no name)"
+
+
+def days_left(expires: datetime, now: datetime) -> int:
+    """Calendar days (UTC) until the day of expiry: 0 on that day, negative after it."""
+    return (expires.astimezone(UTC).date() - now.astimezone(UTC).date()).days
+
+
+def fits_host(certificate: Certificate, host: str) -> bool:
+    """Whether the certificate is for this host (RFC 6125; a common name does not count)."""
+    try:
+        address: IPv4Address | IPv6Address | None = ip_address(host)
+    except ValueError:
+        address = None
+    if address is not None:
+        return str(address) in certificate.addresses
+    host = host.lower()
+    _, dot, parent = host.partition(".")
+    wildcard = f"*.{parent}" if dot and "." in parent else None
+    return any(name in (host, wildcard) for name in certificate.names)
+
+
+class TrustStore:
+    """The authorities of one bundle file, read at the first need: only failed verifications ask."""
+
+    def __init__(self, bundle: str) -> None:
+        self._bundle = bundle
+        self._by_subject: dict[bytes, list[x509.Certificate]] | None = None
+
+    def issuers(self, certificate: x509.Certificate) -> list[x509.Certificate]:
+        """The trusted authorities with the name of this certificate's issuer."""
+        return self._read().get(certificate.issuer.public_bytes(), [])
+
+    def holds(self, certificate: x509.Certificate) -> bool:
+        return certificate in self._read().get(certificate.subject.public_bytes(), [])
+
+    def _read(self) -> dict[bytes, list[x509.Certificate]]:
+        if self._by_subject is None:
+            found: dict[bytes, list[x509.Certificate]] = {}
+            with open(self._bundle, "rb") as file:
+                for block in _pem_blocks(file.read()):
+                    try:
+                        one = _load(block)
+                        found.setdefault(one.subject.public_bytes(), []).append(one)
+                    except ValueError:
+                        continue  # one odd root in a system's bundle must not blind us for the others
+            self._by_subject = found
+        return self._by_subject
+
+
+def _pem_blocks(data: bytes) -> list[bytes]:
+    end = b"-----END CERTIFICATE-----"
+    return [
+        block[block.index(b"-----BEGIN CERTIFICATE-----") :] + end + b"\n"
+        for block in data.split(end)
+        if b"-----BEGIN CERTIFICATE-----" in block
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is wrong with a chain: the cause and a sentence."""
+
+    cause: Cause
+    sentence: str
+
+
+def judge_chain(
+    chain: Sequence[Certificate], host: str, trust: TrustStore, now: datetime
+) -> Judgement | None:
+    """The first fault of the chain in the order of decisions.md 10, or None when none was found here.
+
+    ``chain`` is as sent, the leaf first. Certificates that do not belong to the leaf's path are not judged: servers
+    send expired cross-signed roots along, and browsers do not mind.
+    """
+    if not chain:
+        return None
+    leaf = chain[0]
+    path = _path(chain, trust)
+    for fault in (_dates(path, now), _authority(path, trust)):
+        if fault is not None:
+            return fault
+    return None if fits_host(leaf, host) else wrong_host(leaf, host)
+
+
+def wrong_host(leaf: Certificate, host: str) -> Judgement:
+    names = [*leaf.names, *leaf.addresses]
+    if names:
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return Judgement(Cause.TLS_HOSTNAME, f"The certificate is for {shown}, not for {host}.")
+    return Judgement(
+        Cause.TLS_HOSTNAME,
+        f"The certificate for {leaf.subject} names no host in its alternative names, so it is not valid for {host}.",
+    )
+
+
+def _path(chain: Sequence[Certificate], trust: TrustStore) -> list[Certificate]:
+    """From the leaf upwards through what the server sent, until a trusted authority takes over."""
+    path = [chain[0]]
+    while len(path) < _MAX_PATH:
+        last = path[-1]
+        if trust.holds(last.parsed) or _trusted_issuer(last, trust) or last.self_issued:
+            break
+        following = next(
+            (one for one in chain if one not in path and _signed(last.parsed, one.parsed)), None
+        )
+        if following is None:
+            break
+        path.append(following)
+    return path
+
+
+def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
+    for place, one in enumerate(path):
+        if one.not_after < now:
+            return Judgement(
+                Cause.TLS_EXPIRED,
+                f"{_which(one, place)} expired {_ago(now - one.not_after)} ({one.not_after:%Y-%m-%d}).",
+            )
+    for place, one in enumerate(path):
+        if one.not_before > now:
+            return Judgement(
+                Cause.TLS_NOT_YET_VALID,
+                f"{_which(one, place)} is not valid before {one.not_before:%Y-%m-%d %H:%M} UTC.",
+            )
+    return None
+
+
+def _authority(path: Sequence[Certificate], trust: TrustStore) -> Judgement | None:
+    leaf, last = path[0], path[-1]
+    if trust.holds(last.parsed) or _trusted_issuer(last, trust):
+        return None
+    if last is leaf:
+        if leaf.self_issued and _signed(leaf.parsed, leaf.parsed):
+            return Judgement(
+                Cause.TLS_SELF_SIGNED,
+                f"The certificate for {leaf.subject} is self-signed: no authority vouches for it.",
+            )
+        return Judgement(
+            Cause.TLS_INCOMPLETE_CHAIN,
+            f"The server sent the certificate for {leaf.subject} without that of its issuer, {leaf.issuer}.",
+        )
+    return Judgement(
+        Cause.TLS_UNTRUSTED,
+        f"The certificate for {leaf.subject} comes from an authority that is not trusted: {last.issuer}.",
+    )
+
+
+def _trusted_issuer(certificate: Certificate, trust: TrustStore) -> bool:
+    return any(_signed(certificate.parsed, issuer) for issuer in trust.issuers(certificate.parsed))
+
+
+def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _which(certificate: Certificate, place: int) -> str:
+    if place == 0:
+        return f"The certificate for {certificate.subject}"
+    return f"The intermediate certificate {certificate.subject}"
+
+
+def _ago(age: timedelta) -> str:
+    days = age.days
+    if days >= 1:
+        return f"{days} day{'s' if days != 1 else ''} ago"
+    minutes = age.seconds // 60
+    hours, rest = divmod(minutes, 60)
+    if hours:
+        return f"{hours} hour{'s' if hours != 1 else ''} ago"
+    return f"{rest} minute{'s' if rest != 1 else ''} ago"

@@ -1,0 +1,180 @@
+"""Content codings, undone as the bytes come in and never further than the cap.
+
+Done here and not by curl, because the wheel's libcurl lacks zstd, and because a bomb (a kilobyte that unpacks to a
+gigabyte) must stop at the cap in the middle of a piece.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Protocol
+
+import brotli
+import zstandard
+
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+
+_PIECE = 64 * 1024  # bytes that a stage hands on at once
+_MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: what a zstd sender may ask of us
+_ZSTD_SLICE = 64  # its decoder cannot be told to stop; 64 bytes in are at most 2 MiB out
+_MAX_STAGES = 3
+
+# Not codings, but sent as if they were by misconfigured servers; browsers show such pages, so no alarm.
+_NOT_CODED = frozenset(
+    {"", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text/html"}
+)
+
+
+class Undecodable(Exception):
+    """The body is not what its Content-Encoding says. ``str`` is a part of a sentence."""
+
+
+class _Stage(Protocol):
+    name: str
+
+    def push(self, data: bytes) -> Iterator[bytes]: ...
+
+    @property
+    def whole(self) -> bool: ...
+
+
+class _Zlib:
+    """gzip (one member after another) and deflate (with or without the zlib header, as servers disagree)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._gzip = name == "gzip"
+        self._inflate = zlib.decompressobj(31 if self._gzip else 15)
+        self._fresh = True
+        self.whole = False
+
+    def push(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self.whole and not self._another_member(data):
+                return
+            try:
+                out = self._inflate.decompress(data, _PIECE)
+            except zlib.error as error:
+                if not self._fresh or self._gzip:
+                    raise Undecodable(f"{self.name}: {error}") from None
+                self._inflate = zlib.decompressobj(-15)
+                self._fresh = False
+                continue
+            self._fresh = False
+            data = self._inflate.unconsumed_tail or self._inflate.unused_data
+            self.whole = self._inflate.eof
+            if out:
+                yield out
+
+    def _another_member(self, data: bytes) -> bool:
+        """Start the next gzip member; anything else behind the end is padding, which browsers ignore too."""
+        if not self._gzip or not data.startswith(b"\x1f\x8b"[: len(data)]):
+            return False
+        self._inflate = zlib.decompressobj(31)
+        self.whole = False
+        return True
+
+
+class _Brotli:
+    name = "br"
+
+    def __init__(self) -> None:
+        self._decoder = brotli.Decompressor()
+
+    def push(self, data: bytes) -> Iterator[bytes]:
+        try:
+            if self.whole:
+                return
+            out = self._decoder.process(data, output_buffer_limit=_PIECE)
+            while out:
+                yield out
+                if self.whole:
+                    return
+                out = self._decoder.process(b"", output_buffer_limit=_PIECE)
+        except brotli.error as error:
+            raise Undecodable(f"br: {error}") from None
+
+    @property
+    def whole(self) -> bool:
+        return bool(self._decoder.is_finished())
+
+
+class _Zstd:
+    name = "zstd"
+
+    def __init__(self) -> None:
+        self._decoder = _zstd_frame()
+        self.whole = False
+
+    def push(self, data: bytes) -> Iterator[bytes]:
+        view = memoryview(data)
+        while view:
+            if self.whole:
+                self._decoder = _zstd_frame()
+            part, view = view[:_ZSTD_SLICE], view[_ZSTD_SLICE:]
+            try:
+                out = self._decoder.decompress(part)
+            except zstandard.ZstdError as error:
+                raise Undecodable(f"zstd: {error}") from None
+            self.whole = self._decoder.eof
+            if self.whole and self._decoder.unused_data:
+                view = memoryview(self._decoder.unused_data + bytes(view))
+            if out:
+                yield out
+
+
+def _zstd_frame() -> zstandard.ZstdDecompressionObj:
+    return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).decompressobj()
+
+
+def _stage(name: str) -> _Stage:
+    if name in ("gzip", "x-gzip"):
+        return _Zlib("gzip")
+    if name == "deflate":
+        return _Zlib("deflate")
+    if name == "br":
+        return _Brotli()
+    if name == "zstd":
+        return _Zstd()
+    raise Undecodable(f"the coding {name[:40]!r} is not known")
+
+
+class Decoder:
+    """Undoes the codings of one body. ``out`` never grows beyond ``cap`` bytes; ``cut`` says that there was more."""
+
+    def __init__(self, codings: list[str], cap: int) -> None:
+        if len(codings) > _MAX_STAGES:
+            raise Undecodable(f"{len(codings)} codings on top of each other")
+        self._stages = [_stage(name) for name in reversed(codings)]
+        self._cap = cap
+        self._fed = False
+        self.out = bytearray()
+        self.cut = False
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes from the wire. Raises Undecodable."""
+        self._fed = True
+        self._push(0, data)
+
+    def _push(self, depth: int, data: bytes) -> None:
+        if depth == len(self._stages):
+            room = self._cap - len(self.out)
+            self.out += data[:room]
+            self.cut = self.cut or len(data) > room
+            return
+        for piece in self._stages[depth].push(data):
+            self._push(depth + 1, piece)
+            if self.cut:
+                return
+
+    @property
+    def whole(self) -> bool:
+        """Whether the coded body reached its own end; an empty body has nothing to decode."""
+        return not self._fed or all(stage.whole for stage in self._stages)
+
+
+def codings(values: list[str]) -> list[str]:
+    """The codings named by the Content-Encoding headers, in the order in which they were applied."""
+    names = [name.strip().lower() for value in values for name in value.split(",")]
+    return [name for name in names if name not in _NOT_CODED]

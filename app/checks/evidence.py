@@ -1,0 +1,198 @@
+"""What a check saw, as JSON: for the incident's page, and the last good answer beside it.
+
+    {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]], "body", "body_bytes", "body_cut",
+     "resolved": [addresses], "refused": [addresses], "ip", "http_version",
+     "tls": [{"subject", "issuer", "not_before", "not_after", "sha256", "names"}],
+     "timings": {"dns", "connect", "tls", "ttfb", "download"}, "redirects": [{"url", "status_line", "ip"}],
+     "curl": {"code", "words"}}
+
+Secrets never get in: Set-Cookie values, headers that carry tokens, and every echo of the monitor's own password,
+secret headers and request body, also in base64, percent-encoded, JSON or HTML spelling.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from app.checks.certificate import read_certificate
+from app.checks.story import Hop, Story
+from app.checks.text import charset
+from app.records import EVIDENCE_BODY_BYTES, MASK, CheckSpec, Timings
+
+_SECRET_NAME = re.compile(
+    r"auth|cookie|token|secret|passw|session|signature|credential|api-?key|access-?key", re.I
+)
+# Own headers whose values are no secrets: masking "text/html" wherever it stands would hide the evidence itself.
+_OPEN_HEADERS = frozenset(
+    [
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "connection",
+        "content-language",
+        "content-type",
+        "date",
+        "dnt",
+        "expect",
+        "from",
+        "host",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "origin",
+        "pragma",
+        "priority",
+        "range",
+        "referer",
+        "te",
+        "upgrade",
+        "user-agent",
+        "via",
+        "x-requested-with",
+    ]
+)
+_SHORTEST_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
+_LONGEST_LOOK = (
+    2 * EVIDENCE_BODY_BYTES
+)  # bytes read, so that a secret across the 4 KiB edge is masked too
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_MAX_HEADER_LINES = 100
+_MAX_HEADER_VALUE = 2048
+
+
+class Redactor:
+    """Masks one monitor's secrets wherever they turn up."""
+
+    def __init__(self, spec: CheckSpec) -> None:
+        found = {one for one in _spellings(_secrets(spec)) if len(one) >= _SHORTEST_SECRET}
+        longest_first = sorted(found, key=len, reverse=True)
+        self._pattern = (
+            re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        )
+
+    def text(self, text: str) -> str:
+        return self._pattern.sub(MASK, text) if self._pattern else text
+
+    def header(self, name: str, value: str) -> str:
+        lowered = name.lower()
+        if lowered == "set-cookie":
+            cookie, semicolon, attributes = value.partition(";")
+            return f"{cookie.partition('=')[0]}={MASK}{semicolon}{self.text(attributes)}"
+        if _SECRET_NAME.search(lowered) and lowered != "www-authenticate":
+            return MASK
+        return self.text(value)
+
+
+def _secrets(spec: CheckSpec) -> Iterable[str]:
+    for pair in spec.request_headers:
+        if pair.key.lower() not in _OPEN_HEADERS:
+            yield pair.value
+            yield from pair.value.split()[1:]  # the token behind "Bearer"
+            if pair.key.lower() == "cookie":
+                yield from (cookie.partition("=")[2].strip() for cookie in pair.value.split(";"))
+    if spec.auth is not None:
+        user, password = spec.auth
+        yield password
+        yield base64.b64encode(f"{user}:{password}".encode()).decode()
+    if spec.request_body:
+        yield spec.request_body
+        yield from re.findall(r"""[^\s&=,:;{}\[\]"']{8,}""", spec.request_body)
+
+
+def _spellings(secrets: Iterable[str]) -> Iterable[str]:
+    for secret in secrets:
+        yield from (secret, quote(secret, safe=""), quote_plus(secret), html.escape(secret))
+        yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+        yield base64.b64encode(secret.encode("utf-8", "replace")).decode()
+
+
+def make_evidence(story: Story, timings: Timings) -> dict[str, Any]:
+    """The evidence of a check, ready for ``json.dumps``."""
+    redactor = Redactor(story.spec)
+    evidence: dict[str, Any] = {
+        "url": redactor.text(story.spec.url),
+        "request": {"method": str(story.spec.request_method), "hops": len(story.hops)},
+        "timings": {
+            "dns": timings.dns,
+            "connect": timings.connect,
+            "tls": timings.tls,
+            "ttfb": timings.ttfb,
+            "download": timings.download,
+        },
+        "redirects": [_redirect(hop, redactor) for hop in story.hops[1:]],
+    }
+    if story.last is not None:
+        evidence.update(_last(story.last, redactor))
+    return evidence
+
+
+def _redirect(hop: Hop, redactor: Redactor) -> dict[str, Any]:
+    seen = hop.seen
+    return {
+        "url": redactor.text(hop.target.url),
+        "status_line": _clean(redactor.text(seen.status_line)) if seen else None,
+        "ip": seen.ip if seen else None,
+    }
+
+
+def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "resolved": list(hop.resolved),
+        "refused": [
+            {"address": str(one.address), "network": str(one.network)} for one in hop.refusals
+        ],
+    }
+    seen = hop.seen
+    if seen is None:
+        return found
+    found.update(
+        status_line=_clean(redactor.text(seen.status_line)) or None,
+        headers=[
+            [_clean(name), _clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
+            for name, value in seen.headers[:_MAX_HEADER_LINES]
+        ],
+        body=_body(seen.body, seen.header("content-type"), redactor),
+        body_bytes=len(seen.body),
+        body_cut=seen.cut,
+        ip=seen.ip,
+        http_version=seen.http_version,
+        tls=[_certificate(pem) for pem in seen.certificates],
+        curl={"code": seen.code, "words": redactor.text(seen.words)}
+        if seen.code and not seen.redirect
+        else None,
+    )
+    return found
+
+
+def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
+    """The first 4 KiB as text, without control characters (a NUL breaks databases, an escape breaks terminals)."""
+    name, mark = charset(body, content_type)
+    text = redactor.text(body[mark:_LONGEST_LOOK].decode(name, errors="replace"))
+    kept = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
+    return _clean(kept) if len(body) > EVIDENCE_BODY_BYTES else _clean(text)
+
+
+def _clean(text: str) -> str:
+    return _CONTROL.sub("\ufffd", text)
+
+
+def _certificate(pem: str) -> dict[str, Any]:
+    one = read_certificate(pem)
+    if one is None:
+        return {"subject": None, "unreadable": True}
+    return {
+        "subject": _clean(one.subject),
+        "issuer": _clean(one.issuer),
+        "not_before": f"{one.not_before:%Y-%m-%dT%H:%M:%SZ}",
+        "not_after": f"{one.not_after:%Y-%m-%dT%H:%M:%SZ}",
+        "sha256": one.fingerprint,
+        "names": [_clean(name) for name in (*one.names, *one.addresses)][:100],
+    }

@@ -1,0 +1,161 @@
+"""What this machine knows of names: /etc/hosts, /etc/resolv.conf, ``localhost`` and ``DNS_SERVERS``."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+_LOOK_AGAIN_SECONDS = 5.0  # how old our knowledge of a file may be
+_LOCALHOST = ("127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One DNS server; ``address`` is an IP address."""
+
+    address: str
+    port: int = 53
+
+    def __str__(self) -> str:
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return host if self.port == 53 else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemConfig:
+    """Whom to ask, and which names to try for a short one."""
+
+    servers: tuple[Server, ...]
+    search: tuple[str, ...] = ()
+    ndots: int = 1
+
+    def names(self, host: str) -> tuple[str, ...]:
+        """The names to ask for, in order, as the C library would."""
+        found = tuple(f"{host}.{domain}" for domain in self.search if len(host) + len(domain) < 253)
+        return (host, *found) if host.count(".") >= self.ndots else (*found, host)
+
+
+def parse_servers(text: str) -> tuple[Server, ...]:
+    """Read ``127.0.0.1:5353, [::1]:53, 9.9.9.9``. Raises ValueError with a sentence."""
+    return tuple(_server(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _server(part: str) -> Server:
+    host, port = part, "53"
+    if part.startswith("["):
+        host, _, rest = part[1:].partition("]")
+        port = rest[1:] if rest.startswith(":") else (rest or "53")
+    elif part.count(":") == 1:
+        host, _, port = part.partition(":")
+    try:
+        number = int(port)
+        address = str(ip_address(host))
+    except ValueError:
+        number, address = 0, ""
+    if not 1 <= number <= 65_535:
+        raise ValueError(
+            f"{part!r} is not a DNS server. Write an IP address and a port, such as 127.0.0.1:53."
+        )
+    return Server(address, number)
+
+
+def read_resolv_conf(text: str) -> SystemConfig:
+    """What /etc/resolv.conf says; without a server there, the one on this machine, as the C library does."""
+    servers: list[Server] = []
+    search: tuple[str, ...] = ()
+    ndots = 1
+    for line in text.splitlines():
+        word, *rest = line.split() or [""]
+        if word == "nameserver" and rest:
+            try:
+                servers.append(Server(str(ip_address(rest[0]))))
+            except ValueError:
+                continue
+        elif word in ("search", "domain"):
+            search = tuple(domain.strip(".").lower() for domain in rest if domain.strip("."))
+        elif word == "options":
+            for option in rest:
+                name, _, value = option.partition(":")
+                if name == "ndots" and value.isdigit():
+                    ndots = min(int(value), 15)
+    return SystemConfig(tuple(servers) or (Server("127.0.0.1"),), search, ndots)
+
+
+def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
+    """What /etc/hosts says: addresses by lower-case name, in the file's order, each once."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        address, *names = line.partition("#")[0].split() or [""]
+        try:
+            plain = str(ip_address(address.partition("%")[0]))
+        except ValueError:
+            continue
+        for name in names:
+            known = found.setdefault(name.lower().rstrip("."), [])
+            if plain not in known:
+                known.append(plain)
+    return {name: tuple(addresses) for name, addresses in found.items()}
+
+
+class _File:
+    """A file's text, read again when it has changed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._looked = float("-inf")
+        self._stamp: tuple[int, int] | None = None
+
+    def changed(self) -> str | None:
+        """The new text, or None when nothing changed since the last look."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_AGAIN_SECONDS:
+            return None
+        first = self._looked == float("-inf")
+        self._looked = now
+        try:
+            stat = os.stat(self.path)
+            stamp: tuple[int, int] | None = (stat.st_mtime_ns, stat.st_size)
+            if stamp == self._stamp:
+                return None
+            self._stamp = stamp
+            return Path(self.path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            self._stamp = None
+            return "" if first else None
+
+
+class SystemNames:
+    """The machine's files, looked at again every few seconds: a DHCP lease changes them under a running server."""
+
+    def __init__(
+        self,
+        servers: tuple[Server, ...] = (),
+        hosts: str = "/etc/hosts",
+        resolv_conf: str = "/etc/resolv.conf",
+    ) -> None:
+        self._hosts_file = _File(hosts)
+        self._resolv_file = _File(resolv_conf)
+        self._hosts: dict[str, tuple[str, ...]] = {}
+        self._fixed = SystemConfig(servers) if servers else None
+        self._config = SystemConfig((Server("127.0.0.1"),))
+
+    def local(self, host: str) -> tuple[str, ...] | None:
+        """The addresses that this machine itself gives the name, or None when DNS is to be asked."""
+        text = self._hosts_file.changed()
+        if text is not None:
+            self._hosts = read_hosts(text)
+        known = self._hosts.get(host)
+        if known is None and (host == "localhost" or host.endswith(".localhost")):
+            return _LOCALHOST  # RFC 6761 6.3: never asked for in DNS
+        return known
+
+    def config(self) -> SystemConfig:
+        if self._fixed is not None:
+            return self._fixed
+        text = self._resolv_file.changed()
+        if text is not None:
+            self._config = read_resolv_conf(text)
+        return self._config

@@ -1,0 +1,180 @@
+"""The prober: checks in, outcomes out, thousands at once on one thread.
+
+Make one after a fork, not before it: threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from app.checks.certificate import TrustStore
+from app.checks.curls import Curls
+from app.checks.families import Families
+from app.checks.hosts import Server, SystemNames
+from app.checks.loop import Loop
+from app.checks.outcome import Outcomes
+from app.checks.policy import Policy
+from app.checks.resolver import Resolver
+from app.checks.run import Run, Tools
+from app.checks.story import Story
+from app.checks.trust import Bundle
+from app.records import CheckSpec, Outcome
+
+log = logging.getLogger(__name__)
+
+DEFAULT_USER_AGENT = "Wakeful/1.0 (uptime check)"
+MAX_AT_ONCE = 2000
+_FILES_A_CHECK = 4  # its connection, two questions to DNS, the other family
+_FILES_OF_OTHERS = 100
+_GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up on us
+
+Done = Callable[[Outcome], None]
+
+
+class Prober:
+    """Runs checks. Thread-safe; ``done`` is called on the prober's thread and must be quick.
+
+    ``policy`` is asked at the start of each check, so that a change on the Settings page holds at once.
+    ``dns_servers`` (default: the system's) and ``ca_bundle`` (a PEM file added to the trusted authorities) are the
+    settings of the same names.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Callable[[], Policy],
+        dns_servers: Sequence[Server] = (),
+        ca_bundle: str | None = None,
+        location: str = "default",
+        user_agent: str = DEFAULT_USER_AGENT,
+        names: SystemNames | None = None,
+    ) -> None:
+        self._policy = policy
+        self._bundle = Bundle(ca_bundle)
+        self._loop = Loop()
+        self._curls = Curls(self._loop, self._bundle.path, user_agent)
+        self._families = Families(self._loop)
+        self._resolver = Resolver(self._loop, names or SystemNames(tuple(dns_servers)))
+        self._tools = Tools(self._loop, self._resolver, self._curls, self._families, location)
+        self._outcomes = Outcomes(TrustStore(self._bundle.path), location)
+        self._at_once = _places()
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._unfinished: dict[
+            int, CheckSpec
+        ] = {}  # by ticket: everything submitted and not yet handed back
+        self._tickets = 0
+        self._closing = False
+        self._torn_down = False
+        self._waiting: deque[Callable[[], None]] = deque()  # on the loop's thread
+        self._running = 0
+        self._thread = threading.Thread(target=self._loop.run, name="wakeful-prober", daemon=True)
+        self._thread.start()
+
+    @property
+    def in_flight(self) -> int:
+        """Checks submitted whose outcome has not been handed over yet."""
+        return len(self._unfinished)
+
+    def submit(self, spec: CheckSpec, done: Done) -> None:
+        """Start a check. Raises RuntimeError once ``close`` has been called."""
+        with self._lock:
+            if self._closing:
+                raise RuntimeError("The prober is closed.")
+            self._tickets += 1
+            ticket = self._tickets
+            self._unfinished[ticket] = spec
+        self._loop.call_soon_threadsafe(partial(self._accept, ticket, spec, done))
+
+    def check(self, spec: CheckSpec) -> Outcome:
+        """Run one check and wait for it. Raises TimeoutError if the prober itself does not come back."""
+        ready = threading.Event()
+        outcomes: list[Outcome] = []
+
+        def done(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            ready.set()
+
+        self.submit(spec, done)
+        if not ready.wait(spec.timeout + _GRACE_SECONDS):
+            raise TimeoutError("The prober did not finish the check in time.")
+        return outcomes[0]
+
+    def close(self, timeout: float = 0.0) -> list[CheckSpec]:
+        """Take no more checks, wait up to ``timeout`` seconds for those in flight, and return the specs of the rest.
+
+        Their ``done`` is never called. Safe to call twice; not from a ``done``.
+        """
+        deadline = time.monotonic() + timeout
+        with self._idle:
+            self._closing = True
+            while self._unfinished and (left := deadline - time.monotonic()) > 0:
+                self._idle.wait(left)
+            abandoned = list(self._unfinished.values())
+            self._unfinished.clear()
+            torn_down, self._torn_down = self._torn_down, True
+        if not torn_down:
+            self._loop.stop()
+            self._thread.join()
+            self._curls.close()
+            self._resolver.close()
+            self._families.close()
+            self._loop.close()
+            self._bundle.close()
+        return abandoned
+
+    # --- on the loop's thread
+
+    def _accept(self, ticket: int, spec: CheckSpec, done: Done) -> None:
+        begin = partial(self._begin, ticket, spec, done)
+        if self._running < self._at_once:
+            begin()
+        else:
+            self._waiting.append(begin)
+
+    def _begin(self, ticket: int, spec: CheckSpec, done: Done) -> None:
+        self._running += 1
+        finish = partial(self._finish, ticket, done)
+
+        def told(story: Story) -> None:
+            finish(self._outcomes.make(story))
+
+        def broken(error: Exception) -> None:
+            log.error(
+                "A check failed by a fault of ours (monitor %s)", spec.monitor_id, exc_info=error
+            )
+            finish(self._outcomes.broken(spec, error))
+
+        try:
+            Run(self._tools, spec, self._policy(), told, broken).start()
+        except Exception as error:
+            broken(error)
+
+    def _finish(self, ticket: int, done: Done, outcome: Outcome) -> None:
+        with self._idle:
+            wanted = self._unfinished.pop(ticket, None) is not None
+            if not self._unfinished:
+                self._idle.notify_all()
+        self._running -= 1
+        if self._waiting and self._running < self._at_once:
+            # Not called from here: a thousand checks that fail at once would pile up on the stack.
+            self._loop.call_soon(self._waiting.popleft())
+        if wanted:
+            try:
+                done(outcome)
+            except Exception:
+                log.exception("What was to be done with an outcome failed")
+
+
+def _places() -> int:
+    """How many checks may hold connections at once, given how many files this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MAX_AT_ONCE
+    return max(10, min(MAX_AT_ONCE, (soft - _FILES_OF_OTHERS) // _FILES_A_CHECK))

@@ -1,0 +1,39 @@
+"""``accepted_statuses``: codes and ranges by comma, such as ``200-299,401``. One rule for forms and checks."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+Ranges = tuple[tuple[int, int], ...]
+
+_LEAST, _MOST = 100, 599
+
+
+@lru_cache(maxsize=1024)
+def parse_statuses(text: str) -> Ranges:
+    """Read the ranges, both ends included. Raises ValueError with a sentence that names the bad part."""
+    parts = [part.strip() for part in text.split(",")]
+    if not any(parts):
+        raise ValueError("Name at least one status code, such as 200-399.")
+    return tuple(_range(part) for part in parts)
+
+
+def _range(part: str) -> tuple[int, int]:
+    first, dash, last = part.partition("-")
+    low, high = _code(first.strip(), part), _code((last if dash else first).strip(), part)
+    if low > high:
+        raise ValueError(f"The range {part!r} ends before it begins.")
+    return low, high
+
+
+def _code(text: str, part: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) == 3 and _LEAST <= int(text) <= _MOST):
+        raise ValueError(
+            f"{part[:40]!r} is not a status code from {_LEAST} to {_MOST} or a range such as 200-299."
+        )
+    return int(text)
+
+
+def is_accepted(status: int, text: str) -> bool:
+    """Whether the status is one of the accepted ones."""
+    return any(low <= status <= high for low, high in parse_statuses(text))

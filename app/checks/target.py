@@ -1,0 +1,186 @@
+"""Reading a URL: what may be stored, and what goes on the wire (decisions.md 9).
+
+``parse_url`` is pure and cheap; forms use it as the rule for URLs. An odd spelling of an IP address (decimal, octal,
+hexadecimal, short, full-width digits) is accepted and read as ``inet_aton`` would, so that policy judges the address
+that the connection would go to, and curl never reads a spelling in its own way.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import quote, urljoin
+
+import idna
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_SHAPE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
+_AUTHORITY = re.compile(
+    r"//(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.DOTALL
+)
+_FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#/:<>?@\[\\\]^|%\"`{}]")
+_LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
+# What may stay as it is in a path or query; everything else is percent-encoded as UTF-8.
+_SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart.
+
+    ``host`` is as typed, ``ascii_host`` is what goes on the wire (IDNA, or a plain IP address without brackets),
+    ``address`` is the IP address when the host is one. ``request_target`` is path and query, never empty.
+    """
+
+    scheme: str
+    host: str
+    ascii_host: str
+    port: int
+    request_target: str
+    address: str | None = None
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as a Host header has them."""
+        host = f"[{self.ascii_host}]" if ":" in self.ascii_host else self.ascii_host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        return (self.scheme, self.ascii_host, self.port)
+
+    @property
+    def url(self) -> str:
+        """The URL in the one spelling that is sent; without fragment."""
+        return f"{self.scheme}://{self.netloc}{self.request_target}"
+
+
+@lru_cache(maxsize=20_000)
+def parse_url(text: str) -> Target:
+    """Take a URL apart. Raises ValueError with a sentence when it is no plain http or https URL."""
+    _refuse_odd_characters(text)
+    shape = _SHAPE.fullmatch(text)
+    if shape is None:
+        raise ValueError("The URL must start with http:// or https://.")
+    scheme = shape["scheme"].lower()
+    if scheme not in DEFAULT_PORTS:
+        raise ValueError(f"The URL must start with http:// or https://, not {scheme[:20]}:.")
+    parts = _AUTHORITY.fullmatch(shape["rest"])
+    if parts is None:
+        raise ValueError(f"The URL needs two slashes and a host after {scheme}:.")
+    authority = parts["authority"]
+    if "@" in authority:
+        raise ValueError(
+            "The URL must not hold a user name or password. Use the fields for authentication."
+        )
+    host, port = _host_and_port(authority)
+    ascii_host, address = _ascii_host(host)
+    path = parts["path"] or "/"
+    query = "" if parts["query"] is None else "?" + parts["query"]
+    return Target(
+        scheme,
+        host,
+        ascii_host,
+        port or DEFAULT_PORTS[scheme],
+        quote(path + query, safe=_SAFE),
+        address,
+    )
+
+
+def join(base: Target, location: str) -> Target:
+    """The target of a ``Location`` header, relative ones included. Raises ValueError with a sentence.
+
+    Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the rest is as strict
+    as ``parse_url``.
+    """
+    tidy = quote(location.strip(" \t"), safe=_SAFE + '#\\"<>')
+    try:
+        joined = urljoin(base.url, tidy)
+    except ValueError:
+        raise ValueError("The address cannot be read.") from None
+    return parse_url(joined)
+
+
+def _refuse_odd_characters(text: str) -> None:
+    if "\\" in text:
+        raise ValueError("The URL must not hold a backslash.")
+    for character in text:
+        if character.isspace():
+            raise ValueError("The URL must not hold white space. Write %20 for a space.")
+        if unicodedata.category(character) in ("Cc", "Cs"):
+            raise ValueError("The URL must not hold control characters.")
+
+
+def _host_and_port(authority: str) -> tuple[str, int | None]:
+    if authority.startswith("["):
+        host, bracket, rest = authority[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise ValueError(
+                "The URL's IPv6 address must stand in brackets, such as [2001:db8::1]."
+            )
+        return f"[{host}]", _port(rest[1:])
+    host, _, port = authority.partition(":")
+    if ":" in port:
+        raise ValueError("The URL's port must be a number. An IPv6 address must stand in brackets.")
+    return host, _port(port)
+
+
+def _port(text: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:7]) <= 65_535:
+        raise ValueError("The URL's port must be a number from 1 to 65535.")
+    return int(text)
+
+
+def _ascii_host(host: str) -> tuple[str, str | None]:
+    """The host as it goes on the wire, and the address if it is one."""
+    if not host or host == "[]":
+        raise ValueError("The URL needs a host, such as https://example.com.")
+    if "%" in host:
+        raise ValueError("The URL's host must not be percent-encoded.")
+    if host.startswith("["):
+        try:
+            address = str(IPv6Address(host[1:-1]))
+        except ValueError:
+            raise ValueError("The URL's IPv6 address cannot be read.") from None
+        return address, address
+    name = _to_ascii(host)
+    if _FORBIDDEN_IN_HOST.search(name):
+        raise ValueError("The URL's host holds characters that no host name has.")
+    bare = name[:-1] if name.endswith(".") else name
+    if not bare or bare.startswith(".") or ".." in bare:
+        raise ValueError("The URL's host has an empty part between its dots.")
+    if legacy := _legacy_ipv4(bare):
+        return legacy, legacy
+    if len(bare) > 253 or any(len(label) > 63 for label in bare.split(".")):
+        raise ValueError("The URL's host is too long: 253 characters in all, 63 between dots.")
+    return bare, None
+
+
+def _to_ascii(host: str) -> str:
+    if host.isascii():
+        return host.lower()
+    # NFKC first: it turns full-width and circled digits and the ideographic full stop into what inet_aton would read.
+    plain = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower()
+    if plain.isascii():
+        return plain
+    try:
+        return idna.encode(plain, uts46=True, transitional=False).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        raise ValueError("The URL's host is not a valid international host name.") from None
+
+
+def _legacy_ipv4(host: str) -> str | None:
+    """Dotted, short, decimal, octal and hexadecimal IPv4 as the C library reads them; None for a name."""
+    if not _LEGACY_IPV4.fullmatch(host):
+        return None
+    try:
+        return str(IPv4Address(socket.inet_aton(host)))
+    except OSError:
+        return None
