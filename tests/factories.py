@@ -17,8 +17,12 @@ from app.records import (
     DEFAULT_CONFIRMATIONS,
     DEFAULT_TIMEOUT,
     AlertCondition,
+    Cause,
+    Outcome,
     Person,
     RequestMethod,
+    Result,
+    Verdict,
 )
 
 if TYPE_CHECKING:
@@ -108,3 +112,19 @@ def _detached(row: R) -> R:
     db.session.expunge(row)
     db.session.rollback()
     return row
+
+
+def make_outcome(verdict: str = "up", at: datetime | None = None, **fields: Any) -> Outcome:
+    """What a prober would hand back. ``fields`` are of the Outcome or, failing that, its Result."""
+    own = {name: fields.pop(name) for name in list(fields) if name in OUTCOME_FIELDS}
+    values: dict[str, Any] = {"response_time": 42, "ip": "127.0.0.1", "http_version": "1.1"}
+    if verdict == Verdict.DOWN:
+        values = {"cause_code": Cause.CONNECTION_REFUSED, "cause": "The server refused."}
+    if verdict == Verdict.UNKNOWN:
+        values = {"cause_code": Cause.NETWORK_DOWN, "cause": "Our own network failed."}
+    values = {"checked_at": at or datetime.now(UTC), "verdict": Verdict(verdict)} | values | fields
+    evidence = {"evidence": {"status_line": f"seen {verdict}"}}
+    return Outcome(Result(**values), **evidence | own)
+
+
+OUTCOME_FIELDS = {"evidence", "ssl_expires_at", "ssl_fingerprint", "answered", "matched"}

@@ -1,0 +1,224 @@
+"""Results as narrow rows, and back. What repeats from check to check is kept once, under a number.
+
+Everything here needs an application context. ``keep`` runs in the recorder's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from flask import current_app
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.db import db, writing
+from app.db.tables import (
+    CauseCodeRow,
+    LocationRow,
+    ResultContextRow,
+    ResultRow,
+)
+from app.db.types import from_ms, to_ms
+from app.records import Location, Result, Timings, Verdict
+
+# How verdicts stand in the results table. Never renumber: the rows stay for years.
+VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
+VERDICTS = {number: verdict for verdict, number in VERDICT_NUMBERS.items()}
+
+# A target that answers from ever new addresses must not fill the memory.
+CACHED_AT_MOST = 20_000
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """Numbers that this process has seen; they never change once they are in the database."""
+
+    codes: dict[str, int] = field(default_factory=dict)
+    contexts: dict[str, int] = field(default_factory=dict)
+    locations: dict[str, int] = field(default_factory=dict)
+
+
+def result_id(monitor_id: int, at_ms: int, location_id: int) -> str:
+    return f"{monitor_id}-{at_ms}-{location_id}"
+
+
+def known_numbers(results: Sequence[Result]) -> None:
+    """Give numbers to what these results are the first to mention.
+
+    In a transaction of its own, before the recorder's: a number that was taken back with a failed
+    batch would live on in this process and end up in rows that mean something else.
+    """
+    numbers = _numbers()
+    contexts = {digest: data for digest, data in map(_context, results) if digest}
+    codes = {result.cause_code for result in results if result.cause_code}
+    missing = {d: contexts[d] for d in sorted(contexts.keys() - numbers.contexts.keys())}
+    unknown = sorted(codes - numbers.codes.keys())
+    if not missing and not unknown:
+        return
+    with writing():
+        if missing:
+            rows = [{"digest": digest, "data": data} for digest, data in missing.items()]
+            _insert_new(ResultContextRow, rows)
+        if unknown:
+            _insert_new(CauseCodeRow, [{"code": code} for code in unknown])
+        for digest, id in db.session.execute(
+            select(ResultContextRow.digest, ResultContextRow.id).where(
+                ResultContextRow.digest.in_(missing)
+            )
+        ):
+            numbers.contexts[digest] = id
+        for code, id in db.session.execute(
+            select(CauseCodeRow.code, CauseCodeRow.id).where(CauseCodeRow.code.in_(unknown))
+        ):
+            numbers.codes[code] = id
+
+
+def location_id(name: str) -> int:
+    """The row of a location, made where it is missing."""
+    numbers = _numbers()
+    if name not in numbers.locations:
+        with writing() as session:
+            _insert_new(LocationRow, [{"name": name}])
+            found = select(LocationRow.id).where(LocationRow.name == name)
+            numbers.locations[name] = session.execute(found).scalar_one()
+    return numbers.locations[name]
+
+
+def row_of(result: Result, location: int) -> dict[str, Any]:
+    """The columns of a result with a monitor. ``known_numbers`` has seen it before."""
+    numbers = _numbers()
+    digest, _data = _context(result)
+    timings = result.timings
+    return {
+        "monitor_id": result.monitor_id,
+        "at": to_ms(result.checked_at),
+        "location_id": location,
+        "verdict": VERDICT_NUMBERS[result.verdict],
+        "maintenance": result.maintenance,
+        "status_code": result.status_code,
+        "response_time": result.response_time,
+        "dns": timings.dns,
+        "connect": timings.connect,
+        "tls": timings.tls,
+        "ttfb": timings.ttfb,
+        "download": timings.download,
+        "context_id": numbers.contexts[digest] if digest else None,
+        "cause_code_id": numbers.codes[result.cause_code] if result.cause_code else None,
+        "cause": result.cause,
+    }
+
+
+def keep(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert results, many at once, in the caller's transaction.
+
+    A result of the same monitor, location and millisecond is one that is there already.
+    """
+    if rows:
+        _insert_new(ResultRow, rows)
+
+
+def decode(rows: Sequence[ResultRow]) -> list[Result]:
+    """Results as everyone speaks of them, in the order of ``rows``. Asks three times at most."""
+    contexts = _by_id(ResultContextRow.id, ResultContextRow.data, {r.context_id for r in rows})
+    codes = _by_id(CauseCodeRow.id, CauseCodeRow.code, {r.cause_code_id for r in rows})
+    places = _by_id(LocationRow.id, LocationRow.name, {r.location_id for r in rows})
+    return [
+        _decoded(
+            row,
+            contexts.get(row.context_id) or {},
+            codes.get(row.cause_code_id),
+            places.get(row.location_id, Location.DEFAULT.name.lower()),
+        )
+        for row in rows
+    ]
+
+
+def as_recorded(result: Result, location: int) -> Result:
+    """The result under its id, as reading it back gives it: times in whole milliseconds."""
+    at = to_ms(result.checked_at)
+    id = result_id(result.monitor_id or 0, at, location)
+    return replace(result, id=id, checked_at=from_ms(at))
+
+
+def newest_elsewhere(
+    monitor_id: int, location: int, since: datetime
+) -> list[tuple[int, datetime, Verdict]]:
+    """The newest result of each other location since then: (location, time, verdict)."""
+    if _one_location():
+        return []
+    found: dict[int, tuple[int, datetime, Verdict]] = {}
+    rows = db.session.execute(
+        select(ResultRow.location_id, ResultRow.at, ResultRow.verdict)
+        .where(
+            ResultRow.monitor_id == monitor_id,
+            ResultRow.at >= to_ms(since),
+            ResultRow.location_id != location,
+        )
+        .order_by(ResultRow.at)
+    )
+    for place, at, number in rows:
+        found[place] = (place, from_ms(at), VERDICTS[number])
+    return list(found.values())
+
+
+def _one_location() -> bool:
+    names = db.session.execute(select(LocationRow.id).limit(2)).all()
+    return len(names) < 2
+
+
+def _numbers() -> _Numbers:
+    numbers: _Numbers | None = current_app.extensions.get("wakeful.numbers")
+    if numbers is None or len(numbers.contexts) > CACHED_AT_MOST:
+        numbers = current_app.extensions["wakeful.numbers"] = _Numbers()
+    return numbers
+
+
+def _context(result: Result) -> tuple[str | None, dict[str, Any]]:
+    data = {
+        "ip": result.ip,
+        "http_version": result.http_version,
+        "redirects": list(result.redirects),
+        "warnings": list(result.warnings),
+    }
+    data = {name: value for name, value in data.items() if value}
+    if not data:
+        return None, data
+    text = json.dumps(data, sort_keys=True)
+    return blake2b(text.encode(), digest_size=16).hexdigest(), data
+
+
+def _insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    dialect = postgresql if db.engine.dialect.name == "postgresql" else sqlite
+    db.session.execute(dialect.insert(table.__table__).on_conflict_do_nothing(), rows)
+
+
+def _by_id(id: Any, value: Any, wanted: set[Any]) -> dict[Any, Any]:
+    wanted.discard(None)
+    if not wanted:
+        return {}
+    return {row[0]: row[1] for row in db.session.execute(select(id, value).where(id.in_(wanted)))}
+
+
+def _decoded(row: ResultRow, context: Mapping[str, Any], code: str | None, place: str) -> Result:
+    return Result(
+        checked_at=from_ms(row.at),
+        verdict=VERDICTS[row.verdict],
+        monitor_id=row.monitor_id,
+        id=result_id(row.monitor_id, row.at, row.location_id),
+        cause_code=code,
+        cause=row.cause,
+        status_code=row.status_code,
+        response_time=row.response_time,
+        timings=Timings(row.dns, row.connect, row.tls, row.ttfb, row.download),
+        ip=context.get("ip"),
+        http_version=context.get("http_version"),
+        redirects=tuple(context.get("redirects", ())),
+        warnings=tuple(context.get("warnings", ())),
+        location=place,
+        maintenance=row.maintenance,
+    )

@@ -1,0 +1,33 @@
+"""The one writer of what the engine knows: results, states, incidents and the alerts they cause.
+
+``record`` takes what checks brought, in one transaction of its own. All the others are called
+inside ``app.db.writing()``, so that a store can change a monitor's fields in the same transaction:
+
+    with writing() as session:
+        row = session.get(MonitorRow, id)
+        ...
+        recorder.rewatch(session, row, changed, now)
+        recorder.pause(session, row.id, now)
+
+Whoever writes locks the monitor's state row first, so two processes never judge from the same past.
+"""
+
+from app.engine.recorder.incidents import (
+    change_incident,
+    delete_incident,
+    store_incident,
+)
+from app.engine.recorder.monitors import forget, pause, resume, rewatch, watch
+from app.engine.recorder.results import record
+
+__all__ = [
+    "change_incident",
+    "delete_incident",
+    "forget",
+    "pause",
+    "record",
+    "resume",
+    "rewatch",
+    "store_incident",
+    "watch",
+]

@@ -1,0 +1,85 @@
+"""Incidents that checks open and end, and the messages that people get of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.alerts.outbox import enqueue
+from app.checks.certificate import days_left
+from app.db.tables import IncidentRow, MonitorRow
+from app.engine.recorder import evidence
+from app.engine.recorder.rows import AnySession, open_incident, whole
+from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
+
+
+def open_automatic(
+    session: AnySession, monitor_id: int, since: datetime, result: Result, now: datetime
+) -> datetime:
+    """Open an incident that started at ``since``; its start in whole seconds.
+
+    Its cause is the first failing check's: a repeat may fail for another reason, as when a server
+    first hangs and then refuses.
+    """
+    kept = evidence.of_incident(session, monitor_id)
+    first = kept["failing"] or {}
+    cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
+    incident = IncidentRow(
+        monitor_id=monitor_id,
+        started_at=whole(since),
+        cause=cause,
+        cause_folded=cause and cause.casefold(),
+        cause_code=first.get("cause_code") or result.cause_code,
+        evidence=kept,
+        by_hand=False,
+        created_at=whole(now),
+        updated_at=whole(now),
+    )
+    session.add(incident)
+    session.flush()
+    enqueue(
+        session,
+        Event.INCIDENT_OPENED,
+        session.get_one(MonitorRow, monitor_id),
+        incident,
+        now,
+    )
+    return incident.started_at
+
+
+def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datetime) -> None:
+    """End the open incident at ``at``, the first good check of the recovery."""
+    incident = open_incident(session, monitor_id)
+    if incident is None:
+        return
+    incident.ended_at = max(whole(at), incident.started_at)
+    incident.updated_at = whole(now)
+    session.flush()
+    monitor = session.get_one(MonitorRow, monitor_id)
+    enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
+
+
+def certificate_due(outcome: Outcome, alert_days: int | None, now: datetime) -> bool:
+    """Whether people are to be told of the certificate's expiry, if they were not yet.
+
+    Not in maintenance: it stays armed and comes after. Not with a check that fails for it: the
+    incident tells of that.
+    """
+    result = outcome.result
+    if alert_days is None or outcome.ssl_expires_at is None or result.maintenance:
+        return False
+    if result.verdict is Verdict.DOWN and (result.cause_code or "").startswith("tls_"):
+        return False
+    return days_left(outcome.ssl_expires_at, now) <= alert_days
+
+
+def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now: datetime) -> None:
+    expires = outcome.ssl_expires_at
+    if expires is not None:
+        enqueue(
+            session,
+            Event.CERTIFICATE_EXPIRING,
+            session.get_one(MonitorRow, monitor_id),
+            None,
+            now,
+            {"expires_at": expires, "days_left": days_left(expires, now)},
+        )

@@ -1,0 +1,87 @@
+"""What is kept of checks to show why an incident opened.
+
+``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check}``:
+the first failing check, its repeats, and the last good one before them (null when there was none).
+A check is the result's fields and, beside them, what the prober saw (app/checks/evidence.py).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from flask import current_app
+
+from app.db.tables import MonitorEvidenceRow
+from app.engine.recorder.rows import AnySession
+from app.records import Outcome
+
+# The last good check's evidence is written this often at most: for every check it would be most of
+# what the database writes, to be read once in a month.
+GOOD_KEPT_EVERY = 600.0  # seconds
+
+
+def check_of(outcome: Outcome) -> dict[str, Any]:
+    """The check as it is kept: JSON-ready."""
+    result = outcome.result
+    return {
+        "checked_at": result.checked_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "verdict": str(result.verdict),
+        "cause_code": result.cause_code,
+        "cause": result.cause,
+        "status_code": result.status_code,
+        "response_time": result.response_time,
+        "timings": asdict(result.timings),
+        "ip": result.ip,
+        "http_version": result.http_version,
+        "redirects": list(result.redirects),
+        "warnings": list(result.warnings),
+        "location": result.location,
+        **(outcome.evidence or {}),
+    }
+
+
+def keep_good(session: AnySession, outcome: Outcome, *, now: bool) -> None:
+    """Keep a good check's evidence, at once or when the kept one is old."""
+    monitor_id = outcome.result.monitor_id
+    if monitor_id is None or outcome.evidence is None:
+        return
+    kept: dict[int, float] = current_app.extensions.setdefault("wakeful.good_kept", {})
+    moment = time.monotonic()
+    if now or moment - kept.get(monitor_id, -GOOD_KEPT_EVERY) >= GOOD_KEPT_EVERY:
+        kept[monitor_id] = moment
+        _row(session, monitor_id).last_good = check_of(outcome)
+
+
+def keep_failing(session: AnySession, outcome: Outcome, *, first: bool) -> None:
+    monitor_id = outcome.result.monitor_id
+    if monitor_id is not None:
+        row = _row(session, monitor_id)
+        row.failing = [*([] if first else row.failing or []), check_of(outcome)]
+
+
+def drop_failing(session: AnySession, monitor_id: int) -> None:
+    row = session.get(MonitorEvidenceRow, monitor_id)
+    if row is not None:
+        row.failing = None
+
+
+def of_incident(session: AnySession, monitor_id: int) -> dict[str, Any]:
+    """The evidence of an incident that opens with the check kept last."""
+    row = _row(session, monitor_id)
+    checks = row.failing or []
+    row.failing = None
+    return {
+        "failing": checks[0] if checks else None,
+        "confirming": checks[1:],
+        "last_good": row.last_good,
+    }
+
+
+def _row(session: AnySession, monitor_id: int) -> MonitorEvidenceRow:
+    row = session.get(MonitorEvidenceRow, monitor_id)
+    if row is None:
+        row = MonitorEvidenceRow(monitor_id=monitor_id)
+        session.add(row)
+    return row

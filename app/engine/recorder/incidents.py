@@ -1,0 +1,151 @@
+"""Incidents that people report, close, reopen and delete (decisions.md 4). Inside ``writing()``.
+
+Fields are checked by the forms; what only the stored data shows is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from app.alerts.outbox import enqueue
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
+from app.engine.recorder.rows import AnySession, lock, open_incident, start_afresh, whole
+from app.errors import Conflict, Invalid, NotFound
+from app.records import Event
+
+
+def store_incident(
+    session: AnySession, fields: Mapping[str, Any], now: datetime, *, by: str | None = None
+) -> IncidentRow:
+    """Report an incident by hand. Raises Invalid (unknown monitor) and Conflict (another is open).
+
+    ``fields``: ``monitor_id`` and ``started_at``, and any of ``acknowledged_at``, ``ended_at``,
+    ``cause``, ``comment``. Stored open it alerts; stored ended it does not.
+    """
+    monitor = session.get(MonitorRow, fields["monitor_id"])
+    if monitor is None:
+        raise Invalid({"monitor_id": ["There is no monitor with this id."]})
+    state = lock(session, monitor.id)
+    ended = fields.get("ended_at")
+    if ended is None:
+        _only_open_one(session, monitor.id, None)
+    incident = IncidentRow(
+        monitor_id=monitor.id,
+        started_at=fields["started_at"],
+        ended_at=ended,
+        comment=fields.get("comment"),
+        by_hand=True,
+        created_at=whole(now),
+        updated_at=whole(now),
+    )
+    _set_cause(incident, fields.get("cause"))
+    _set_acknowledged(incident, fields.get("acknowledged_at"), by)
+    session.add(incident)
+    session.flush()
+    if ended is None:
+        start_afresh(session, state)
+        enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
+    return incident
+
+
+def change_incident(
+    session: AnySession,
+    incident_id: int,
+    fields: Mapping[str, Any],
+    now: datetime,
+    *,
+    by: str | None = None,
+) -> IncidentRow:
+    """Change what was sent: ``acknowledged_at``, ``ended_at``, ``cause``, ``comment``.
+
+    ``ended_at`` closes an open incident, or with None reopens one. ``by``: who acknowledges. Raises
+    NotFound, and Conflict when reopening beside another open incident.
+    """
+    incident, state = _locked(session, incident_id)
+    was_open, was_acknowledged = incident.ended_at is None, incident.acknowledged_at is not None
+    if "cause" in fields:
+        _set_cause(incident, fields["cause"])
+    if "comment" in fields:
+        incident.comment = fields["comment"]
+    if "acknowledged_at" in fields:
+        _set_acknowledged(incident, fields["acknowledged_at"], by)
+    if "ended_at" in fields:
+        incident.ended_at = fields["ended_at"]
+    if not was_open and incident.ended_at is None:
+        _only_open_one(session, incident.monitor_id, incident.id)
+    incident.updated_at = whole(now)
+    session.flush()
+    _tell(session, incident, state, was_open, was_acknowledged, now)
+    return incident
+
+
+def delete_incident(session: AnySession, incident_id: int) -> None:
+    """Delete an incident and what is still to be sent of it. If checks fail, a new one opens."""
+    incident, state = _locked(session, incident_id)
+    if incident.ended_at is None:
+        start_afresh(session, state)
+    session.delete(incident)
+    session.flush()
+
+
+def _tell(
+    session: AnySession,
+    incident: IncidentRow,
+    state: MonitorStateRow,
+    was_open: bool,
+    was_acknowledged: bool,
+    now: datetime,
+) -> None:
+    is_open = incident.ended_at is None
+    monitor = session.get_one(MonitorRow, incident.monitor_id)
+    if was_open != is_open:
+        start_afresh(session, state)
+    if is_open and incident.acknowledged_at is not None and not was_acknowledged:
+        enqueue(session, Event.INCIDENT_ACKNOWLEDGED, monitor, incident, now)
+    if was_open and not is_open:
+        enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
+    if is_open and not was_open:
+        # People were told that it is over; now it is not.
+        enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
+
+
+def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:
+    found = select(IncidentRow.monitor_id).where(IncidentRow.id == incident_id)
+    monitor_id = session.scalar(found)
+    if monitor_id is None:
+        raise NotFound("incident", incident_id)
+    state = lock(session, monitor_id)
+    # Read again under the lock: the engine may have ended it meanwhile.
+    incident = session.scalar(
+        select(IncidentRow)
+        .where(IncidentRow.id == incident_id)
+        .execution_options(populate_existing=True)
+    )
+    if incident is None:
+        raise NotFound("incident", incident_id)
+    return incident, state
+
+
+def _only_open_one(session: AnySession, monitor_id: int, incident_id: int | None) -> None:
+    with session.no_autoflush:
+        other = open_incident(session, monitor_id)
+    if other is not None and other.id != incident_id:
+        raise Conflict(
+            "This monitor has an open incident already. Close that one first.",
+            open_incident_id=other.id,
+        )
+
+
+def _set_cause(incident: IncidentRow, cause: str | None) -> None:
+    incident.cause = cause
+    incident.cause_folded = None if cause is None else cause.casefold()
+
+
+def _set_acknowledged(incident: IncidentRow, at: datetime | None, by: str | None) -> None:
+    if at is None or incident.acknowledged_at is None:
+        incident.acknowledged_by = by if at is not None else None
+    incident.acknowledged_at = at

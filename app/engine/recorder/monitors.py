@@ -1,0 +1,120 @@
+"""Begin, change, pause, resume and end the watching of a monitor. Inside ``writing()``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import delete, func, select
+
+from app.db.tables import (
+    MaintenanceWindowMonitorRow,
+    MaintenanceWindowRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+    RollupRow,
+)
+from app.engine.recorder.rows import AnySession, lock, open_incident, start_afresh, whole
+from app.engine.schedule import next_check
+from app.errors import NotFound
+from app.records import MAX_COMMENT
+
+WATCHING_STOPPED = "Watching stopped: the monitor was paused."
+
+# A change of one of these may change the verdict, so the monitor is checked at once.
+CHECKED_FIELDS = frozenset(
+    {
+        "url", "request_method", "request_headers", "request_auth_username",
+        "request_auth_password", "request_body", "alert_condition", "alert_text_lookup", "timeout",
+        "accepted_statuses", "follow_redirects", "verify_tls", "cache_buster", "slow_after",
+    }
+)  # fmt: skip
+
+
+def watch(session: AnySession, monitor: MonitorRow, now: datetime) -> MonitorStateRow:
+    """Watch a new monitor; it is due at once unless it is stored paused."""
+    session.add(monitor)
+    session.flush()
+    due = None if monitor.paused else now
+    state = MonitorStateRow(monitor_id=monitor.id, next_check_at=due, failures=0)
+    session.add(state)
+    session.flush()
+    return state
+
+
+def rewatch(
+    session: AnySession, monitor: MonitorRow, changed: Collection[str], now: datetime
+) -> None:
+    """Heed that the fields ``changed`` of a monitor have changed."""
+    row = lock(session, monitor.id)
+    if "url" in changed:
+        # Another target: what was known of the old one says nothing about it.
+        row.domain = row.ssl_expires_at = row.ssl_fingerprint = None
+        start_afresh(session, row)
+    if monitor.paused:
+        return
+    if CHECKED_FIELDS & set(changed):
+        row.next_check_at = now
+        # A check of the old fields that is on its way must not be judged as one of the new.
+        row.lease_until = row.lease_token = None
+    elif "interval" in changed and row.next_check_at is not None:
+        row.next_check_at = min(
+            next_check(monitor.id, monitor.interval, now), max(now, row.next_check_at)
+        )
+
+
+def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Stop watching. An open incident ends now, without a message of recovery (decisions.md 2)."""
+    row = lock(session, monitor_id)
+    monitor = _monitor(session, monitor_id)
+    if monitor.paused:
+        return
+    monitor.paused = True
+    row.next_check_at = row.lease_until = row.lease_token = None
+    start_afresh(session, row)
+    incident = open_incident(session, monitor_id)
+    if incident is not None:
+        incident.ended_at = max(whole(now), incident.started_at)
+        incident.updated_at = whole(now)
+        before = (incident.comment or "")[: MAX_COMMENT - len(WATCHING_STOPPED) - 1]
+        incident.comment = f"{before}\n{WATCHING_STOPPED}" if before else WATCHING_STOPPED
+
+
+def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """Watch again; the first check is due at once."""
+    row = lock(session, monitor_id)
+    monitor = _monitor(session, monitor_id)
+    if not monitor.paused:
+        return
+    monitor.paused = False
+    row.next_check_at = now
+    row.lease_until = row.lease_token = None
+    start_afresh(session, row)
+
+
+def forget(session: AnySession, monitor_id: int) -> None:
+    """Delete a monitor with all that was recorded of it. Nothing is sent. Raises NotFound."""
+    lock(session, monitor_id)
+    # A window without monitors is for all of them: one that was for this monitor alone must not
+    # come to silence everything else.
+    alone = (
+        select(MaintenanceWindowMonitorRow.window_id)
+        .group_by(MaintenanceWindowMonitorRow.window_id)
+        .having(
+            func.min(MaintenanceWindowMonitorRow.monitor_id) == monitor_id,
+            func.max(MaintenanceWindowMonitorRow.monitor_id) == monitor_id,
+        )
+    )
+    session.execute(delete(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone)))
+    session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
+    # Results and rollups have no foreign key, which would cost an index entry for each check.
+    session.execute(delete(ResultRow).where(ResultRow.monitor_id == monitor_id))
+    session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
+
+
+def _monitor(session: AnySession, monitor_id: int) -> MonitorRow:
+    monitor = session.get(MonitorRow, monitor_id)
+    if monitor is None:
+        raise NotFound("monitor", monitor_id)
+    return monitor

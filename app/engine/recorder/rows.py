@@ -1,0 +1,76 @@
+"""State rows as the state machine's ``State``, and back. The lock that every writer takes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, scoped_session
+
+from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
+from app.engine.state import State
+from app.errors import NotFound
+from app.records import Verdict
+
+AnySession = Session | scoped_session[Any]
+
+
+def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
+    """The state row, locked until the transaction ends. Raises NotFound."""
+    row = session.scalar(
+        select(MonitorStateRow)
+        .where(MonitorStateRow.monitor_id == monitor_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if row is None:
+        raise NotFound("monitor", monitor_id)
+    return row
+
+
+def open_incident(session: AnySession, monitor_id: int) -> IncidentRow | None:
+    return session.scalar(
+        select(IncidentRow).where(
+            IncidentRow.monitor_id == monitor_id, IncidentRow.ended_at.is_(None)
+        )
+    )
+
+
+def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
+    """``row`` has the columns of MonitorStateRow; the rest is of the open incident, if any."""
+    return State(
+        checked_at=row.checked_at,
+        verdict=Verdict(row.verdict) if row.verdict else None,
+        status_since=row.status_since,
+        failing_since=row.failing_since,
+        failures=row.failures,
+        recovering_since=row.recovering_since,
+        started_at=started_at,
+        by_hand=by_hand,
+    )
+
+
+def columns_of(state: State) -> dict[str, Any]:
+    return {
+        "checked_at": state.checked_at,
+        "verdict": state.verdict,
+        "status_since": state.status_since,
+        "failing_since": state.failing_since,
+        "failures": state.failures,
+        "recovering_since": state.recovering_since,
+    }
+
+
+def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
+    """Forget a failure or a recovery that was being confirmed."""
+    row.failing_since = row.recovering_since = None
+    row.failures = 0
+    evidence = session.get(MonitorEvidenceRow, row.monitor_id)
+    if evidence is not None:
+        evidence.failing = None
+
+
+def whole(moment: datetime) -> datetime:
+    """Incidents keep whole seconds: what the API shows and takes back is then the same."""
+    return moment.replace(microsecond=0)

@@ -1,0 +1,470 @@
+"""What the recorder writes of checks and of what people do, on both databases (decisions.md 4)."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import func, select
+
+from app.db import db, journal, writing
+from app.db.tables import (
+    DeliveryRow,
+    IncidentRow,
+    MaintenanceWindowMonitorRow,
+    MaintenanceWindowRow,
+    MonitorEvidenceRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultContextRow,
+    ResultRow,
+    RollupRow,
+)
+from app.engine import recorder
+from app.engine.recorder.monitors import WATCHING_STOPPED
+from app.errors import Conflict, Invalid, NotFound
+from tests.factories import make_monitor, make_outcome
+
+START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
+WHOLE = START.replace(microsecond=0)
+ALERTS = [["email", "a@example.test"], ["webhook", "http://127.0.0.1/hook"]]
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def engine(core):
+    """The recorder, driven check by check; times are seconds after START."""
+    with core.app_context():
+        yield Engine(core)
+
+
+class Engine:
+    def __init__(self, core):
+        self.core = core
+
+    def monitor(self, **fields):
+        fields = {"alerts": ALERTS, "created_at": START} | fields
+        return make_monitor(self.core, **fields).id
+
+    def check(self, id, verdict, seconds, token=None, **fields):
+        outcome = make_outcome(verdict, at(seconds), **fields)
+        return recorder.record([(id, outcome)], at(seconds), token=token)[0]
+
+    def checks(self, id, script):
+        for verdict, seconds in script:
+            self.check(id, verdict, seconds)
+
+    def incidents(self, id):
+        db.session.expire_all()
+        return db.session.scalars(
+            select(IncidentRow).where(IncidentRow.monitor_id == id).order_by(IncidentRow.id)
+        ).all()
+
+    def events(self):
+        return list(db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)))
+
+    def state(self, id):
+        db.session.rollback()
+        return db.session.get(MonitorStateRow, id)
+
+    def lease(self, id, token="mine"):
+        with writing() as session:
+            session.get(MonitorStateRow, id).lease_token = token
+
+
+def count(table):
+    return db.session.scalar(select(func.count()).select_from(table))
+
+
+def test_an_outage_opens_one_incident_and_its_recovery_ends_it(engine):
+    id = engine.monitor(confirmations=2)
+    engine.checks(id, [("up", 0), ("down", 60), ("down", 70)])
+    assert engine.incidents(id) == []
+    engine.check(id, "down", 80, cause="It timed out.", cause_code="timeout:ttfb")
+    (incident,) = engine.incidents(id)
+    assert incident.started_at == WHOLE + timedelta(seconds=60), "the first failing check"
+    assert incident.ended_at is None
+    assert incident.cause == "The server refused.", "the first failing check's"
+    assert incident.cause_code == "connection_refused"
+    assert engine.events() == ["incident.opened"] * 2, "one message a channel"
+
+    engine.checks(id, [("down", 120), ("up", 180), ("up", 190)])
+    (incident,) = engine.incidents(id)
+    assert incident.ended_at == WHOLE + timedelta(seconds=180), "the first good check"
+    assert engine.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
+
+
+def test_an_incident_keeps_what_the_checks_saw(engine):
+    id = engine.monitor(confirmations=1)
+    engine.check(id, "up", 0, evidence={"status_line": "HTTP/1.1 200 OK"})
+    engine.check(id, "down", 60, evidence={"note": "first"}, ip="192.0.2.1")
+    engine.check(id, "down", 70, evidence={"note": "second"})
+    (incident,) = engine.incidents(id)
+    evidence = incident.evidence
+    assert evidence["last_good"]["status_line"] == "HTTP/1.1 200 OK"
+    assert evidence["failing"]["note"] == "first"
+    assert evidence["failing"]["ip"] == "192.0.2.1"
+    assert evidence["failing"]["checked_at"] == "2026-11-21T08:01:00Z"
+    assert [check["note"] for check in evidence["confirming"]] == ["second"]
+
+
+def test_a_cancelled_failure_leaves_no_evidence_for_the_next_incident(engine):
+    id = engine.monitor(confirmations=1)
+    engine.check(id, "down", 0, evidence={"note": "cancelled"})
+    engine.check(id, "up", 10)
+    assert db.session.get(MonitorEvidenceRow, id).failing is None
+    engine.check(id, "down", 60, evidence={"note": "real"})
+    engine.check(id, "down", 70)
+    (incident,) = engine.incidents(id)
+    assert incident.evidence["failing"]["note"] == "real"
+
+
+@pytest.mark.settings(confirm_seconds=7)
+def test_a_failing_check_is_repeated_soon_and_others_keep_their_place(engine):
+    id = engine.monitor(confirmations=1)
+    engine.lease(id)
+    engine.check(id, "up", 0, token="mine")
+    regular = engine.state(id).next_check_at
+    assert at(0) < regular <= at(60)
+    for verdict, pause in (("down", 7), ("down", None), ("up", 7), ("up", None)):
+        now = (engine.state(id).next_check_at - START).total_seconds()
+        engine.lease(id)
+        engine.check(id, verdict, now, token="mine")
+        due = engine.state(id).next_check_at
+        if pause:
+            assert due == at(now) + timedelta(seconds=7)
+        else:
+            assert (due - regular).total_seconds() % 60 == pytest.approx(0, abs=0.001)
+    assert engine.state(id).lease_token is None
+
+
+def test_results_come_back_as_they_were(engine):
+    id = engine.monitor()
+    full = {
+        "status_code": 200,
+        "redirects": ("http://127.0.0.1/a", "http://127.0.0.1/b"),
+        "warnings": ("redirect_downgrade",),
+    }
+    recorded = [
+        engine.check(id, "up", 0, **full),
+        engine.check(id, "degraded", 60, cause_code="slow_response", cause="It took 42 ms."),
+        engine.check(id, "down", 120, cause_code="http_status:503", cause="The answer was 503."),
+        engine.check(id, "unknown", 180),
+    ]
+    rows = db.session.scalars(select(ResultRow).order_by(ResultRow.at)).all()
+    assert journal.decode(rows) == recorded
+    assert recorded[0].id == f"{id}-{round(START.timestamp() * 1000)}-1"
+    assert recorded[0].redirects == full["redirects"]
+    assert recorded[2].cause_code == "http_status:503"
+    assert count(ResultContextRow) == 2, "what stays the same is kept once"
+
+
+def test_two_checks_in_one_millisecond_are_two_results(engine):
+    id = engine.monitor()
+    ids = {engine.check(id, "up", 0).id for _ in range(2)}
+    assert len(ids) == count(ResultRow) == 2
+
+
+def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
+    ids = [engine.monitor(confirmations=1) for _ in range(5)]
+    batch = [(id, make_outcome("down", at(0))) for id in ids]
+    batch += [(id, make_outcome("down", at(10))) for id in ids[:2]]
+    results = recorder.record(batch, at(10))
+    assert len(results) == 7
+    opened = db.session.scalars(select(IncidentRow.monitor_id).order_by(IncidentRow.id)).all()
+    assert opened == ids[:2]
+
+
+def test_only_the_holder_of_the_lease_records(engine):
+    id = engine.monitor(confirmations=0)
+    engine.lease(id, "another")
+    assert engine.check(id, "down", 0, token="mine") is None
+    assert engine.incidents(id) == []
+    assert count(ResultRow) == 0
+    assert engine.state(id).lease_token == "another"
+
+
+def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
+    id = engine.monitor(confirmations=0)
+
+    def broken(*_arguments):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("app.engine.recorder.results.journal.keep", broken)
+    with pytest.raises(OSError, match="full"):
+        engine.check(id, "down", 0)
+    monkeypatch.undo()
+    assert (count(ResultRow), count(IncidentRow), count(DeliveryRow)) == (0, 0, 0)
+    assert engine.state(id).verdict is None
+    engine.check(id, "down", 0)
+    assert (count(ResultRow), count(IncidentRow), count(DeliveryRow)) == (1, 1, 2)
+
+
+def test_two_recorders_at_once_open_one_incident(engine):
+    id = engine.monitor(confirmations=0)
+    start = threading.Barrier(2)
+    faults = []
+
+    def run(seconds):
+        with engine.core.app_context():
+            start.wait()
+            try:
+                engine.check(id, "down", seconds)
+            except Exception as fault:
+                faults.append(fault)
+
+    threads = [threading.Thread(target=run, args=[seconds]) for seconds in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert len(engine.incidents(id)) == 1
+    assert count(ResultRow) == 2
+
+
+# --- Maintenance
+
+
+def window(engine, *monitors, start=0, end=100, **fields):
+    with writing() as session:
+        row = MaintenanceWindowRow(
+            name="Deploy", start_at=at(start), end_at=at(end), repeat="none",
+            created_at=START, updated_at=START, **fields,
+        )  # fmt: skip
+        session.add(row)
+        session.flush()
+        for id in monitors:
+            session.add(MaintenanceWindowMonitorRow(window_id=row.id, monitor_id=id))
+        return row.id
+
+
+@pytest.mark.parametrize("kind", ["own", "window", "window of all", "window of another"])
+def test_in_maintenance_checks_are_recorded_and_nothing_opens(engine, kind):
+    own = {}
+    if kind == "own":
+        own = {"maintenance_start_at": at(0), "maintenance_end_at": at(100)}
+    id = engine.monitor(confirmations=0, **own)
+    if kind != "own":
+        window(engine, *{"window": [id], "window of another": [engine.monitor()]}.get(kind, []))
+    result = engine.check(id, "down", 50)
+    quiet = kind != "window of another"
+    assert result.maintenance == quiet
+    assert (engine.incidents(id) == []) == quiet
+    engine.check(id, "down", 110)
+    (incident,) = engine.incidents(id)
+    assert incident.started_at == WHOLE + timedelta(seconds=110 if quiet else 50)
+
+
+# --- Pause, resume, change, delete
+
+
+def test_pausing_ends_the_open_incident_says_why_and_sends_nothing(engine):
+    id = engine.monitor(confirmations=0)
+    engine.check(id, "down", 0)
+    before = engine.events()
+    with writing() as session:
+        session.scalars(select(IncidentRow)).one().comment = "Looking into it"
+        recorder.pause(session, id, at(30))
+    (incident,) = engine.incidents(id)
+    assert incident.ended_at == WHOLE + timedelta(seconds=30)
+    assert incident.comment == f"Looking into it\n{WATCHING_STOPPED}"
+    assert engine.events() == before
+    state = engine.state(id)
+    assert (state.next_check_at, state.failing_since) == (None, None)
+
+
+def test_a_check_on_its_way_when_the_monitor_is_paused_is_dropped(engine):
+    id = engine.monitor(confirmations=0)
+    engine.lease(id)
+    with writing() as session:
+        recorder.pause(session, id, at(0))
+    assert engine.check(id, "down", 1, token="mine") is None
+
+
+def test_a_check_by_hand_while_paused_is_kept_and_counts_for_nothing(engine):
+    id = engine.monitor(confirmations=0, paused=True)
+    assert engine.check(id, "down", 0) is not None
+    assert count(ResultRow) == 1
+    assert engine.incidents(id) == []
+    assert engine.state(id).verdict is None
+
+
+def test_resuming_checks_at_once(engine):
+    id = engine.monitor()
+    with writing() as session:
+        recorder.pause(session, id, at(0))
+        recorder.resume(session, id, at(500))
+    assert engine.state(id).next_check_at == at(500)
+    assert not db.session.get(MonitorRow, id).paused
+
+
+def test_pausing_twice_does_not_touch_an_incident_reported_meanwhile(engine):
+    id = engine.monitor(paused=True)
+    with writing() as session:
+        recorder.store_incident(session, {"monitor_id": id, "started_at": WHOLE}, at(0))
+    with writing() as session:
+        recorder.pause(session, id, at(10))
+    assert engine.incidents(id)[0].ended_at is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "at_once"),
+    [({"url"}, True), ({"timeout"}, True), ({"name"}, False), ({"interval"}, False)],
+)
+def test_a_change_of_what_is_checked_is_checked_at_once(engine, changed, at_once):
+    id = engine.monitor()
+    engine.lease(id)
+    engine.check(id, "up", 0, token="mine")
+    engine.lease(id, "on its way")
+    planned = engine.state(id).next_check_at
+    with writing() as session:
+        recorder.rewatch(session, session.get(MonitorRow, id), changed, at(1))
+    state = engine.state(id)
+    assert state.next_check_at == (at(1) if at_once else planned)
+    assert state.lease_token == (None if at_once else "on its way")
+
+
+def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
+    id, other = engine.monitor(confirmations=0), engine.monitor(confirmations=0)
+    for each in (id, other):
+        engine.check(each, "down", 0)
+    window(engine, id)
+    shared = window(engine, id, other)
+    with writing() as session:
+        session.add(
+            RollupRow(
+                monitor_id=id, period=3600, start=0, checks=1, up_s=0, down_s=0, unknown_s=0,
+                maintenance_s=0, response_count=0, response_sum=0,
+            )
+        )  # fmt: skip
+    with writing() as session:
+        recorder.forget(session, id)
+    assert engine.check(id, "down", 60) is None, "a check on its way"
+    for table, rows in ((MonitorRow, 1), (ResultRow, 1), (IncidentRow, 1), (DeliveryRow, 2)):
+        assert count(table) == rows
+    assert count(RollupRow) == 0
+    assert db.session.scalars(select(MaintenanceWindowRow.id)).all() == [shared]
+    with pytest.raises(NotFound), writing() as session:
+        recorder.forget(session, id)
+
+
+# --- Incidents by hand
+
+
+def report(id, seconds=0, **fields):
+    with writing() as session:
+        row = recorder.store_incident(
+            session, {"monitor_id": id, "started_at": WHOLE, **fields}, at(seconds), by="Ada"
+        )
+        return row.id
+
+
+def change(id, seconds=0, **fields):
+    with writing() as session:
+        recorder.change_incident(session, id, fields, at(seconds), by="Ada")
+
+
+def test_an_incident_stored_by_hand_is_not_ended_by_good_checks(engine):
+    id = engine.monitor(confirmations=0)
+    report(id, cause="Slow for some")
+    engine.checks(id, [("up", 60), ("up", 70), ("down", 120), ("up", 180), ("up", 190)])
+    (incident,) = engine.incidents(id)
+    assert (incident.by_hand, incident.ended_at, incident.cause_code) == (True, None, None)
+    assert engine.events() == ["incident.opened"] * 2
+
+
+def test_an_incident_stored_ended_alerts_nobody(engine):
+    id = engine.monitor()
+    report(id, ended_at=WHOLE)
+    assert engine.events() == []
+
+
+def test_there_is_one_open_incident_at_most(engine):
+    id = engine.monitor(confirmations=0)
+    engine.check(id, "down", 0)
+    (first,) = engine.incidents(id)
+    with pytest.raises(Conflict) as conflict:
+        report(id)
+    assert conflict.value.details == {"open_incident_id": first.id}
+    ended = report(id, ended_at=WHOLE)
+    with pytest.raises(Conflict):
+        change(ended, ended_at=None)
+    change(first.id, ended_at=WHOLE)
+    change(ended, ended_at=None)
+    assert [row.ended_at is None for row in engine.incidents(id)] == [False, True]
+
+
+def test_an_unknown_monitor_is_named(engine):
+    with pytest.raises(Invalid) as invalid:
+        report(404)
+    assert list(invalid.value.errors) == ["monitor_id"]
+
+
+def test_closing_by_hand_tells_and_a_new_incident_opens_if_checks_still_fail(engine):
+    id = engine.monitor(confirmations=1)
+    engine.checks(id, [("down", 0), ("down", 10)])
+    change(engine.incidents(id)[0].id, 20, ended_at=WHOLE + timedelta(seconds=20))
+    assert engine.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
+    engine.checks(id, [("down", 60), ("down", 70)])
+    first, second = engine.incidents(id)
+    assert second.started_at == WHOLE + timedelta(seconds=60)
+    assert first.ended_at < second.started_at
+
+
+def test_a_reopened_incident_ends_again_with_the_next_recovery(engine):
+    id = engine.monitor(confirmations=0)
+    engine.checks(id, [("down", 0), ("up", 60), ("up", 70)])
+    change(engine.incidents(id)[0].id, 80, ended_at=None)
+    engine.checks(id, [("up", 120), ("up", 130)])
+    (incident,) = engine.incidents(id)
+    assert incident.ended_at == WHOLE + timedelta(seconds=120)
+
+
+def test_acknowledging_names_who_and_tells_machines_only(engine):
+    id = engine.monitor(confirmations=0)
+    engine.check(id, "down", 0)
+    change(engine.incidents(id)[0].id, 5, acknowledged_at=WHOLE + timedelta(seconds=5))
+    (incident,) = engine.incidents(id)
+    assert incident.acknowledged_by == "Ada"
+    assert engine.events() == ["incident.opened"] * 2 + ["incident.acknowledged"]
+    channel = db.session.scalars(
+        select(DeliveryRow.channel).where(DeliveryRow.event == "incident.acknowledged")
+    ).one()
+    assert channel == "webhook"
+
+
+def test_deleting_an_open_incident_lets_a_new_one_open(engine):
+    id = engine.monitor(confirmations=0)
+    engine.check(id, "down", 0)
+    with writing() as session:
+        recorder.delete_incident(session, engine.incidents(id)[0].id)
+    assert (count(IncidentRow), count(DeliveryRow)) == (0, 0)
+    engine.check(id, "down", 60)
+    assert engine.incidents(id)[0].started_at == WHOLE + timedelta(seconds=60)
+
+
+# --- Certificates
+
+
+def test_a_certificate_is_told_of_once_and_a_renewal_arms_it_again(engine):
+    id = engine.monitor(ssl_alert_days=7)
+
+    def certificate(seconds, days, fingerprint, **fields):
+        expires = START + timedelta(days=days)
+        engine.check(
+            id, "up", seconds, ssl_expires_at=expires, ssl_fingerprint=fingerprint, **fields
+        )
+        return len(engine.events()) // 2
+
+    assert certificate(0, 8, "a") == 0
+    assert certificate(60, 7, "a") == 1
+    assert certificate(120, 6, "a") == 1
+    assert certificate(180, 300, "b") == 1
+    assert certificate(240, 2, "b") == 2
+    assert set(engine.events()) == {"certificate.expiring"}
+    state = engine.state(id)
+    assert state.ssl_fingerprint == "b"
+    assert state.ssl_expires_at == START + timedelta(days=2)
