@@ -108,7 +108,7 @@ class Monitors(Part):
             .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
             .group_by(status)
         )
-        found = dict(db.session.execute(counted).tuples().all())
+        found = {row[0]: row[1] for row in db.session.execute(counted)}
         return {str(name): found.get(name, 0) for name in MonitorStatus}
 
 
