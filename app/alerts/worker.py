@@ -194,6 +194,19 @@ class Worker:
         failing_room = MAX_FAILING - sum(not self._state(lane).lane.last_ok for lane in busy)
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
+    def _jobs(self, claimed: list[Claim], tools: Tools, now: datetime) -> list[_Job]:
+        others = claims.others_down(db.session) if claimed else {}
+        jobs: list[_Job] = []
+        for claim in claimed:
+            try:
+                jobs.append(self._job(claim, others, tools, now))
+            except Exception as fault:
+                # One message that cannot be written must not stop all the others.
+                log.exception("Delivery %d could not be written.", claim.id)
+                reason = f"Wakeful could not write this message ({type(fault).__name__})."
+                claims.give_up(db.session, claim.id, reason)
+        return jobs
+
     def _job(self, claim: Claim, others: Mapping[int, str], tools: Tools, now: datetime) -> _Job:
         via = _via(claim)
         context = messages.Context(

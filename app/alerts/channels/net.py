@@ -107,6 +107,8 @@ class Network:
                     stream=True,
                 ) as answer:
                     text = _read(answer)
+                    if expired.is_set():  # what was cut off looks like an answer that ended
+                        raise requests.ReadTimeout
                     return Response(answer.status_code, answer.headers, text)
             except requests.RequestException as fault:
                 raise Unreachable(_say(fault, target, expired.is_set())) from None

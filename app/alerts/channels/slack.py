@@ -25,7 +25,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def payload(message: Message) -> dict[str, Any]:
-    title = f"{SIGNS[message.tone]} {message.title}"
+    title = _CALLS_PEOPLE.sub("@\u200b", f"{SIGNS[message.tone]} {message.title}")
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": {"type": "plain_text", "text": shorten(title, MAX_HEADER)}},
         _section(escape(message.summary)),

@@ -1,0 +1,126 @@
+"""What the tests of alerts share: sinks, and a worker that a test turns by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+
+from app.alerts import outbox
+from app.alerts.worker import Worker
+from app.db import db, writing
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.records import Event
+from tests.alerts.sinks import HttpSink, MailSink, mail_sink
+from tests.factories import make_incident, make_monitor
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    made = HttpSink()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mail() -> Iterator[MailSink]:
+    with mail_sink() as made:
+        yield made
+
+
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+class Outbox:
+    """The outbox of a test: monitors with channels, events, and a worker on a clock of its own."""
+
+    def __init__(self, app: Flask) -> None:
+        self.app = app
+        self.clock = Clock()
+        self.settings = app.extensions["wakeful.settings"]
+        self.worker = Worker(app, self.settings, clock=self.clock)
+
+    def configure(self, **changes: Any) -> None:
+        """Set settings as if the worker had been started with them."""
+        self.settings = dataclasses.replace(self.settings, **changes)
+        self.worker = Worker(self.app, self.settings, clock=self.clock)
+
+    def monitor(self, *alerts: tuple[str, str], **fields: Any) -> MonitorRow:
+        return make_monitor(self.app, alerts=[list(pair) for pair in alerts], **fields)
+
+    def incident(self, monitor: MonitorRow, **fields: Any) -> IncidentRow:
+        values = {"started_at": self.clock.now, "cause": "The server answered 503."} | fields
+        return make_incident(self.app, monitor, **values)
+
+    def tell(
+        self,
+        event: Event,
+        monitor: MonitorRow,
+        incident: IncidentRow | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> list[int]:
+        """Write an event into the outbox; the ids of its rows."""
+        with self.app.app_context(), writing() as session:
+            row = session.get_one(MonitorRow, monitor.id)
+            kept = None if incident is None else session.get_one(IncidentRow, incident.id)
+            found = outbox.enqueue(session, event, row, kept, self.clock.now, extra)
+            return [one.id for one in found]
+
+    def open(self, monitor: MonitorRow, **fields: Any) -> IncidentRow:
+        incident = self.incident(monitor, **fields)
+        self.tell(Event.INCIDENT_OPENED, monitor, incident)
+        return incident
+
+    def close(self, monitor: MonitorRow, incident: IncidentRow) -> None:
+        with self.app.app_context(), writing() as session:
+            session.get_one(IncidentRow, incident.id).ended_at = self.clock.now
+        self.tell(Event.INCIDENT_RESOLVED, monitor, incident)
+
+    def rows(self, *ids: int) -> list[DeliveryRow]:
+        with self.app.app_context():
+            query = select(DeliveryRow).order_by(DeliveryRow.id)
+            if ids:
+                query = query.where(DeliveryRow.id.in_(ids))
+            found = list(db.session.scalars(query))
+            db.session.expunge_all()
+            return found
+
+    def row(self, id: int) -> DeliveryRow:
+        return self.rows(id)[0]
+
+    def turn(self, seconds: float = 0.0) -> None:
+        """Let ``seconds`` pass, then send and mark all that is due."""
+        self.clock.pass_(seconds)
+        self.settle()
+
+    def settle(self, until: Callable[[], bool] | None = None, patience: float = 30.0) -> None:
+        deadline = time.monotonic() + patience
+        quiet = 0
+        while quiet < 2:
+            assert time.monotonic() < deadline, [row.attempts for row in self.rows()]
+            # A lane that has to wait is looked at again a second later: not now, then.
+            started = self.worker.step(0.02 if not self.worker.idle else 0.0)
+            quiet = 0 if started or not self.worker.idle else quiet + 1
+            if until is not None and until():
+                return
+
+
+@pytest.fixture
+def box(core: Flask) -> Outbox:
+    return Outbox(core)

@@ -1,0 +1,407 @@
+"""Each channel sends what its service documents, to a real listener (decisions.md 5)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.alerts import secret
+from app.db import db
+from app.records import DeliveryStatus, Event
+from app.stores.access import Access
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
+
+pytestmark = pytest.mark.sqlite  # what goes over the wire does not depend on the database
+
+HOSTILE = 'Shop <!channel> @everyone *[x](http://evil.test)* & "quotes" \U0001f600 <b>'
+TOKEN = "123456:AAF-secretpartofthetoken"
+SECRET_PATH = "/hook/T0SECRETSECRET/B0SECRETSECRET"
+
+
+def check_slack(request: Request) -> None:
+    # https://docs.slack.dev/reference/block-kit/blocks
+    sent = request.json
+    assert "Down: Shop" in sent["text"]
+    assert "http://wakeful.test/incidents/1" in sent["text"]
+    assert "<!channel>" not in sent["text"]
+    assert "@everyone" not in request.raw.decode()
+    assert 1 <= len(sent["blocks"]) <= 50
+    for block in sent["blocks"]:
+        if block["type"] == "header":
+            assert block["text"]["type"] == "plain_text"
+            assert 1 <= len(block["text"]["text"]) <= 150
+            continue
+        assert block["type"] == "section"
+        texts = block.get("fields", [block.get("text")])
+        assert 1 <= len(texts) <= 10
+        for text in texts:
+            assert text["type"] == "mrkdwn"
+            assert "<!" not in text["text"]
+            assert 1 <= len(text["text"]) <= (2000 if "fields" in block else 3000)
+
+
+def check_teams(request: Request) -> None:
+    # https://adaptivecards.io/explorer; Workflows wants the message envelope around the card
+    sent = request.json
+    assert sent["type"] == "message"
+    (attachment,) = sent["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    card = attachment["content"]
+    assert (card["type"], card["version"]) == ("AdaptiveCard", "1.4")
+    assert {element["type"] for element in card["body"]} <= {"TextBlock", "FactSet"}
+    for element in card["body"]:
+        if element["type"] == "FactSet":
+            assert all(set(fact) == {"title", "value"} for fact in element["facts"])
+        else:
+            assert element["wrap"] is True
+            assert "[x](http" not in element["text"]
+    assert all(action["type"] == "Action.OpenUrl" for action in card["actions"])
+    assert len(request.raw) < 28_000
+
+
+def check_discord(request: Request) -> None:
+    # https://discord.com/developers/docs/resources/webhook#execute-webhook
+    sent = request.json
+    assert sent["allowed_mentions"] == {"parse": []}
+    assert 1 <= len(sent["content"]) <= 2000
+    (embed,) = sent["embeds"]
+    assert 1 <= len(embed["description"]) <= 4096
+    assert 0 <= embed["color"] <= 0xFFFFFF
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", embed["timestamp"])
+    assert len(embed["fields"]) <= 25
+    assert all(1 <= len(f["name"]) <= 256 and 1 <= len(f["value"]) <= 1024 for f in embed["fields"])
+    assert "http://wakeful.test/incidents/1" in embed["description"]
+    assert "[x](http" not in sent["content"]
+
+
+def check_flock(request: Request) -> None:
+    sent = request.json
+    assert "Down: Shop" in sent["text"]
+    assert sent["flockml"].startswith("<flockml>")
+    assert "&lt;!channel&gt;" in sent["flockml"]
+
+
+def check_telegram(request: Request) -> None:
+    # https://core.telegram.org/bots/api#sendmessage
+    sent = request.json
+    assert sent["chat_id"] == "-1001234"
+    assert sent["message_thread_id"] == 7
+    assert "parse_mode" not in sent
+    units = sent["text"].encode("utf-16-le")
+    assert len(units) // 2 <= 4096
+    (bold,) = sent["entities"]
+    title = units[bold["offset"] * 2 : (bold["offset"] + bold["length"]) * 2].decode("utf-16-le")
+    assert title.endswith("<b>")  # the whole title, an astral character before its end
+    assert "http://wakeful.test/acknowledge/" in sent["text"]
+
+
+def check_webhook(request: Request) -> None:
+    sent = request.json
+    assert set(sent) == {"type", "timestamp", "data"}
+    assert sent["type"] == "incident.opened"
+    assert sent["timestamp"] == "2026-11-21T08:00:00Z"
+    assert set(sent["data"]) == {"monitor", "incident"}
+    assert sent["data"]["monitor"] == {"id": 1, "name": HOSTILE, "url": "http://127.0.0.1:9/"}
+    incident = sent["data"]["incident"]
+    assert incident["status"] == "unresolved"
+    assert incident["link"] == "http://wakeful.test/incidents/1"
+    assert incident["acknowledge_link"].startswith("http://wakeful.test/acknowledge/")
+    assert incident["started_at"] == "2026-11-21T08:00:00Z"
+
+
+def check_twilio(request: Request) -> None:
+    # https://www.twilio.com/docs/messaging/api/message-resource
+    expected = base64.b64encode(b"AC0account:twilio token 1").decode()
+    assert request.headers["authorization"] == f"Basic {expected}"
+    assert set(request.form) == {"To", "From", "Body"}
+    assert (request.form["To"], request.form["From"]) == ("+447700900123", "+15550001111")
+    assert len(request.form["Body"]) <= 1600
+    assert "http://wakeful.test/incidents/1" in request.form["Body"]
+
+
+def check_apprise(request: Request) -> None:
+    # Apprise's json:// service, which posts what it was given
+    sent = request.json
+    assert sent["title"].startswith("Down: Shop")
+    assert "http://wakeful.test/incidents/1" in sent["message"]
+    assert sent["type"] == "failure"
+
+
+TWILIO_OK = Reply(201, '{"sid": "SM42", "status": "queued"}')
+TWILIO_PATH = "/2010-04-01/Accounts/AC0account/Messages.json"
+CASES: list[tuple[str, str, str, Callable[[Request], None], Reply]] = [
+    ("slack", "{url}" + SECRET_PATH, SECRET_PATH, check_slack, Reply(200, "ok")),
+    ("teams", "{url}/flow?sig=SECRETSECRET", "/flow?sig=SECRETSECRET", check_teams, Reply(202, "")),
+    ("discord", "{url}" + SECRET_PATH, SECRET_PATH, check_discord, Reply(204, "")),
+    ("flock", "{url}" + SECRET_PATH, SECRET_PATH, check_flock, Reply(200, '{"uid": "x"}')),
+    ("telegram", TOKEN + "/-1001234/7", f"/bot{TOKEN}/sendMessage", check_telegram, Reply(200)),
+    ("webhook", "{url}" + SECRET_PATH, SECRET_PATH, check_webhook, Reply(200)),
+    ("sms", "+447700900123", TWILIO_PATH, check_twilio, TWILIO_OK),
+    ("apprise", "json://127.0.0.1:{port}/SECRETSECRET", "/SECRETSECRET", check_apprise, Reply(200)),
+]
+
+
+@pytest.mark.parametrize(
+    ("channel", "value", "path", "check", "reply"), CASES, ids=[case[0] for case in CASES]
+)
+def test_each_service_gets_what_it_documents(
+    box: Outbox,
+    sink: HttpSink,
+    channel: str,
+    value: str,
+    path: str,
+    check: Callable[[Request], None],
+    reply: Reply,
+) -> None:
+    box.configure(
+        telegram_api=sink.url,
+        sms_url=f"twilio://AC0account:twilio%20token%201@+15550001111?api={sink.url}",
+    )
+    sink.replies[path] = [reply]
+    monitor = box.monitor((channel, value.format(url=sink.url, port=sink.port)), name=HOSTILE)
+
+    box.open(monitor)
+    box.turn(1)
+
+    (row,) = box.rows()
+    (request,) = sink.to(path)
+    check(request)
+    assert row.status == DeliveryStatus.DELIVERED, row.attempts
+    assert row.delivered_at == box.clock.now
+    assert [attempt["ok"] for attempt in row.attempts] == [True]
+
+
+def test_a_mail_has_text_and_html_and_stands_in_its_incidents_thread(
+    box: Outbox, mail: MailSink
+) -> None:
+    box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}?from=Wakeful <alerts@example.com>")
+    monitor = box.monitor(("email", "ops@bücher.example"), name=HOSTILE)
+    incident = box.open(monitor)
+    box.turn(1)
+    box.clock.pass_(300)
+    box.close(monitor, incident)
+    box.turn(1)
+
+    opened, resolved = mail.mails
+    assert mail.envelopes[0] == ("alerts@example.com", ["ops@xn--bcher-kva.example"])
+    assert opened["From"] == "Wakeful <alerts@example.com>"
+    assert opened["Subject"].startswith("Down: Shop <!channel> @everyone")
+    assert opened["Message-ID"] == f"<{box.rows()[0].message_id}@example.com>"
+    assert opened["References"] == resolved["References"] == "<incident-1@example.com>"
+    text, html = (part.get_content() for part in opened.iter_parts())
+    assert [part.get_content_type() for part in opened.iter_parts()] == ["text/plain", "text/html"]
+    assert "The server answered 503." in text
+    assert "Down since: 2026-11-21 08:00 UTC" in text
+    assert "Incident: http://wakeful.test/incidents/1" in text
+    assert "&lt;!channel&gt;" in html
+    assert "prefers-color-scheme: dark" in html
+    assert "It was down for 5 minutes 1 second." in resolved.get_body(("plain",)).get_content()
+    assert [row.attempts[-1]["answer"] for row in box.rows()] == [
+        "SMTP 250: 2.0.0 queued as 4711"
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "answer"),
+    [
+        ("", DeliveryStatus.DELIVERED, "SMTP 250"),
+        ("?tls=required", DeliveryStatus.FAILED, "offers no STARTTLS"),
+    ],
+)
+def test_tls_required_refuses_a_server_without(
+    box: Outbox, mail: MailSink, query: str, status: DeliveryStatus, answer: str
+) -> None:
+    box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}{query}")
+    box.tell(Event.TEST, box.monitor(("email", "ops@example.com")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == status
+    assert answer in row.attempts[-1]["answer"]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_starttls_is_used_where_offered_and_a_password_wants_a_trusted_certificate(
+    box: Outbox, tmp_path: Any, trusted: bool
+) -> None:
+    import ssl
+
+    import trustme
+
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(bundle)
+    with mail_sink(tls_context=context, require_starttls=True, auth_required=True) as sink:
+        box.configure(
+            smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}?from=a@b.example",
+            ca_bundle=str(bundle) if trusted else None,
+        )
+        box.tell(Event.TEST, box.monitor(("email", "ops@example.com")))
+        box.turn()
+        (row,) = box.rows()
+        if trusted:
+            assert row.status == DeliveryStatus.DELIVERED, row.attempts
+            assert sink.logins == [("me", "mail password 123")]
+        else:
+            assert row.status == DeliveryStatus.PENDING
+            assert "certificate is not trusted" in row.attempts[-1]["answer"]
+            assert sink.logins == []
+
+
+# --- Standard Webhooks, verified by an implementation of our own reading of the specification
+
+
+def verified(request: Request, secret_: str) -> bool:
+    """https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md"""
+    head = request.headers
+    assert abs(int(head["webhook-timestamp"])) > 0
+    signed = b".".join(
+        [head["webhook-id"].encode(), head["webhook-timestamp"].encode(), request.raw]
+    )
+    key = base64.b64decode(secret_.split("_", 1)[1])
+    wanted = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+    entries = [entry.split(",", 1) for entry in head["webhook-signature"].split(" ")]
+    return any(version == "v1" and hmac.compare_digest(it, wanted) for version, it in entries)
+
+
+def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
+    box: Outbox, sink: HttpSink
+) -> None:
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    access = Access(box.settings)
+
+    def with_access(call: Callable[..., str], *args: Any) -> str:
+        with box.app.app_context():
+            found = call(box.settings, access, *args)
+            db.session.rollback()
+            return found
+
+    def send() -> Request:
+        box.tell(Event.TEST, monitor)
+        box.turn(2)
+        return sink.to("/hook")[-1]
+
+    first = with_access(secret.webhook_secret)
+    assert len(base64.b64decode(first.removeprefix("whsec_"))) >= 24
+    assert verified(send(), first)
+
+    second = with_access(secret.rotate, box.clock.now)
+    during = send()
+    assert verified(during, first)
+    assert verified(during, second)
+    assert not verified(during, secret.make_secret())
+
+    box.clock.pass_(24 * 3600)
+    after = send()
+    assert verified(after, second)
+    assert not verified(after, first)
+
+
+@pytest.mark.settings(webhook_secret="whsec_" + base64.b64encode(b"k" * 24).decode())
+def test_the_environments_secret_signs_and_cannot_be_changed_here(
+    box: Outbox, sink: HttpSink
+) -> None:
+    from app.errors import Conflict
+
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+    assert verified(sink.to("/hook")[0], box.settings.webhook_secret)
+    with pytest.raises(Conflict, match="WAKEFUL_WEBHOOK_SECRET"):
+        secret.rotate(box.settings, Access(box.settings), box.clock.now)
+
+
+# --- Vonage says 200 whatever happened
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [
+        ({"status": "0", "message-id": "0C"}, DeliveryStatus.DELIVERED),
+        ({"status": "1", "error-text": "Throttled"}, DeliveryStatus.PENDING),
+        ({"status": "4", "error-text": "Bad Credentials"}, DeliveryStatus.FAILED),
+    ],
+)
+def test_what_vonage_says_in_its_body_counts(
+    box: Outbox, sink: HttpSink, part: dict[str, str], status: DeliveryStatus
+) -> None:
+    import json
+
+    box.configure(sms_url=f"vonage://key:vonagesecret@Wakeful?api={sink.url}")
+    sink.replies["/sms/json"] = [Reply(200, json.dumps({"messages": [part]}))]
+    box.tell(Event.TEST, box.monitor(("sms", "+447700900123")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == status, row.attempts
+    sent = sink.to("/sms/json")[0].form
+    assert (sent["to"], sent["from"], sent["type"]) == ("447700900123", "Wakeful", "text")
+    assert "vonagesecret" not in str(row.attempts)
+
+
+# --- Policy and secrets
+
+
+@pytest.mark.settings(allow_networks="")
+@pytest.mark.parametrize("channel", ["slack", "webhook", "apprise"])
+def test_a_closed_address_is_not_connected_to(box: Outbox, sink: HttpSink, channel: str) -> None:
+    scheme = "json" if channel == "apprise" else "http"
+    box.tell(Event.TEST, box.monitor((channel, f"{scheme}://127.0.0.1:{sink.port}/hook")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == DeliveryStatus.FAILED
+    assert "allow loopback" in (row.reason or "")
+    assert sink.requests == []
+
+
+def test_a_redirect_is_not_followed(box: Outbox, sink: HttpSink) -> None:
+    elsewhere = (("Location", f"{sink.url}/elsewhere"),)
+    sink.replies["/hook"] = [Reply(307, headers=elsewhere)]
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == DeliveryStatus.FAILED
+    assert sink.to("/elsewhere") == []
+
+
+@pytest.mark.parametrize("reply", [Reply(404), Reply(500), Reply(act="reset")])
+def test_no_secret_of_a_channel_is_kept_in_answers(
+    box: Outbox, sink: HttpSink, reply: Reply, caplog: pytest.LogCaptureFixture
+) -> None:
+    box.configure(telegram_api=sink.url)
+    quoting = f"no {sink.url}{SECRET_PATH} and {TOKEN} here"
+    for path in (SECRET_PATH, f"/bot{TOKEN}/sendMessage"):
+        sink.replies[path] = [Reply(reply.status, quoting, act=reply.act)]
+    alerts = [("slack", f"{sink.url}{SECRET_PATH}"), ("telegram", f"{TOKEN}/-100")]
+    box.tell(Event.TEST, box.monitor(*alerts))
+    box.turn()
+    slack, telegram = box.rows()
+    assert "SECRET" not in str(slack.attempts) + str(slack.reason)
+    assert "secretpart" not in str(telegram.attempts) + str(telegram.reason)
+    assert "SECRET" not in caplog.text
+    assert "secretpart" not in caplog.text
+
+
+def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:
+    from app.alerts.channels.base import Outgoing, Tools, post_json
+    from app.alerts.channels.net import Network
+    from app.alerts.messages import Message, Tone
+    from app.checks.hosts import SystemNames
+    from app.checks.policy import Policy
+
+    sink.replies["/hook"] = [Reply(act="drip")]
+    network = Network(Policy.parse("loopback"), SystemNames(), total_seconds=1.0)
+    message = Message("test", Tone.PLAIN, "t", "s", box.clock.now)
+    outgoing = Outgoing("msg_1", f"{sink.url}/hook", message, box.clock.now)
+    began = time.monotonic()
+    answer = post_json(outgoing, Tools(box.settings, network), {"text": "x"})
+    assert time.monotonic() - began < 5
+    assert not answer.ok
+    assert "no answer in time" in answer.text
