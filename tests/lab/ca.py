@@ -23,8 +23,9 @@ NAMES = ("lab.test", "*.lab.test", "127.0.0.1", "::1")
 
 
 def days_from_now(days: float) -> dt.datetime:
-    """A moment so many days away, with half an hour to spare, so that "5 days left" stays 5."""
-    return dt.datetime.now(dt.UTC).replace(microsecond=0) + days * DAY + dt.timedelta(minutes=30)
+    """So many days away, and half an hour more, so that "5 days left" and "3 days ago" stay so."""
+    spare = dt.timedelta(minutes=30 if days > 0 else -30)
+    return dt.datetime.now(dt.UTC).replace(microsecond=0) + days * DAY + spare
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ PACKERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "deflate": ("deflate", zlib.compress),
     "raw-deflate": ("deflate", raw_deflate),
     "br": ("br", brotli.compress),
-    "zstd": ("zstd", zstandard.compress),
+    "zstd": ("zstd", zstandard.ZstdCompressor(write_checksum=True).compress),
     "gzip-then-br": ("gzip, br", lambda data: brotli.compress(gzip.compress(data))),
     "identity": ("identity", bytes),
 }
@@ -61,8 +61,8 @@ def packed_bad(x: Exchange) -> None:
 
 @route
 def packed_bad_later(x: Exchange) -> None:
-    """Compressed data that is damaged in the middle."""
-    _packed(x, lambda d: d[: len(d) // 2] + b"\xff" * 40 + d[len(d) // 2 + 40 :], LONG_PAGE)
+    """Compressed data whose check sum, near its end, is not that of the data."""
+    _packed(x, lambda d: d[:-3] + bytes([d[-3] ^ 0xFF]) + d[-2:], LONG_PAGE)
 
 
 @route
@@ -101,11 +101,16 @@ def compression_bomb(x: Exchange) -> None:
 @route
 def sized(x: Exchange) -> None:
     """A body of exactly so many bytes that ends with the marker; ``?packed=gzip`` compresses it."""
-    body = (b"x" * int(x.argument))[: -len(MARKER)] + MARKER.encode()
+    size = int(x.argument) - len(MARKER)
     if x.query.get("packed") == "gzip":
-        x.answer(gzip.compress(body, 1), headers=[("Content-Encoding", "gzip")])
-    else:
-        x.answer(body)
+        body = gzip.compress(b"x" * size + MARKER.encode(), 1)
+        x.answer(body, headers=[("Content-Encoding", "gzip")])
+        return
+    # In pieces: the memory of the lab must not count as the check's.
+    x.head_only("Content-Type: text/plain", f"Content-Length: {size + len(MARKER)}")
+    for begin in range(0, size, 65536):
+        x.send(b"x" * min(65536, size - begin))
+    x.send(MARKER.encode())
 
 
 @route

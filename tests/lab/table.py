@@ -175,7 +175,7 @@ DNS = [
     _up("dns international name", http(host="bücher.lab.test")),
     _up("dns name with capitals", http(host="GOOD.Lab.Test")),
     _up("dns round robin with a dead backend", named("one-dead-backend")),
-    _up("dns thirty dead backends and a good one", named("many")),
+    _up("dns seven dead backends and a good one", named("many")),
 ]
 
 CONNECT = [

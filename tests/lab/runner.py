@@ -1,0 +1,256 @@
+"""Runs rows of the table: one function executes one row, through whatever can check fields.
+
+``OverHttp`` is the real thing: POST /api/v1/checks on a running server. ``InProcess`` calls the
+prober itself, for the memory figures and for finding out where a fault lies.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import requests
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from app.checks.hosts import parse_servers
+from app.checks.policy import Policy
+from app.checks.prober import Prober
+from app.records import CheckSpec, Outcome, Pair, Verdict
+from tests.lab.lab import Lab
+from tests.lab.table import DOWN, Row
+
+AT_ONCE = 8  # rows that run beside each other: most of them wait for a time limit
+
+
+class Checker(Protocol):
+    """Checks a monitor's fields, given as POST /checks takes them; answers with its result."""
+
+    def check(self, fields: Mapping[str, Any]) -> Mapping[str, Any]: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What became of a row."""
+
+    row: Row
+    result: Mapping[str, Any]
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        return str(self.result["verdict"])
+
+    @property
+    def code(self) -> str | None:
+        return self.result["cause_code"]
+
+    def faults(self) -> list[str]:
+        """What is not as the row says, in sentences; none when all is."""
+        row, cause = self.row, self.result["cause"] or ""
+        found = []
+        if self.verdict != row.verdict:
+            found.append(f"the verdict is {self.verdict}, not {row.verdict}")
+        if self.code != row.code:
+            found.append(f"the cause is {self.code}, not {row.code}")
+        if sorted(self.result["warnings"]) != sorted(row.warnings):
+            found.append(f"the warnings are {self.result['warnings']}, not {list(row.warnings)}")
+        if self.seconds > row.limit:
+            found.append(f"it took {self.seconds:.2f} s, more than {row.limit} s")
+        if bool(cause) != (row.verdict != Verdict.UP):
+            found.append(f"the cause reads {cause!r}")
+        found += [f"{word!r} is not in {cause!r}" for word in row.says if word not in cause]
+        return [f"{fault} ({cause})" if cause and cause not in fault else fault for fault in found]
+
+
+def run_row(row: Row, lab: Lab, checker: Checker) -> Seen:
+    """Execute one row."""
+    fields = {"url": row.at.url(lab), "timeout": str(row.timeout)}
+    fields |= {name: str(value) for name, value in row.fields.items()}
+    began = time.monotonic()
+    try:
+        result = checker.check(fields)
+    except Exception as fault:  # a row that breaks the checker must not hide all others
+        result = {"verdict": "none", "cause_code": None, "cause": repr(fault), "warnings": []}
+    return Seen(row, result, time.monotonic() - began)
+
+
+@contextmanager
+def running(rows: Iterable[Row], lab: Lab, checker: Checker) -> Iterator[dict[str, Future[Seen]]]:
+    """All rows, several at once, by name. Those that wait begin first."""
+    ordered = sorted(rows, key=lambda row: "timeout" not in row.fields)
+    for row in ordered:
+        row.at.url(lab)  # starts the listener: that time is not the check's
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = {row.name: pool.submit(run_row, row, lab, checker) for row in ordered}
+        try:
+            yield futures
+        finally:
+            for future in futures.values():
+                future.cancel()
+
+
+# --- In process ---------------------------------------------------------------------------------
+
+
+class InProcess:
+    """The prober, without a server around it."""
+
+    def __init__(self, lab: Lab) -> None:
+        policy = Policy.parse("loopback")
+        self.prober = Prober(
+            policy=lambda: policy,
+            dns_servers=parse_servers(lab.dns.settings),
+            ca_bundle=lab.ca_bundle,
+        )
+
+    def outcome(self, fields: Mapping[str, Any]) -> Outcome:
+        return self.prober.check(spec_of(fields))
+
+    def check(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        result = self.outcome(fields).result
+        names = ("verdict", "cause_code", "cause", "warnings", "status_code", "response_time", "ip")
+        return {name: getattr(result, name) for name in names}
+
+    def close(self) -> None:
+        self.prober.close(5.0)
+
+
+def spec_of(fields: Mapping[str, Any]) -> CheckSpec:
+    """The fields of POST /checks as the prober takes them."""
+    values = dict(fields)
+    rows: dict[str, dict[str, str]] = {}
+    for name in list(values):
+        if found := re.fullmatch(r"request_headers\[(\d+)\]\[(key|value)\]", name):
+            rows.setdefault(found[1], {})[found[2]] = values.pop(name)
+    headers = tuple(Pair(row["key"], row["value"]) for row in rows.values())
+    user, password = (values.pop(f"request_auth_{part}", None) for part in ("username", "password"))
+    for name in ("follow_redirects", "verify_tls"):
+        if name in values:
+            values[name] = values[name] == "true"
+    for name in ("slow_after", "ssl_alert_days"):
+        if name in values:
+            values[name] = int(values[name])
+    return CheckSpec(
+        **values
+        | {"timeout": float(values["timeout"]), "cache_buster": values.get("cache_buster") == "1"},
+        request_headers=headers,
+        auth=(user, password) if user is not None and password is not None else None,
+    )
+
+
+# --- Over HTTP ----------------------------------------------------------------------------------
+
+
+class _Quiet(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Hundreds of requests a run are no news."""
+
+
+class OverHttp:
+    """A real server on loopback, and a client with a key for it."""
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        from app import create_app, create_core
+        from app.config import Settings
+        from app.db import db, schema
+
+        settings = Settings(
+            instance=folder,
+            database_url=f"sqlite:///{folder / 'truth.db'}",
+            secret_key="a secret key for the laboratory",
+            allow_networks="loopback",
+            dns_servers=lab.dns.settings,
+            ca_bundle=lab.ca_bundle,
+            canaries="",
+            rate_limit=0,
+        )
+        core = create_core(settings)
+        with core.app_context():
+            schema.upgrade()
+            db.engine.dispose()
+        self.app = create_app(settings)
+        with self.app.app_context():
+            access = self.app.extensions["wakeful.access"]
+            self.key = access.create_key("laboratory", "write")[1]
+        self.server = make_server("127.0.0.1", 0, self.app, threaded=True, request_handler=_Quiet)
+        self.server.daemon_threads = False  # server_close() then waits for them
+        self.url = f"http://127.0.0.1:{self.server.server_port}/api/v1/checks"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def check(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        with requests.post(
+            self.url,
+            data=fields,
+            headers={"Authorization": f"Bearer {self.key}"},
+            timeout=60,
+        ) as answer:
+            assert answer.status_code == 200, f"POST /checks answered {answer.text}"
+            data: Mapping[str, Any] = answer.json()["data"]
+            return data
+
+    def close(self) -> None:
+        from app.db import db
+
+        self.server.shutdown()
+        self.thread.join(10)
+        self.server.server_close()
+        with self.app.app_context():
+            db.engine.dispose()
+
+
+# --- Figures ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a run of the table went. A false positive is a ``down`` that was none."""
+
+    rows: int
+    right_verdicts: int
+    right_causes: int
+    false_positives: tuple[str, ...]
+    false_negatives: tuple[str, ...]
+    late: tuple[str, ...]
+
+    @classmethod
+    def of(cls, seen: Iterable[Seen]) -> Score:
+        all_of = list(seen)
+        down = [one for one in all_of if one.verdict == DOWN]
+        return cls(
+            rows=len(all_of),
+            right_verdicts=sum(one.verdict == one.row.verdict for one in all_of),
+            right_causes=sum(
+                (one.verdict, one.code) == (one.row.verdict, one.row.code) for one in all_of
+            ),
+            false_positives=tuple(one.row.name for one in down if one.row.verdict != DOWN),
+            false_negatives=tuple(
+                one.row.name for one in all_of if one.row.verdict == DOWN and one.verdict != DOWN
+            ),
+            late=tuple(one.row.name for one in all_of if one.seconds > one.row.limit),
+        )
+
+
+def peak_memory_of(work: Any) -> float:
+    """By how many MB this process was larger at its largest during ``work`` than before (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls to the present size
+    before = _memory("VmRSS")
+    work()
+    return (_memory("VmHWM") - before) / 1024
+
+
+def _memory(name: str) -> int:
+    """In KiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    raise LookupError(name)

@@ -1,0 +1,70 @@
+"""The truth about a target (issue 3): every row of the table is induced and must be named rightly.
+
+The rows are in tests/lab/table.py. ``python -m bench.truth`` prints the same as figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+
+import pytest
+
+from tests.lab.lab import Lab
+from tests.lab.runner import Checker, InProcess, Seen, peak_memory_of, run_row, running
+from tests.lab.table import ROWS, Row
+
+MEMORY_MB = 10  # what a check may take at most (issue 3)
+
+ALL = [pytest.param(row, id=row.name) for row in ROWS]
+HEAVY = [param for param, row in zip(ALL, ROWS, strict=True) if row.heavy]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def checker(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
+    checker = InProcess(lab)
+    yield checker
+    checker.close()
+
+
+@pytest.fixture(scope="module")
+def seen(
+    request: pytest.FixtureRequest, lab: Lab, checker: Checker
+) -> Iterator[dict[str, Future[Seen]]]:
+    """The outcomes of all rows that this run selected. Most rows wait, so they run side by side."""
+    wanted = {
+        item.callspec.params["row"].name: item.callspec.params["row"]
+        for item in request.session.items
+        if item.fspath == request.path and hasattr(item, "callspec")
+    }
+    with running(wanted.values(), lab, checker) as futures:
+        yield futures
+
+
+@pytest.mark.parametrize("row", ALL)
+def test_what_happened_is_named_rightly(row: Row, seen: dict[str, Future[Seen]]) -> None:
+    faults = seen[row.name].result(timeout=60).faults()
+    assert not faults, f"{row.name}, {row.at.kind} {row.at.args}: {'; '.join(faults)}"
+
+
+@pytest.mark.parametrize("row", HEAVY)
+def test_a_check_takes_little_memory_whatever_the_target_sends(
+    row: Row, lab: Lab, seen: dict[str, Future[Seen]]
+) -> None:
+    wait(seen.values(), timeout=60)  # other rows' memory is not this one's
+    checker = InProcess(lab)
+    try:
+        run_row(row, lab, checker)  # what is loaded once, at first use, belongs to no check
+        assert peak_memory_of(lambda: run_row(row, lab, checker)) < MEMORY_MB
+    finally:
+        checker.close()
+
+
+def test_the_table_is_large_enough_and_names_each_case_once() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS) >= 80
