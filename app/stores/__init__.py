@@ -20,7 +20,9 @@ __all__ = ["Feature", "Store", "current_access", "current_store"]
 
 def current_store() -> Store:
     """The store that views and API handlers work on."""
-    return cast(Store, current_app.extensions["wakeful.store"])
+    store = current_app.extensions["wakeful.store"]
+    # Several remote servers: the one that this request has chosen.
+    return cast(Store, getattr(store, "chosen", store))
 
 
 def current_access() -> Access:

@@ -1,0 +1,43 @@
+"""Other servers' /api/v1 as stores. Which one a request works on is chosen for that request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import g
+
+from app.stores.remote.connection import Connection
+from app.stores.remote.store import RemoteStore
+
+__all__ = ["RemoteStore", "RemoteStores", "remote_store"]
+
+
+def remote_store(url: str, key: str) -> RemoteStore:
+    """The store of the server at ``url`` (without /api/v1), opened with ``key``."""
+    return RemoteStore(Connection(url, key))
+
+
+class RemoteStores:
+    """All servers of the settings. ``app.stores.current_store`` asks for the ``chosen`` one."""
+
+    def __init__(self, remotes: Sequence[tuple[str, str]]) -> None:
+        self.stores = [remote_store(url, key) for url, key in remotes]
+
+    @property
+    def names(self) -> list[str]:
+        """What people call the servers, in the order of the settings."""
+        return [store.name for store in self.stores]
+
+    def choose(self, index: int) -> None:
+        """Let this request work on the server at ``index``; on the first when there is none
+        such.
+        """
+        g.wakeful_remote = index if 0 <= index < len(self.stores) else 0
+
+    @property
+    def chosen_index(self) -> int:
+        return int(g.get("wakeful_remote", 0))
+
+    @property
+    def chosen(self) -> RemoteStore:
+        return self.stores[self.chosen_index]

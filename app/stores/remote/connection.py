@@ -1,0 +1,176 @@
+"""Requests to another server's /api/v1, and what its answers mean.
+
+The server is somebody else's: it may be slow, dead, rate limited, or send anything at all. Every
+call ends in time, reads a bounded answer, and raises one of ``app/errors.py`` with a sentence. The
+key never stands in an error.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import requests
+from urllib3.exceptions import HTTPError
+
+from app.errors import Unavailable
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 15.0  # for the whole answer
+CHECK_SECONDS = 80.0  # an answer that waits for a check, whose own limit is 60
+MAX_ANSWER_BYTES = 8 * 1024 * 1024  # decoded
+MAX_REDIRECTS = 3
+READ_ATTEMPTS = 2
+REPEATED = frozenset({502, 503, 504})  # a proxy in front of a server that is being restarted
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``body`` is the JSON of the answer; None when there was none."""
+
+    status: int
+    body: Any
+    location: str | None = None
+    retry_after: float | None = None
+
+
+class Connection:
+    """One remote server. ``name`` is what people see of it; safe to use from several threads."""
+
+    def __init__(self, url: str, key: str) -> None:
+        parts = urlsplit(url)
+        self.base = url.rstrip("/") + "/api/v1"
+        self.origin = _origin(url)
+        # Without user data, which may be in the URL.
+        self.name = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
+        self._key = key
+        self._session = requests.Session()
+        self._session.trust_env = False  # a proxy or a .netrc entry must not get at the key
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._ahead = timedelta(0)
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.name}>"
+
+    def now(self) -> datetime:
+        """The server's clock, as its last answer told; ours until then."""
+        return datetime.now(UTC) + self._ahead
+
+    def read(self, path: str, query: Pairs = ()) -> Answer:
+        """GET, tried twice: a read can be repeated without harm."""
+        for attempt in range(READ_ATTEMPTS):
+            last = attempt == READ_ATTEMPTS - 1
+            try:
+                answer = self._follow(path, query)
+            except Unavailable:
+                if last:
+                    raise
+                continue
+            if last or answer.status not in REPEATED:
+                return answer
+        raise AssertionError("the last attempt answers or raises")
+
+    def write(
+        self, method: str, path: str, fields: Pairs = (), *, seconds: float = ANSWER_SECONDS
+    ) -> Answer:
+        """POST, PATCH or DELETE, tried once: nobody knows what became of a lost one."""
+        response, answer = self._send(method, self.base + path, seconds, form=fields)
+        if 300 <= response.status_code < 400:
+            raise self.unavailable("redirects to another address instead of answering.")
+        return answer
+
+    def unavailable(self, fault: str, retry_after: float | None = None) -> Unavailable:
+        return Unavailable(f"The server {self.name} {fault}", retry_after)
+
+    def _follow(self, path: str, query: Pairs) -> Answer:
+        """Redirects are followed on the same origin only: elsewhere the key has no business."""
+        url, asked = self.base + path, query
+        for _ in range(MAX_REDIRECTS + 1):
+            response, answer = self._send("GET", url, ANSWER_SECONDS, query=asked)
+            if response.status_code not in (301, 302, 303, 307, 308):
+                return answer
+            url, asked = urljoin(url, response.headers.get("Location", "")), ()
+            if _origin(url) != self.origin:
+                raise self.unavailable("redirects to another address instead of answering.")
+        raise self.unavailable("redirects in a circle.")
+
+    def _send(
+        self, method: str, url: str, seconds: float, *, query: Pairs = (), form: Pairs = ()
+    ) -> tuple[requests.Response, Answer]:
+        deadline = time.monotonic() + seconds
+        headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}
+        try:
+            response = self._session.request(
+                method,
+                url,
+                params=list(query),
+                data=list(form) or None,
+                headers=headers,
+                timeout=(CONNECT_SECONDS, seconds),
+                allow_redirects=False,
+                stream=True,
+            )
+            with response:
+                text = self._body(response, deadline)
+        except requests.Timeout:
+            raise self.unavailable("did not answer in time.") from None
+        except (requests.RequestException, HTTPError, OSError, ValueError):
+            # Not the error's own words: they hold the address with all that is in it.
+            raise self.unavailable("cannot be reached.") from None
+        self._note_clock(response)
+        body = self._json(response, text)
+        location = response.headers.get("Location")
+        return response, Answer(response.status_code, body, location, _retry_after(response))
+
+    def _body(self, response: requests.Response, deadline: float) -> bytes:
+        """The whole body, in bounds. The time limit of requests alone is one between two bytes."""
+        parts, size = [], 0
+        while part := response.raw.read1(65536, decode_content=True):
+            size += len(part)
+            if size > MAX_ANSWER_BYTES:
+                raise self.unavailable("sent more than an answer can hold.")
+            if time.monotonic() > deadline:
+                raise self.unavailable("did not answer in time.")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _json(self, response: requests.Response, text: bytes) -> Any:
+        if not text or 300 <= response.status_code < 400:
+            return None
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            if response.status_code >= 400:
+                return None  # a proxy's error page: the status says enough
+            raise self.unavailable("sent something that is not JSON.") from None
+
+    def _note_clock(self, response: requests.Response) -> None:
+        try:
+            told = parsedate_to_datetime(response.headers.get("Date", ""))
+        except ValueError:
+            return
+        ahead = told.replace(tzinfo=told.tzinfo or UTC) - datetime.now(UTC)
+        # The header has whole seconds; less than two are no difference of clocks.
+        self._ahead = ahead if abs(ahead) > timedelta(seconds=2) else timedelta(0)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return "", None, None
+    return parts.scheme, parts.hostname, port
+
+
+def _retry_after(response: requests.Response) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 8 else None

@@ -1,0 +1,102 @@
+"""What a remote server's answer means, as errors that everyone here understands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    Unsupported,
+    WakefulError,
+)
+from app.stores.remote.connection import Answer, Connection
+
+MAX_SENTENCE = 300
+MAX_ERRORS = 100
+
+
+def refuse(
+    connection: Connection,
+    answer: Answer,
+    *,
+    kind: str | None = None,
+    id: int | str | None = None,
+    feature: str | None = None,
+) -> None:
+    """Raise what an answer that is no success means; return when it is one.
+
+    ``kind`` and ``id``: the record that was asked for, which a 404 then says does not exist.
+    ``feature``: what the server may not offer at all, which a 404 or 405 says otherwise.
+    """
+    if 200 <= answer.status < 300:
+        return
+    raise _error(connection, answer, kind, id, feature)
+
+
+def _error(
+    connection: Connection,
+    answer: Answer,
+    kind: str | None,
+    id: int | str | None,
+    feature: str | None,
+) -> WakefulError:
+    message, status = _message(answer.body), answer.status
+    if status == 401:
+        return Denied(
+            f"The server {connection.name} does not accept our key. An admin can set another one "
+            "with WAKEFUL_REMOTE_KEY."
+        )
+    if status == 403:
+        return Denied(message or f"Our key may not do this on the server {connection.name}.")
+    if status == 404 and kind is not None and id is not None:
+        return NotFound(kind, id)
+    if status in (404, 405) and feature is not None:
+        return Unsupported(f"The server {connection.name} does not offer this: {feature}.")
+    if status == 404:
+        return connection.unavailable("has no /api/v1 at the address in WAKEFUL_REMOTE_URL.")
+    if status == 409:
+        return Conflict(message or "The present state does not allow this.", **_details(answer))
+    if status in (400, 413, 422):
+        return Invalid(_errors(answer.body), message or "The server did not accept the data.")
+    if status == 429:
+        return connection.unavailable(
+            "has had too many requests from us. Wait a moment and try again.", answer.retry_after
+        )
+    if status >= 500:
+        return connection.unavailable("has a fault of its own.", answer.retry_after)
+    return connection.unavailable(f"answered in a way that we do not understand ({status}).")
+
+
+def sentence(value: Any) -> str | None:
+    """A text of theirs that can be shown: one line, of a bounded length; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    shown = "".join(c if c.isprintable() else " " for c in value).strip()
+    return shown[:MAX_SENTENCE] or None
+
+
+def _message(body: Any) -> str | None:
+    return sentence(body.get("message")) if isinstance(body, Mapping) else None
+
+
+def _details(answer: Answer) -> dict[str, int | str]:
+    body = answer.body if isinstance(answer.body, Mapping) else {}
+    id = body.get("open_incident_id")
+    return {"open_incident_id": id} if isinstance(id, int) and not isinstance(id, bool) else {}
+
+
+def _errors(body: Any) -> dict[str, list[str]]:
+    errors = body.get("errors") if isinstance(body, Mapping) else None
+    if not isinstance(errors, Mapping):
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, said in list(errors.items())[:MAX_ERRORS]:
+        sentences = said if isinstance(said, list) else [said]
+        shown = [text for one in sentences[:10] if (text := sentence(one)) is not None]
+        if shown:
+            found[str(name)] = shown
+    return found

@@ -1,0 +1,378 @@
+"""A store over another server's /api/v1: any server that speaks interface.md, and more where it is
+a Wakeful.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from app.errors import Invalid, Unavailable, Unsupported
+from app.forms import brackets
+from app.records import (
+    Delivery,
+    DeliveryQuery,
+    Incident,
+    IncidentQuery,
+    MaintenanceWindow,
+    Monitor,
+    MonitorQuery,
+    MonitorRef,
+    Outcome,
+    Page,
+    Result,
+    ResultQuery,
+)
+from app.stores.base import Feature, Fields, Store
+from app.stores.remote import reading
+from app.stores.remote.connection import CHECK_SECONDS, Answer, Connection
+from app.stores.remote.meaning import refuse
+
+T = TypeVar("T")
+
+# Fields of our own: a server that speaks interface.md alone need not know them.
+EXTRA_FIELDS = frozenset(
+    {
+        "timeout", "accepted_statuses", "follow_redirects", "verify_tls", "request_body",
+        "slow_after", "confirmations", "tags",
+    }
+)  # fmt: skip
+# What a Wakeful offers over its API. Counters and their filters are no part of it.
+OF_WAKEFUL = frozenset(
+    {
+        Feature.CHECK, Feature.RESULTS, Feature.STATISTICS, Feature.DELIVERIES, Feature.WINDOWS,
+        Feature.EXTRA_FIELDS,
+    }
+)  # fmt: skip
+ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
+NAMES_PAGE = 100
+PASSWORD_NEEDED = "Type the password again: the server keeps it to itself."  # noqa: S105
+
+
+class RemoteStore(Store):
+    """``connection`` says where. Safe to use from several threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._offers: frozenset[Feature] | None = None
+        self._missing: frozenset[Feature] = frozenset()
+        self._asked_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """How people tell this server from others: host, port and path."""
+        return self.connection.name
+
+    @property
+    def offers(self) -> frozenset[Feature]:  # type: ignore[override] # found out when first needed
+        """What the server offers beyond interface.md; nothing while it cannot be asked."""
+        if self._offers is None or time.monotonic() - self._asked_at > ASKED_AGAIN_SECONDS:
+            try:
+                answer = self.connection.read("/me")
+            except Unavailable:
+                return frozenset()
+            if answer.status not in (200, 404, 405):
+                return frozenset()
+            # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8).
+            self._offers = OF_WAKEFUL if answer.status == 200 else frozenset()
+            self._missing = frozenset()
+            self._asked_at = time.monotonic()
+        return self._offers - self._missing
+
+    def now(self) -> datetime:
+        return self.connection.now()
+
+    # monitors
+
+    def monitors(self, query: MonitorQuery) -> Page[Monitor]:
+        if query.state or query.tag:
+            raise Unsupported(f"The server {self.name} does not filter by state or tag.")
+        sent = _query(query, leave=("state", "tag"))
+        return self._page("/monitors", sent, query.page, query.per_page, reading.monitor)
+
+    def monitor(self, id: int) -> Monitor:
+        answer = self._read(f"/monitors/{id}", kind="monitor", id=id)
+        return self._record(answer, reading.monitor)
+
+    def create_monitor(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
+        self._refuse_hidden_password(fields, secrets_from)
+        answer = self._write("POST", "/monitors", self._monitor_fields(fields, new=True))
+        if answer.body is not None:
+            return self._record(answer, reading.monitor)
+        return self._created_unseen(str(fields["name"]), str(fields["url"]))
+
+    def update_monitor(self, id: int, fields: Fields) -> Monitor:
+        known = self._monitor_fields(fields)
+        answer = self._write("PATCH", f"/monitors/{id}", known, kind="monitor", id=id)
+        return self.monitor(id) if answer.body is None else self._record(answer, reading.monitor)
+
+    def delete_monitor(self, id: int) -> None:
+        self._write("DELETE", f"/monitors/{id}", kind="monitor", id=id)
+
+    # incidents
+
+    def incidents(self, query: IncidentQuery) -> Page[Incident]:
+        page = self._page(
+            "/incidents", _query(query), query.page, query.per_page, self._read_incident
+        )
+        return replace(page, items=self._named(list(page.items)))
+
+    def incident(self, id: int) -> Incident:
+        answer = self._read(f"/incidents/{id}", kind="incident", id=id)
+        return self._named([self._record(answer, self._read_incident)])[0]
+
+    def create_incident(self, fields: Fields) -> Incident:
+        known = {name: value for name, value in fields.items() if value is not None}
+        answer = self._write("POST", "/incidents", known)
+        if answer.body is not None:
+            return self._named([self._record(answer, self._read_incident)])[0]
+        newest = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
+        same = [one for one in self.incidents(newest).items if _same(one, fields)]
+        if not same:
+            raise self.connection.unavailable("took the incident but does not list it.")
+        return max(same, key=lambda one: one.id)
+
+    def update_incident(self, id: int, fields: Fields, *, by: str | None = None) -> Incident:
+        # ``by`` has no place in interface.md: the server knows whose key it is.
+        answer = self._write("PATCH", f"/incidents/{id}", fields, kind="incident", id=id)
+        if answer.body is None:
+            return self.incident(id)
+        return self._named([self._record(answer, self._read_incident)])[0]
+
+    def delete_incident(self, id: int) -> None:
+        self._write("DELETE", f"/incidents/{id}", kind="incident", id=id)
+
+    # beyond interface.md
+
+    def check_now(self, id: int) -> Result:
+        path = f"/monitors/{id}/check"
+        answer = self._write("POST", path, of=(Feature.CHECK, id), seconds=CHECK_SECONDS)
+        return self._record(answer, reading.result)
+
+    def check_fields(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        self._refuse_hidden_password(fields, secrets_from)
+        known = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write(
+            "POST", "/checks", known, of=(Feature.CHECK, None), seconds=CHECK_SECONDS
+        )
+        return Outcome(self._record(answer, reading.result))
+
+    def results(self, query: ResultQuery) -> Page[Result]:
+        path = f"/monitors/{query.monitor_id}/results"
+        sent = _query(query, leave=("monitor_id",))
+        of = (Feature.RESULTS, query.monitor_id)
+        return self._page(path, sent, query.page, query.per_page, reading.result, of=of)
+
+    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+        path = f"/monitors/{monitor_id}/statistics"
+        answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
+        return self._record(answer, _statistics)
+
+    def overview(self) -> Mapping[str, int]:
+        raise Unsupported(f"The server {self.name} does not count monitors by their state.")
+
+    def test_alert(self, monitor_id: int) -> tuple[int, ...]:
+        path = f"/monitors/{monitor_id}/test-alert"
+        answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
+        return self._record(answer, _delivery_ids)
+
+    def deliveries(self, query: DeliveryQuery) -> Page[Delivery]:
+        return self._page(
+            "/deliveries",
+            _query(query),
+            query.page,
+            query.per_page,
+            reading.delivery,
+            of=(Feature.DELIVERIES, None),
+        )
+
+    def delivery(self, id: int) -> Delivery:
+        answer = self._read(f"/deliveries/{id}", kind="delivery", id=id)
+        return self._record(answer, reading.delivery)
+
+    def retry_delivery(self, id: int) -> Delivery:
+        self._write("POST", f"/deliveries/{id}/retry", kind="delivery", id=id)
+        return self.delivery(id)
+
+    def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]:
+        return self._page(
+            "/maintenance-windows",
+            [("per_page", str(per_page)), *([("page", str(page))] if page > 1 else [])],
+            page,
+            per_page,
+            reading.window,
+            of=(Feature.WINDOWS, None),
+        )
+
+    def window(self, id: int) -> MaintenanceWindow:
+        path = f"/maintenance-windows/{id}"
+        answer = self._read(path, kind="maintenance window", id=id)
+        return self._record(answer, reading.window)
+
+    def create_window(self, fields: Fields) -> MaintenanceWindow:
+        known = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", "/maintenance-windows", known, of=(Feature.WINDOWS, None))
+        return self._record(answer, reading.window)
+
+    def update_window(self, id: int, fields: Fields) -> MaintenanceWindow:
+        path = f"/maintenance-windows/{id}"
+        answer = self._write("PATCH", path, fields, kind="maintenance window", id=id)
+        return self._record(answer, reading.window)
+
+    def delete_window(self, id: int) -> None:
+        path = f"/maintenance-windows/{id}"
+        self._write("DELETE", path, kind="maintenance window", id=id)
+
+    # the ways and means
+
+    def _read(
+        self,
+        path: str,
+        query: brackets.Pairs = (),
+        *,
+        kind: str | None = None,
+        id: int | None = None,
+        of: tuple[Feature, int | None] | None = None,
+    ) -> Answer:
+        answer = self.connection.read(path, query)
+        self._refuse(answer, kind, id, of)
+        return answer
+
+    def _write(
+        self,
+        method: str,
+        path: str,
+        fields: Fields | None = None,
+        *,
+        kind: str | None = None,
+        id: int | None = None,
+        of: tuple[Feature, int | None] | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        pairs = brackets.write(fields or {})
+        limit = {} if seconds is None else {"seconds": seconds}
+        answer = self.connection.write(method, path, pairs, **limit)
+        self._refuse(answer, kind, id, of)
+        return answer
+
+    def _refuse(
+        self,
+        answer: Answer,
+        kind: str | None,
+        id: int | None,
+        of: tuple[Feature, int | None] | None,
+    ) -> None:
+        """``of``: the feature that was used, and the monitor it was used on.
+
+        A 404 says that the feature is missing, or the monitor: the monitor itself tells which.
+        """
+        if of is not None and answer.status in (404, 405):
+            feature, monitor_id = of
+            if monitor_id is not None:
+                self.monitor(monitor_id)
+            self._missing |= {feature}
+            refuse(self.connection, answer, feature=feature.replace("_", " "))
+        refuse(self.connection, answer, kind=kind, id=id)
+
+    def _record(self, answer: Answer, read: Callable[[Any], T]) -> T:
+        try:
+            return reading.record(answer.body, read)
+        except reading.Odd as odd:
+            raise self._not_understood(odd) from None
+
+    def _page(
+        self,
+        path: str,
+        query: brackets.Pairs,
+        number: int,
+        per_page: int,
+        read: Callable[[Any], T],
+        *,
+        of: tuple[Feature, int | None] | None = None,
+    ) -> Page[T]:
+        answer = self._read(path, query, of=of)
+        try:
+            items = reading.records(answer.body, read)
+        except reading.Odd as odd:
+            raise self._not_understood(odd) from None
+        total = reading.total(answer.body, number, per_page, len(items))
+        if total is None:
+            # It knows no pages: it sent all that there are, whichever page was asked for.
+            return Page([] if number > 1 else items, number, per_page, len(items))
+        return Page(items[:per_page], number, per_page, total)
+
+    def _not_understood(self, odd: reading.Odd) -> Unavailable:
+        return self.connection.unavailable(f"sent an answer that makes no sense ({odd}).")
+
+    def _read_incident(self, data: Any) -> Incident:
+        return reading.incident(data, self.now())
+
+    def _named(self, incidents: list[Incident]) -> list[Incident]:
+        """Incidents with their monitors' names, which a bare server leaves us to look up."""
+        if all(incident.monitor for incident in incidents):
+            return incidents
+        known = self.monitors(MonitorQuery(per_page=NAMES_PAGE)).items
+        names = {one.id: MonitorRef(one.id, one.name, one.url) for one in known}
+        return [
+            incident
+            if incident.monitor
+            else replace(
+                incident,
+                monitor=names.get(
+                    incident.monitor_id,
+                    MonitorRef(incident.monitor_id, f"Monitor {incident.monitor_id}", ""),
+                ),
+            )
+            for incident in incidents
+        ]
+
+    def _monitor_fields(self, fields: Fields, *, new: bool = False) -> dict[str, Any]:
+        """What this server can take: a new monitor leaves out what is empty anyway."""
+        plain = Feature.EXTRA_FIELDS not in self.offers if EXTRA_FIELDS & fields.keys() else False
+        return {
+            name: value
+            for name, value in fields.items()
+            if not (plain and name in EXTRA_FIELDS) and not (new and value in (None, ()))
+        }
+
+    def _created_unseen(self, name: str, url: str) -> Monitor:
+        """The monitor that was just stored, from a server that did not send it back."""
+        for one in self.monitors(MonitorQuery(per_page=NAMES_PAGE)).items:
+            if (one.name, one.url) == (name, url):
+                return one  # the list has the newest first
+        raise self.connection.unavailable("took the monitor but does not list it.")
+
+    def _refuse_hidden_password(self, fields: Fields, source: int | None) -> None:
+        """A password that only the server knows cannot be taken over into another request."""
+        if source is None or fields.get("request_auth_password"):
+            return
+        if fields.get("request_auth_username") and self.monitor(source).request_auth_password_set:
+            raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+
+
+def _query(query: Any, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """A query's parameters. The first page goes without saying: interface.md knows no pages."""
+    fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
+    if fields.get("page") == 1:
+        del fields["page"]
+    return brackets.write({name: value for name, value in fields.items() if value is not None})
+
+
+def _same(incident: Incident, fields: Fields) -> bool:
+    return bool(incident.started_at == fields["started_at"].replace(microsecond=0))
+
+
+def _statistics(data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping) or not isinstance(data.get("buckets"), list):
+        raise reading.Odd("statistics")
+    return data
+
+
+def _delivery_ids(data: Any) -> tuple[int, ...]:
+    ids = data.get("deliveries") if isinstance(data, Mapping) else data
+    if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
+        raise reading.Odd("deliveries")
+    return tuple(ids)
