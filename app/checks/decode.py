@@ -97,7 +97,10 @@ class _Brotli:
 
     @property
     def whole(self) -> bool:
-        return bool(self._decoder.is_finished())
+        try:
+            return bool(self._decoder.is_finished())
+        except brotli.error:
+            return False  # after an error brotli answers even this question with another one
 
 
 class _Zstd:
