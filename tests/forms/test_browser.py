@@ -1,0 +1,216 @@
+"""The same forms in a browser: zones, checkboxes, masks, rows without JavaScript."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from zoneinfo import ZoneInfo
+
+import pytest
+from flask import Flask
+
+from app.errors import Invalid
+from app.forms.binding import bind
+from app.forms.browser import BrowserCheckForm, BrowserMonitorForm, BrowserWindowForm
+from app.forms.monitor import OWN_FIELDS, MonitorForm
+from app.records import MaintenanceWindow, Monitor, Pair
+
+BERLIN = ZoneInfo("Europe/Berlin")
+STORED = Monitor(
+    7,
+    "Shop",
+    "https://shop.test/",
+    60,
+    alerts=(Pair("email", "somebody@shop.example"), Pair("sms", "+447700900123")),
+    request_body="line one\nline two",
+    request_auth_password_set=True,
+    tags=("prod", "api"),
+    # Half past two happened twice that night; this was the second.
+    maintenance_start_at=datetime(2026, 10, 25, 1, 30, tzinfo=UTC),
+    maintenance_end_at=datetime(2026, 10, 25, 3, 0, 0, tzinfo=UTC),
+)
+
+
+class Inputs(HTMLParser):
+    """What a browser would send of a page: every input with its value."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.sent, self._open = {}, None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        if tag == "input" and not (found["type"] == "checkbox" and "checked" not in found):
+            self.sent[found["name"]] = found.get("value", "")
+        elif tag in ("select", "textarea"):
+            self._open = found["name"]
+            self.sent[self._open] = ""
+        elif tag == "option" and "selected" in found:
+            self.sent[self._open] = found["value"]
+
+    def handle_data(self, data):
+        if self._open and self.lasttag == "textarea":
+            # Browsers drop one line break at the start and send the others as CRLF.
+            self.sent[self._open] = data.removeprefix("\r\n").replace("\n", "\r\n")
+
+    def handle_endtag(self, tag):
+        if tag in ("select", "textarea"):
+            self._open = None
+
+
+@pytest.fixture
+def pages():
+    app = Flask("pages")
+    app.config.update(SECRET_KEY="tests", WTF_CSRF_ENABLED=False)
+    return app
+
+
+def shown(pages, form_class=BrowserMonitorForm, record=STORED, **more):
+    """The fields that a browser would send of an untouched page."""
+    with pages.test_request_context("/"):
+        form = form_class(record=record, zone=BERLIN, **more)
+        lists = form.pair_lists()
+        sent = Inputs("".join(str(field()) for field in form if field not in lists)).sent
+        sent.update(
+            (row.name_of(half), getattr(row, half) if half == "key" else row.value)
+            for rows in lists
+            for row in rows.rows
+            for half in ("key", "value")
+        )
+        return sent
+
+
+def post(pages, sent, form_class=BrowserMonitorForm, record=STORED, **more):
+    with pages.test_request_context("/", method="POST", data=sent):
+        form = form_class(record=record, zone=BERLIN, **more)
+        return form, form.validate_on_submit()
+
+
+def test_saving_a_page_untouched_changes_nothing(pages):
+    sent = shown(pages)
+    assert sent["alerts[0][value]"] == "••••mple"
+    assert sent["request_body"] == "••••" + " two"
+    assert sent["request_auth_password"] == ""
+    assert sent["maintenance_start_at"] == "2026-10-25T02:30:00"
+    form, valid = post(pages, sent)
+    assert (valid, form.fields()) == (True, {})
+
+
+@pytest.mark.parametrize(
+    ("typed", "fields"),
+    [
+        ({"name": "New"}, {"name": "New"}),
+        ({"verify_tls": None}, {"verify_tls": False}),
+        ({"cache_buster": "1"}, {"cache_buster": 1}),
+        ({"request_auth_password": "new"}, {"request_auth_password": "new"}),
+        ({"remove_password": "1"}, {"request_auth_password": None}),
+        ({"request_body": "a\r\nb"}, {"request_body": "a\nb"}),
+        ({"alerts[0][key]": "", "alerts[0][value]": ""}, {"alerts": STORED.alerts[1:]}),
+        (
+            # Half past two typed by hand is the first of the two.
+            {"maintenance_start_at": "2026-10-25T02:30"},
+            {"maintenance_start_at": datetime(2026, 10, 25, 0, 30, tzinfo=UTC)},
+        ),
+        (
+            {"maintenance_end_at": "2026-12-24T18:00"},
+            {"maintenance_end_at": datetime(2026, 12, 24, 17, tzinfo=UTC)},
+        ),
+    ],
+)
+def test_what_is_typed_is_saved_and_the_rest_stays(pages, typed, fields):
+    sent = {k: v for k, v in (shown(pages) | typed).items() if v is not None}
+    form, valid = post(pages, sent)
+    assert (valid, form.fields()) == (True, fields)
+
+
+def test_a_time_that_the_clocks_skip_is_refused(pages):
+    form, valid = post(pages, shown(pages) | {"maintenance_end_at": "2027-03-28T02:30"})
+    assert not valid
+    ((input_id, label, sentence),) = form.error_summary()
+    assert (input_id, label) == ("maintenance_end_at", "Maintenance until")
+    assert "Europe/Berlin" in sentence
+
+
+def test_the_browser_and_the_api_give_the_same_sentences(pages):
+    wrong = {
+        "name": "", "url": "ftp://x/", "interval": "61", "timeout": "99", "alert_condition": "no",
+        "request_headers[4][key]": "a b", "request_headers[4][value]": "c",
+        "alerts[9][key]": "email", "alerts[9][value]": "nobody",
+        "maintenance_start_at": "",
+    }  # fmt: skip
+    form, valid = post(pages, shown(pages) | wrong)
+    with pytest.raises(Invalid) as caught:
+        bind(MonitorForm, list((wrong | {"maintenance_end_at": "2026-10-25T03:00:00"}).items()))
+    assert not valid
+    assert form.named_errors() == caught.value.errors
+    assert ("alerts-9-value", "Alerts") in [entry[:2] for entry in form.error_summary()]
+
+
+def test_rows_are_added_and_removed_by_buttons_without_javascript(pages):
+    broken = shown(pages) | {"name": ""}
+    with pages.test_request_context("/", method="POST", data=broken | {"add": "alerts"}):
+        form = BrowserMonitorForm(record=STORED, zone=BERLIN)
+        assert form.change_rows()
+        assert [row.index for row in form.alerts.rows] == ["0", "1", "2"]
+        assert form.error_summary() == []
+    removal = broken | {"remove": "alerts[0]"}
+    with pages.test_request_context("/", method="POST", data=removal):
+        form = BrowserMonitorForm(record=STORED, zone=BERLIN)
+        assert form.change_rows()
+        # The row that stays keeps its index, and with it the place of its masked value.
+        assert [(row.index, row.value) for row in form.alerts.rows] == [("1", "••••0123")]
+    with pages.test_request_context("/", method="POST", data=broken):
+        assert not BrowserMonitorForm(record=STORED, zone=BERLIN).change_rows()
+
+
+def test_a_clone_has_every_field_and_leaves_the_password_to_the_store(pages):
+    sent = shown(pages, clone=True)
+    form, valid = post(pages, sent, clone=True)
+    fields = form.fields()
+    assert valid
+    assert "request_auth_password" not in fields
+    assert (fields["alerts"], fields["request_body"]) == (STORED.alerts, STORED.request_body)
+    form, _ = post(pages, sent | {"remove_password": "1"}, clone=True)
+    assert form.fields()["request_auth_password"] is None
+
+
+def test_fields_that_the_store_lacks_are_neither_shown_nor_changed(pages):
+    """An unticked box that was never on the page must not switch certificate checks off."""
+    sent = shown(pages, without=OWN_FIELDS)
+    assert not set(OWN_FIELDS) & set(sent)
+    form, valid = post(pages, sent, without=OWN_FIELDS)
+    assert (valid, form.fields()) == (True, {})
+
+
+def test_a_check_before_saving_needs_no_name(pages):
+    sent = shown(pages) | {"name": ""}
+    form, valid = post(pages, sent, BrowserCheckForm)
+    assert valid
+    assert "request_auth_password" not in form.fields()
+
+
+def test_monitors_of_a_window_come_as_a_multiple_choice(pages):
+    window = MaintenanceWindow(
+        1, "Release", STORED.maintenance_start_at, STORED.maintenance_end_at, monitors=(3, 4)
+    )
+    sent = {
+        "name": "Release",
+        "start_at": "2026-10-25T02:30:00",
+        "end_at": "2026-10-25T04:00:00",
+        "monitors": ["4", "5"],
+        "repeat": "none",
+    }
+    form, valid = post(pages, sent, BrowserWindowForm, window)
+    assert (valid, form.fields()) == (True, {"monitors": (4, 5)})
+    form, _ = post(
+        pages, {k: v for k, v in sent.items() if k != "monitors"}, BrowserWindowForm, window
+    )
+    assert form.fields() == {"monitors": ()}
+
+
+def test_a_form_without_its_csrf_token_is_refused(pages):
+    pages.config["WTF_CSRF_ENABLED"] = True
+    form, valid = post(pages, shown(pages) | {"csrf_token": ""})
+    assert not valid
+    assert "too long" in form.error_summary()[0][2]

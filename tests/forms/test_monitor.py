@@ -1,0 +1,499 @@
+"""What a monitor's fields read and refuse (interface.md 2.1, decisions.md 1, 2, 3 and 7)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.errors import Invalid
+from app.forms.binding import bind, overlay
+from app.forms.brackets import Members, Typed, flatten, write
+from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
+from app.forms.schema import Context
+from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
+
+LEAST = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
+
+
+def read(sent, form=MonitorForm, **context):
+    """The fields of a new monitor with ``sent`` over the least that one needs."""
+    pairs = LEAST | sent if isinstance(sent, dict) else {}
+    listed = list(pairs.items()) if isinstance(sent, dict) else [*LEAST.items(), *sent]
+    return bind(form, listed, Context(**context))
+
+
+def faults(sent, **context):
+    with pytest.raises(Invalid) as caught:
+        read(sent, **context)
+    return caught.value.errors
+
+
+def test_a_monitor_of_the_least_gets_interface_2_1s_defaults_and_our_own():
+    assert read({}) == {
+        "name": "Shop",
+        "url": "https://shop.test/",
+        "interval": 60,
+        "alert_condition": AlertCondition.URL_UNAVAILABLE,
+        "alert_text_lookup": None,
+        "request_method": RequestMethod.GET,
+        "request_headers": (),
+        "request_auth_username": None,
+        "request_auth_password": None,
+        "request_body": None,
+        "cache_buster": 0,
+        "timeout": 30,
+        "accepted_statuses": "200-399",
+        "follow_redirects": True,
+        "verify_tls": True,
+        "slow_after": None,
+        "confirmations": 2,
+        "ssl_alert_days": None,
+        "domain_alert_days": None,
+        "maintenance_start_at": None,
+        "maintenance_end_at": None,
+        "alerts": (),
+        "tags": (),
+    }
+
+
+GOOD = [
+    *[("interval", str(seconds), seconds) for seconds in INTERVALS],
+    *[("request_method", method.value, method) for method in RequestMethod],
+    *[("ssl_alert_days", str(days), days) for days in ALERT_DAYS],
+    ("domain_alert_days", "0", 0),
+    ("cache_buster", "1", 1),
+    ("cache_buster", "", 0),  # one with a default goes back to it
+    ("timeout", "", 30),
+    ("timeout", "007", 7),
+    ("confirmations", "0", 0),
+    ("slow_after", "60000", 60_000),
+    ("slow_after", "", None),
+    ("follow_redirects", "0", False),
+    ("follow_redirects", "", True),
+    ("verify_tls", "false", False),
+    ("verify_tls", "true", True),
+    ("name", "  ünï  ", "  ünï  "),  # text is kept as sent
+    ("name", "n" * 255, "n" * 255),
+    ("name", "😀" * 255, "😀" * 255),  # counted in code points
+    ("request_body", "a\tb\r\nc\n", "a\tb\r\nc\n"),
+    ("request_body", "é" * 32_768, "é" * 32_768),  # 64 KiB as UTF-8
+    ("accepted_statuses", "200-299,401", "200-299,401"),
+    ("accepted_statuses", "", "200-399"),
+    ("tags", "prod, api,,prod", ("prod", "api")),
+    ("tags", "", ()),
+    ("url", "https://example.com/" + "a" * 2028, "https://example.com/" + "a" * 2028),
+]
+
+
+@pytest.mark.parametrize(("name", "sent", "value"), GOOD)
+def test_a_field_reads(name, sent, value):
+    assert read({name: sent})[name] == value
+
+
+BAD = [
+    ("name", "", "required"),
+    ("name", "   ", "required"),
+    ("name", "n" * 256, "256 characters. At most 255"),
+    ("name", "a\x00b", "U+0000"),
+    ("name", "a\tb", "U+0009"),
+    ("name", "a\x85b", "U+0085"),
+    ("name", "\ud800", "broken pair"),
+    ("url", "", "required"),
+    ("url", "ftp://x.test/", "http://"),
+    ("url", "https://me:pw@x.test/", "user name"),
+    ("url", "https://x.test/a b", "white space"),
+    ("url", "https://x.test/" + "a" * 2034, "2,049 characters. At most 2,048"),
+    ("interval", "", "required"),
+    ("interval", "61", "60, 180, 300"),
+    ("interval", "60.0", "whole number"),
+    ("interval", " 60", "whole number"),
+    ("interval", "+60", "whole number"),
+    ("interval", "６０", "whole number"),  # noqa: RUF001 - full-width digits are the point
+    ("interval", "9" * 5000, "60, 180, 300"),
+    ("alert_condition", "URL_TEXT", "url_unavailable, url_text, url_no_text"),
+    ("request_method", "get", "GET, POST"),
+    ("request_method", "TRACE", "GET, POST"),
+    ("cache_buster", "2", "0, 1"),
+    ("cache_buster", "true", "whole number"),
+    ("timeout", "0", "from 1 to 60"),
+    ("timeout", "61", "from 1 to 60"),
+    ("slow_after", "60001", "from 1 to 60000"),
+    ("confirmations", "-1", "from 0 to 5"),
+    ("confirmations", "6", "from 0 to 5"),
+    ("ssl_alert_days", "4", "0, 1, 2, 3, 7, 14, 30, 60"),
+    ("domain_alert_days", "-0x1", "whole number"),
+    ("follow_redirects", "yes", "true or false"),
+    ("follow_redirects", "TRUE", "true or false"),
+    ("accepted_statuses", "20", "status code"),
+    ("accepted_statuses", "300-200", "ends before"),
+    ("accepted_statuses", "200," * 64, "At most 255"),
+    ("request_body", "é" * 32_769, "65,538 bytes"),
+    ("request_body", "a\x07", "U+0007"),
+    ("request_auth_username", "u" * 256, "At most 255"),
+    ("request_auth_password", "p\n", "U+000A"),
+    ("alert_text_lookup", "t" * 256, "At most 255"),
+    ("tags", ",".join(str(n) for n in range(21)), "At most 20"),
+    ("tags", "t" * 51, "longer than 50"),
+    ("tags", "a\x00", "U+0000"),
+    ("pause", "true", "does not take"),  # update only
+    ("id", "1", "does not take"),  # returned fields sent back
+    ("nmae", "x", "does not take"),  # a misspelt field must not be silently dropped
+    ("name[0]", "x", "one value, not a list"),
+]
+
+
+@pytest.mark.parametrize(("name", "sent", "fault"), BAD)
+def test_a_field_refuses_and_says_why(name, sent, fault):
+    (sentence,) = faults({name: sent})[name.partition("[")[0]]
+    assert fault in sentence
+
+
+MOMENTS = [
+    ("2026-11-21T08:00:00", (8, 0)),
+    ("2026-11-21T08:00:00Z", (8, 0)),
+    ("2026-11-21T08:00:00+02:00", (6, 0)),
+    ("2026-11-21T08:00:00-05:30", (13, 30)),
+    ("2026-11-21T08:00:00 02:00", "%2B"),
+    *[
+        (wrong, "")
+        for wrong in (
+            "2026-11-21", "2026-11-21 08:00:00", "2026-11-21T08:00", "2026-11-21T08:00:00.5",
+            "2026-11-21T08:00:00z", "2026-11-21t08:00:00", "2026-11-21T08:00:00+2:00",
+            "2026-11-21T08:00:00+02:60", "2026-11-21T08:00:00+24:00", "2026-02-30T08:00:00",
+            "2026-11-21T24:00:00", "2026-11-21T08:00:60", "0000-01-01T00:00:00",
+            "0001-01-01T00:00:00+02:00", "٢٠٢٦-11-21T08:00:00", "now", "1", "2026-11-21T08:00:00\n",
+        )
+    ],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "expected"), MOMENTS)
+def test_section_1_a_time_is_read_as_utc_unless_it_says_otherwise(sent, expected):
+    window = {"maintenance_start_at": sent, "maintenance_end_at": "2027-01-01T00:00:00"}
+    if isinstance(expected, tuple):
+        assert read(window)["maintenance_start_at"] == datetime(2026, 11, 21, *expected, tzinfo=UTC)
+    else:
+        (sentence,) = faults(window)["maintenance_start_at"]
+        assert expected in sentence
+
+
+TOGETHER = [
+    # decisions.md 3: the error names alert_text_lookup, or request_method
+    ({"alert_condition": "url_text"}, ["alert_text_lookup"]),
+    ({"alert_condition": "url_no_text", "alert_text_lookup": ""}, ["alert_text_lookup"]),
+    (
+        {"alert_condition": "url_text", "alert_text_lookup": "x", "request_method": "HEAD"},
+        ["request_method"],
+    ),
+    (
+        {"alert_condition": "url_no_text", "request_method": "OPTIONS"},
+        ["alert_text_lookup", "request_method"],
+    ),
+    # decisions.md 3: both or neither, end after start; the error names the missing or wrong end
+    ({"maintenance_start_at": "2026-01-01T00:00:00"}, ["maintenance_end_at"]),
+    ({"maintenance_end_at": "2026-01-01T00:00:00"}, ["maintenance_start_at"]),
+    (
+        {
+            "maintenance_start_at": "2026-01-01T00:00:00",
+            "maintenance_end_at": "2026-01-01T00:00:00",
+        },
+        ["maintenance_end_at"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "names"), TOGETHER)
+def test_section_3_fields_that_belong_together_are_judged_together(sent, names):
+    assert sorted(faults(sent)) == names
+
+
+LISTS = [
+    # decisions.md 2: indices order the list as numbers and need not be dense
+    (
+        {
+            "alerts[10][key]": "sms",
+            "alerts[10][value]": "+447700900123",
+            "alerts[9][value]": "a@b.example",
+            "alerts[9][key]": "email",
+        },
+        "alerts",
+        (Pair("email", "a@b.example"), Pair("sms", "+447700900123")),
+    ),
+    (
+        {
+            f"request_headers[{'9' * 400}][key]": "B",
+            f"request_headers[{'9' * 400}][value]": "2",
+            "request_headers[0003][key]": "A",
+            "request_headers[0003][value]": "",
+        },
+        "request_headers",
+        (Pair("A", ""), Pair("B", "2")),
+    ),
+    ({"alerts": ""}, "alerts", ()),
+]
+
+
+@pytest.mark.parametrize(("sent", "name", "value"), LISTS)
+def test_section_2_rows_come_in_the_order_of_their_indices(sent, name, value):
+    assert read(sent)[name] == value
+
+
+ROWS = [
+    ({"alerts[7][key]": "email"}, "alerts.7.value", "missing"),
+    ({"alerts[7][value]": "a@b.example"}, "alerts.7.key", "missing"),
+    ({"alerts[7][key]": "email", "alerts[7][value]": ""}, "alerts.7.value", "missing"),
+    ({"alerts[7][key]": "email", "alerts[7][value]": "x"}, "alerts.7.value", "email address"),
+    ({"alerts[7][key]": "fax", "alerts[7][value]": "x"}, "alerts.7.key", "email, webhook"),
+    ({"alerts[7][key]": "sms", "alerts[7][value]": "0770"}, "alerts.7.value", "country code"),
+    ({"alerts[7][key]": "telegram", "alerts[7][value]": "-1"}, "alerts.7.value", "bot token"),
+    ({"alerts[7][key]": "webhook", "alerts[7][value]": "\x00"}, "alerts.7.value", "U+0000"),
+    (
+        {"alerts[7][key]": "webhook", "alerts[7][value]": "https://x.test/" + "a" * 2034},
+        "alerts.7.value",
+        "2048",
+    ),
+    ({"alerts[7]": "email"}, "alerts.7", "[key]"),
+    ({"alerts[7][name]": "email"}, "alerts.7.name", "[key]"),
+    ({"alerts[x][key]": "email"}, "alerts[x][key]", "does not take"),
+    ({"alerts[-1][key]": "email"}, "alerts[-1][key]", "does not take"),
+    ({"alerts[][key]": "email"}, "alerts[][key]", "does not take"),
+    ({"alerts": "email"}, "alerts", "to clear the list"),
+    ({"alerts": "", "alerts[0][key]": "email"}, "alerts", "not both"),
+    ({"request_headers[0][key]": "a b", "request_headers[0][value]": "1"},
+     "request_headers.0.key", "letters, digits"),
+    ({"request_headers[0][key]": "", "request_headers[0][value]": "1"},
+     "request_headers.0.key", "missing"),
+    ({"request_headers[0][key]": "a:", "request_headers[0][value]": "1"},
+     "request_headers.0.key", "colon"),
+    ({"request_headers[0][key]": "A", "request_headers[0][value]": "1\r\nB: 2"},
+     "request_headers.0.value", "U+000D"),
+    ({"request_headers[0][key]": "A", "request_headers[0][value]": "é" * 2048},
+     "request_headers.0.value", "4,097 bytes"),
+    (
+        {
+            f"alerts[{n}][{half}]": {"key": "email", "value": "a@b.example"}[half]
+            for n in range(21)
+            for half in ("key", "value")
+        },
+        "alerts",
+        "At most 20",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "name", "fault"), ROWS)
+def test_sections_1_and_2_a_rows_error_is_named_with_its_index_as_sent(sent, name, fault):
+    assert fault in faults(sent)[name][0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ([("tags", "a"), ("tags", "a")], "tags"),
+        ([("alerts[0][key]", "email")] * 2 + [("alerts[0][value]", "a@b.example")], "alerts.0.key"),
+        (
+            [
+                (f"alerts[{index}][{half}]", value)
+                for index in ("1", "01")
+                for half, value in (("key", "email"), ("value", "a@b.example"))
+            ],
+            "alerts.1.key",
+        ),
+    ],
+)
+def test_section_1_a_name_sent_twice_is_refused(sent, name):
+    assert "more than once" in faults(sent)[name][0]
+
+
+def test_a_bare_chat_id_is_fine_where_the_instance_has_a_bot_token_section_5():
+    sent = {"alerts[0][key]": "telegram", "alerts[0][value]": "-100123"}
+    assert read(sent, telegram_token_set=True)["alerts"] == (Pair(Channel.TELEGRAM, "-100123"),)
+
+
+def number(text):
+    return Typed(text, "number")
+
+
+JSON = [
+    ({"interval": number("180")}, {"interval": 180}),
+    ({"interval": "180"}, {"interval": 180}),
+    ({"interval": number("60.0")}, "interval"),
+    ({"interval": number("6e1")}, "interval"),
+    ({"interval": True}, "interval"),
+    ({"interval": None}, "interval"),
+    ({"follow_redirects": False}, {"follow_redirects": False}),
+    ({"follow_redirects": number("0")}, {"follow_redirects": False}),
+    ({"follow_redirects": "0"}, {"follow_redirects": False}),
+    ({"follow_redirects": None}, {"follow_redirects": True}),
+    ({"follow_redirects": number("2")}, "follow_redirects"),
+    ({"slow_after": None}, {"slow_after": None}),
+    ({"name": number("5")}, "name"),
+    ({"name": True}, "name"),
+    ({"name": ["Shop"]}, "name"),
+    ({"name": Members([("a", "b")])}, "name"),
+    ({"name": Members()}, "name"),
+    ({"tags": ["a", "b"]}, {"tags": ("a", "b")}),
+    ({"tags": ["a,b"]}, "tags"),
+    ({"tags": [number("1")]}, "tags"),
+    (
+        {"alerts": [Members([("key", "email"), ("value", "a@b.example")])]},
+        {"alerts": (Pair("email", "a@b.example"),)},
+    ),
+    ({"alerts": []}, {"alerts": ()}),
+    ({"alerts": None}, {"alerts": ()}),
+    ({"alerts": Members([("0", Members())])}, "alerts"),
+    ({"alerts": "email"}, "alerts"),
+    ({"alerts": ["email"]}, "alerts.0"),
+    ({"alerts": [None]}, "alerts.0"),
+    ({"alerts": [Members()]}, "alerts.0"),
+    ({"alerts": [[["deep"]]]}, "alerts.0"),
+    ({"alerts": [Members([("key", "email"), ("value", number("5"))])]}, "alerts.0.value"),
+    ({"alerts": [Members([("key", "email"), ("value", ["a@b.example"])])]}, "alerts.0.value"),
+    ({"alerts": [Members([("key", "email"), ("value", None)])]}, "alerts.0.value"),
+]
+
+
+@pytest.mark.parametrize(("document", "expected"), JSON)
+def test_section_1_json_says_the_same_with_its_own_types(document, expected):
+    pairs = flatten((LEAST | document).items())
+    if isinstance(expected, dict):
+        assert bind(MonitorForm, pairs).items() >= expected.items()
+    else:
+        with pytest.raises(Invalid) as caught:
+            bind(MonitorForm, pairs)
+        assert expected in caught.value.errors
+
+
+STORED = Monitor(
+    7,
+    "Shop",
+    "https://shop.test/",
+    60,
+    alert_condition="url_text",
+    alert_text_lookup="Sold out",
+    request_method="POST",
+    request_body="the whole secret body",
+    alerts=(
+        Pair("email", "a@b.example"),
+        Pair("slack", "https://hooks.test/one/abcd"),
+        Pair("email", "c@d.example"),
+        Pair("slack", "https://hooks.test/two/abcd"),
+    ),
+)
+A, ONE, C, TWO = STORED.alerts
+
+
+def changed(sent):
+    return overlay(MonitorUpdateForm, STORED, list(sent.items()))
+
+
+def rows(*pairs, start=0):
+    return {
+        f"alerts[{start + n}][{half}]": getattr(pair, half)
+        for n, pair in enumerate(pairs)
+        for half in ("key", "value")
+    }
+
+
+OVERLAYS = [
+    ({}, {}),
+    ({"name": "New"}, {"name": "New"}),  # alert_condition and request_method stay as they are
+    ({"alert_condition": ""}, {"alert_condition": AlertCondition.URL_UNAVAILABLE}),
+    ({"pause": "1"}, {"pause": True}),
+    ({"pause": "false"}, {"pause": False}),
+    ({"alerts": ""}, {"alerts": ()}),
+    ({"request_auth_password": ""}, {"request_auth_password": None}),
+]
+
+
+@pytest.mark.parametrize(("sent", "fields"), OVERLAYS)
+def test_section_2_an_update_hands_over_what_was_sent_and_nothing_else(sent, fields):
+    assert changed(sent) == fields
+
+
+@pytest.mark.parametrize(
+    ("sent", "names"),
+    [
+        ({"alert_text_lookup": ""}, ["alert_text_lookup"]),
+        ({"request_method": "HEAD"}, ["request_method"]),
+        ({"maintenance_end_at": "2026-01-01T00:00:00"}, ["maintenance_start_at"]),
+        ({"name": "", "interval": ""}, ["interval", "name"]),
+        ({"pause": ""}, ["pause"]),
+        ({"status": "up"}, ["status"]),
+    ],
+)
+def test_section_2_an_update_is_judged_as_a_whole(sent, names):
+    with pytest.raises(Invalid) as caught:
+        changed(sent)
+    assert sorted(caught.value.errors) == names
+
+
+MASKED = [
+    (rows(*(pair.masked() for pair in STORED.alerts)), STORED.alerts),
+    # the same place first: both slack values look alike
+    (rows(A.masked(), TWO.masked(), C.masked(), ONE.masked()), STORED.alerts),
+    # a removed row leaves the others in their places
+    (rows(TWO.masked(), start=3), (TWO,)),
+    (rows(C.masked(), TWO.masked(), start=2), (C, TWO)),
+    # else the first unused with that key
+    (rows(ONE.masked(), A.masked()), (ONE, A)),
+    (rows(ONE.masked(), ONE.masked()), (TWO, ONE)),
+    (rows(Pair("email", "new@x.example"), ONE.masked()), (Pair("email", "new@x.example"), ONE)),
+]
+
+
+@pytest.mark.parametrize(("sent", "alerts"), MASKED)
+def test_section_3_a_masked_value_sent_back_keeps_the_stored_one(sent, alerts):
+    assert changed(sent)["alerts"] == alerts
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        rows(Pair("slack", "••••efgh")),
+        rows(Pair("sms", "••••abcd")),  # another key
+        rows(*[ONE.masked()] * 3),  # more than are stored
+        {"request_body": "••••xxxx"},
+    ],
+)
+def test_section_3_a_mask_without_a_stored_partner_is_refused(sent):
+    with pytest.raises(Invalid) as caught:
+        changed(sent)
+    assert all("masked" in sentence for (sentence,) in caught.value.errors.values())
+
+
+def test_section_3_a_masked_body_keeps_the_stored_one_and_a_new_monitor_takes_no_masks():
+    assert changed({"request_body": "••••body"}) == {"request_body": STORED.request_body}
+    assert "masked" in faults({"request_body": "••••body"})["request_body"][0]
+
+
+def test_section_11_a_check_of_unsaved_fields_needs_the_url_alone():
+    fields = bind(CheckForm, [("url", "https://shop.test/")])
+    assert fields["url"] == "https://shop.test/"
+    assert fields["name"] is None
+    with pytest.raises(Invalid) as caught:
+        bind(CheckForm, [("alert_condition", "url_text")])
+    assert sorted(caught.value.errors) == ["alert_text_lookup", "url"]
+
+
+def test_what_a_form_hands_over_is_written_and_read_back_unchanged():
+    fields = read(
+        {
+            "alerts[3][key]": "email",
+            "alerts[3][value]": "a@b.example",
+            "tags": "a,b",
+            "maintenance_start_at": "2026-01-01T00:00:00",
+            "maintenance_end_at": "2026-01-02T00:00:00+02:00",
+            "verify_tls": "0",
+            "ssl_alert_days": "0",
+        }
+    )
+    written = write(fields)
+    assert ("maintenance_end_at", "2026-01-01T22:00:00") in written
+    assert bind(MonitorForm, written) == fields
+
+
+def test_ten_thousand_unknown_fields_get_a_short_answer():
+    errors = faults([(f"field{n}", "x") for n in range(10_000)])
+    assert len(errors) <= 50
