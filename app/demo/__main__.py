@@ -1,0 +1,95 @@
+"""Run the demonstration until Ctrl-C. It starts afresh each time, in ``instance/demo``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from app import config, create_app
+from app.db import rollups, schema
+from app.demo import history
+from app.demo.monitors import Pairs, monitors
+from app.demo.targets import Targets
+from app.forms.binding import bind
+from app.forms.monitor import MonitorForm
+from app.forms.window import WindowForm
+from app.records import Role
+from app.stores import current_access, current_store
+
+DAYS = 90
+# Checks of the past lie farther apart than those to come, so that the demonstration starts in
+# seconds. Until the past is summed, the monitors have this interval: it says how long a check
+# counts.
+PAST_INTERVAL = 600
+INTERVAL = 60
+FOLDER = Path("instance/demo")
+EMAIL = "demo@wakeful.test"
+
+
+def main() -> int:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    targets = Targets(FOLDER)
+    os.environ |= {
+        "WAKEFUL_INSTANCE": str(FOLDER),
+        "WAKEFUL_ALLOW_NETWORKS": "loopback",
+        "WAKEFUL_CA_BUNDLE": str(targets.authority),
+        "WAKEFUL_CONFIRM_SECONDS": "3",
+        # The targets are this machine: they fail together without our network being down.
+        "WAKEFUL_CANARIES": targets.http.partition("://")[2],
+    }
+    password = secrets.token_urlsafe(9)
+    app = create_app(config.read())
+    with app.app_context():
+        schema.upgrade()
+        current_access().set_setting("demo", "1")
+        current_access().create_person(EMAIL, password, Role.ADMIN)
+        _fill(targets)
+    print(f"This is a demonstration. Log in as {EMAIL} with the password {password}", flush=True)
+    try:
+        return subprocess.run([sys.executable, "-m", "app.cli", "serve"], check=False).returncode
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        targets.close()
+
+
+def _fill(targets: Targets) -> None:
+    now = datetime.now(UTC)
+    store = current_store()
+    wanted = monitors(targets)
+    made = []
+    for place, (pairs, past) in enumerate(wanted, 1):
+        print(f"\rMaking up {DAYS} days of history: {place} of {len(wanted)}", end="", flush=True)
+        monitor = store.create_monitor(bind(MonitorForm, pairs))
+        history.write(monitor.id, past, PAST_INTERVAL, DAYS, now, seed=place)
+        made.append(monitor.id)
+        if monitor.name == "Data warehouse":
+            store.create_window(bind(WindowForm, _planned(monitor.id, now)))
+        if monitor.name == "Newsletter":
+            store.update_monitor(monitor.id, {"pause": True})
+    print()
+    while rollups.roll(now):
+        pass
+    for id in made:
+        store.update_monitor(id, {"interval": INTERVAL})
+
+
+def _planned(monitor_id: int, now: datetime) -> Pairs:
+    start = now - timedelta(minutes=20)
+    return [
+        ("name", "Weekly backup"),
+        ("start_at", start.strftime("%Y-%m-%dT%H:%M:%S")),
+        ("end_at", (start + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%S")),
+        ("repeat", "weekly"),
+        ("monitors[0]", str(monitor_id)),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""A made-up past of a monitor: results, incidents and rollups, written as the engine would have.
+
+The demonstration and the benchmarks of pages use it. The same seed gives the same past. Needs an
+application context; the monitor must exist.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.db import journal, writing
+from app.db.tables import IncidentRow
+from app.records import Location, Result, Timings, Verdict
+
+# Written in one transaction: small enough that a running checker never waits for long.
+ROWS_AT_ONCE = 5000
+FINE = timedelta(hours=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Trouble in the past: how many days ago it began and how many minutes it took."""
+
+    days_ago: float
+    minutes: float
+    cause_code: str = "http_status:503"
+    cause: str = "The server answered 503 Service Unavailable."
+    comment: str | None = None
+    acknowledged_by: str | None = None
+
+    def covers(self, moment: datetime, now: datetime) -> bool:
+        start = self.start(now)
+        return start <= moment < start + timedelta(minutes=self.minutes)
+
+    def start(self, now: datetime) -> datetime:
+        return (now - timedelta(days=self.days_ago)).replace(microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """How a monitor has been: usual response time in ms, its unrest, and the outages."""
+
+    response_ms: int = 120
+    unrest: float = 0.25
+    outages: Sequence[Outage] = ()
+    https: bool = True
+    ip: str = "127.0.0.1"
+    gap_days_ago: float | None = None  # the machine was off for a few hours then
+
+
+def write(
+    monitor_id: int, past: Past, interval: int, days: float, now: datetime, seed: int
+) -> None:
+    """Give the monitor results of the last ``days`` and the incidents of its outages.
+
+    ``interval`` in seconds between results that are older than ``FINE``; those after it come every
+    minute.
+    """
+    rows = []
+    results = list(_results(monitor_id, past, interval, days, now, random.Random(seed)))  # noqa: S311 (not a secret)
+    journal.known_numbers(results)
+    for result in results:
+        rows.append(journal.row_of(result, Location.DEFAULT))
+    for place in range(0, len(rows), ROWS_AT_ONCE):
+        with writing():
+            journal.keep(rows[place : place + ROWS_AT_ONCE])
+    with writing() as session:
+        session.add_all(_incident(monitor_id, outage, now) for outage in past.outages)
+
+
+def _results(
+    monitor_id: int, past: Past, interval: int, days: float, now: datetime, dice: random.Random
+) -> Iterator[Result]:
+    moment = now - timedelta(days=days)
+    while moment < now:
+        gap = past.gap_days_ago
+        off = gap is not None and gap - 0.15 < (now - moment) / timedelta(days=1) < gap
+        if not off:
+            yield _result(monitor_id, past, moment, now, dice)
+        # The last hours are as dense as they will go on. Checks are a little late, never early.
+        step = 60 if now - moment < FINE else interval
+        moment += timedelta(seconds=step, milliseconds=dice.randrange(40))
+
+
+def _result(
+    monitor_id: int, past: Past, moment: datetime, now: datetime, dice: random.Random
+) -> Result:
+    outage = next((one for one in past.outages if one.covers(moment, now)), None)
+    if outage:
+        status = outage.cause_code.partition(":")[2] if "http_status" in outage.cause_code else ""
+        return Result(
+            monitor_id=monitor_id,
+            checked_at=moment,
+            verdict=Verdict.DOWN,
+            cause_code=outage.cause_code,
+            cause=outage.cause,
+            status_code=int(status) if status else None,
+            response_time=past.response_ms if status else None,
+            ip=past.ip,
+        )
+    # Busier by day than by night, and now and then a slow one.
+    wave = 1 + 0.3 * math.sin((moment.hour + moment.minute / 60 - 8) / 24 * 2 * math.pi)
+    slow = 3.0 if dice.random() < 0.004 else 1.0
+    whole = max(4, round(past.response_ms * wave * slow * dice.lognormvariate(0, past.unrest)))
+    tls = whole // 4 if past.https else None
+    parts = (whole // 20, whole // 10, tls, whole // 2)
+    download = whole - sum(part or 0 for part in parts)
+    return Result(
+        monitor_id=monitor_id,
+        checked_at=moment,
+        verdict=Verdict.UP,
+        status_code=200,
+        response_time=whole,
+        timings=Timings(*parts, download),
+        ip=past.ip,
+        http_version="1.1",
+    )
+
+
+def _incident(monitor_id: int, outage: Outage, now: datetime) -> IncidentRow:
+    started = outage.start(now)
+    ended = started + timedelta(minutes=outage.minutes)
+    acknowledged = started + timedelta(minutes=min(3.0, outage.minutes / 2))
+    who = outage.acknowledged_by
+    return IncidentRow(
+        monitor_id=monitor_id,
+        started_at=started,
+        ended_at=ended.replace(microsecond=0),
+        acknowledged_at=acknowledged.replace(microsecond=0) if who else None,
+        acknowledged_by=who,
+        cause=outage.cause,
+        cause_folded=outage.cause.casefold(),
+        cause_code=outage.cause_code,
+        comment=outage.comment,
+        by_hand=False,
+        created_at=started,
+        updated_at=ended,
+    )

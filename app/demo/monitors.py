@@ -1,0 +1,72 @@
+"""The demonstration's monitors, as a person would have typed them, each with its past."""
+
+from __future__ import annotations
+
+from app.demo.history import Outage, Past
+from app.demo.targets import Targets
+
+Pairs = list[tuple[str, str]]
+
+REFUSED = ("connection_refused", "The server refused the connection on port 443.")
+SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 seconds.")
+
+# Words of the incidents' people.
+ADA, LIN = "ada@wakeful.test", "lin@wakeful.test"
+
+
+def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
+    """Form fields and past of each monitor. What fails now does so in ``targets``."""
+    http, hook = targets.http, f"{targets.http}/hooks/team"
+    team = [("alerts[0][key]", "webhook"), ("alerts[0][value]", hook)]
+    gone = [("alerts[0][key]", "slack"), ("alerts[0][value]", f"{http}/hooks/gone")]
+    return [
+        (
+            _form("Shop", f"{http}/shop", "shop,production", *team),
+            Past(180, outages=(
+                Outage(71.3, 42, *REFUSED, "The load balancer was moved. Runbook updated.", ADA),
+                Outage(33.6, 9, acknowledged_by=LIN),
+                Outage(12.1, 4),
+            )),
+        ),
+        (_form("Public API", f"{http}/api", "api,production", *team), Past(45, 0.15)),
+        (
+            _form("Documentation", f"{http}/docs", "docs"),
+            Past(90, outages=(Outage(54.4, 180, *SLOW_HEADERS, "A crawler. Blocked.", ADA),)),
+        ),
+        (_form("Asset server", f"{http}/assets", "production"), Past(60, gap_days_ago=20)),
+        (
+            _form("Login", f"{http}/login", "production,auth", ("confirmations", "1"), *team),
+            Past(110, outages=tuple(Outage(day, 6) for day in (48.2, 47.9, 21.4, 6.8, 2.3, 1.1))),
+        ),
+        (
+            _form("Search", f"{http}/search", "production", ("slow_after", "600")),
+            Past(420, 0.4, outages=(Outage(15.5, 25, acknowledged_by=ADA),)),
+        ),
+        (
+            _form(
+                "Stock of the month", f"{http}/stock", "shop",
+                ("alert_condition", "url_no_text"), ("alert_text_lookup", "In stock"), *team,
+            ),
+            Past(95),
+        ),
+        (
+            _form("Payments", f"{http}/payments", "shop,production", *team),
+            Past(240, outages=(Outage(60.2, 15, acknowledged_by=LIN), Outage(8.4, 33))),
+        ),
+        (_form("Blog", f"{http}/blog", "docs", *gone), Past(130)),
+        (_form("Old intranet", "http://127.0.0.1:9/", "internal"), Past(35, https=False)),
+        (
+            _form(
+                "Partner gateway", f"{targets.expiring}/", "api", ("ssl_alert_days", "14"), *team
+            ),
+            Past(150),
+        ),
+        (_form("Printer", f"{targets.self_signed}/", "internal"), Past(20)),
+        (_form("Data warehouse", f"{http}/docs", "internal"), Past(310)),
+        (_form("Newsletter", f"{http}/api", "shop"), Past(75)),
+    ]  # fmt: skip
+
+
+def _form(name: str, url: str, tags: str, *more: tuple[str, str]) -> Pairs:
+    """The interval is that of the past; see ``__main__``."""
+    return [("name", name), ("url", url), ("interval", "600"), ("tags", tags), *more]

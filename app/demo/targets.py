@@ -1,0 +1,195 @@
+"""Local sites that fail by a script: one path each, judged by the minute of the clock.
+
+A listener for HTTP, one for HTTPS with a certificate that runs out within days, one for HTTPS with
+a certificate that signed itself. All on loopback.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a target sends. ``wait`` in seconds before the first byte."""
+
+    status: int = 200
+    body: str = "<h1>All well</h1>"
+    wait: float = 0.0
+    location: str | None = None
+
+
+# What a path answers at a given minute of the hour.
+Script = Callable[[int], Answer]
+
+
+def _well(minute: int) -> Answer:
+    return Answer(wait=0.02)
+
+
+def _flapping(minute: int) -> Answer:
+    broken = minute % 12 < 4
+    return Answer(503, "The pool of workers is exhausted", 0.02) if broken else Answer(wait=0.03)
+
+
+def _sometimes_slow(minute: int) -> Answer:
+    return Answer(wait=0.9 if minute % 10 < 7 else 0.12)
+
+
+def _text_comes_and_goes(minute: int) -> Answer:
+    return Answer(body="Out of stock" if minute % 20 < 6 else "<p>In stock</p>", wait=0.04)
+
+
+SCRIPTS: dict[str, Script] = {
+    "/shop": lambda minute: Answer(wait=0.06),
+    "/api": lambda minute: Answer(body='{"ok": true}', wait=0.015),
+    "/docs": lambda minute: Answer(wait=0.03),
+    "/assets": lambda minute: Answer(body="." * 200_000, wait=0.01),
+    "/login": _flapping,
+    "/search": _sometimes_slow,
+    "/stock": _text_comes_and_goes,
+    "/payments": lambda minute: Answer(500, "Internal Server Error", 0.05),
+    "/blog": lambda minute: Answer(302, "", 0.01, location="/blog"),
+}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "demo"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        script = SCRIPTS.get(self.path.partition("?")[0], _well)
+        answer = script(datetime.now(UTC).minute)
+        time.sleep(answer.wait)  # this is the slowness that the demonstration shows
+        body = answer.body.encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        if answer.location:
+            self.send_header("Location", answer.location)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """The channel that alerts go to: one that takes them, and one that was removed."""
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        gone = self.path.startswith("/hooks/gone")
+        body = b"This hook was removed" if gone else b"ok"
+        self.send_response(404 if gone else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: the terminal belongs to the service."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    context: ssl.SSLContext | None = None
+
+    def finish_request(self, request: object, client_address: object) -> None:
+        # In the connection's own thread: a client that never shakes hands holds up no other.
+        if self.context is not None:
+            try:
+                request = self.context.wrap_socket(request, server_side=True)  # type: ignore[arg-type]
+            except OSError:
+                return
+        super().finish_request(request, client_address)  # type: ignore[arg-type]
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: a client that goes away is no news."""
+
+
+class Targets:
+    """All listeners. ``http``, ``expiring`` and ``self_signed`` are their base URLs.
+
+    ``authority`` is the file of the authority that signed the expiring certificate.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = folder / "demo-authority.pem"
+        self._servers: list[_Server] = []
+        self.http = self._serve("http", None)
+        self.expiring = self._serve("https", self._signed(folder, days=6))
+        self.self_signed = self._serve("https", self._signed(folder, days=300, by_itself=True))
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+    def _serve(self, scheme: str, context: ssl.SSLContext | None) -> str:
+        server = _Server((HOST, 0), _Handler)
+        server.context = context
+        self._servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"{scheme}://{HOST}:{server.server_address[1]}"
+
+    def _signed(self, folder: Path, *, days: int, by_itself: bool = False) -> ssl.SSLContext:
+        key = ec.generate_private_key(ec.SECP256R1())
+        if by_itself:
+            chain = [_certificate("127.0.0.1", key, "127.0.0.1", key, days, authority=False)]
+        else:
+            root_key = ec.generate_private_key(ec.SECP256R1())
+            root = _certificate("Demo authority", root_key, "Demo authority", root_key, 3650, True)
+            self.authority.write_bytes(root.public_bytes(serialization.Encoding.PEM))
+            chain = [_certificate("127.0.0.1", key, "Demo authority", root_key, days, False)]
+        path = folder / f"demo-{'self' if by_itself else 'leaf'}.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            + b"".join(one.public_bytes(serialization.Encoding.PEM) for one in chain)
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(path)
+        return context
+
+
+def _certificate(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: str,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    days: int,
+    authority: bool,
+) -> x509.Certificate:
+    now = datetime.now(UTC)
+
+    def named(text: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(named(name))
+        .issuer_name(named(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=80))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+    )
+    if not authority:
+        names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))])
+        builder = builder.add_extension(names, critical=False)
+    return builder.sign(issuer_key, hashes.SHA256())

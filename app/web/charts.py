@@ -1,0 +1,293 @@
+"""Charts as numbers: where the lines, bands and cells of an SVG go. Pure; macros draw them.
+
+Positions are in units of the SVG's own view box, so that a chart scales with the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from app.stats.series import day_state
+from app.stats.tally import PHASES
+
+WIDTH, HEIGHT = 900, 230
+LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
+# More titles than this make the page heavy and are too narrow to point at.
+TITLES_AT_MOST = 96
+TICKS_AT_MOST = 7
+
+Bucket = Mapping[str, Any]
+Say = Callable[[datetime], str]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A span of the chart with something to say: maintenance, an incident, a bucket's figures."""
+
+    x: float
+    width: float
+    title: str
+    href: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A response-time chart. ``lines`` and ``areas``: SVG paths under the name of their class."""
+
+    label: str
+    areas: Sequence[tuple[str, str]]
+    lines: Sequence[tuple[str, str]]
+    maintenance: Sequence[Band]
+    incidents: Sequence[Band]
+    titles: Sequence[Band]
+    x_ticks: Sequence[Tick]
+    y_ticks: Sequence[Tick]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+    right: int = WIDTH - RIGHT
+
+    @property
+    def empty(self) -> bool:
+        return not self.lines and not self.areas
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From a bucket's place and a response time in ms to a point of the drawing."""
+
+    count: int
+    top_ms: int
+
+    def x(self, place: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * place / max(1, self.count), 1)
+
+    def y(self, ms: float) -> float:
+        usable = HEIGHT - TOP - BOTTOM
+        return round(TOP + usable * (1 - min(ms, self.top_ms) / self.top_ms), 1)
+
+
+def response_chart(
+    statistics: Mapping[str, Any],
+    say: Say,
+    *,
+    stacked: bool = False,
+    incidents: Iterable[tuple[datetime, datetime | None, str, str]] = (),
+) -> Chart:
+    """The chart of a ``statistics`` answer.
+
+    ``say`` writes a moment for the axis. ``stacked`` shows the phases on top of each other instead
+    of average and 95th percentile. ``incidents``: start, end, title and link of each.
+    """
+    buckets = statistics["buckets"]
+    highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
+    scale = Scale(len(buckets), nice_top(highest))
+    if stacked:
+        areas, lines = _stack(buckets, scale), []
+    else:
+        areas = [("average", _area(run, scale)) for run in _runs(buckets, "response_time", scale)]
+        lines = [("average", _path(run)) for run in _runs(buckets, "response_time", scale)]
+        lines += [("p95", _path(run)) for run in _runs(buckets, "p95", scale)]
+    return Chart(
+        label=summary(statistics),
+        areas=areas,
+        lines=lines,
+        maintenance=_maintenance(buckets, scale),
+        incidents=_incidents(buckets, scale, incidents),
+        titles=_titles(buckets, scale, say),
+        x_ticks=_x_ticks(buckets, scale, say),
+        y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
+    )
+
+
+def summary(statistics: Mapping[str, Any]) -> str:
+    """The chart in words, for who cannot see it."""
+    figures = statistics["response_time"]
+    if figures["avg"] is None:
+        return "No response times in this range."
+    return (
+        f"Response time: {milliseconds(figures['avg'])} on average, 95 of 100 within"
+        f" {milliseconds(figures['p95'])}, {milliseconds(figures['max'])} at most."
+    )
+
+
+def milliseconds(ms: float) -> str:
+    """A duration as people read it: 240 ms, 1.5 s."""
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
+
+
+def nice_top(highest: float) -> int:
+    """The upper end of an axis: 1, 2 or 5 times a power of ten, not below ``highest``."""
+    power = 10
+    while True:
+        for step in (1, 2, 5):
+            if highest <= step * power:
+                return step * power
+        power *= 10
+
+
+# Bars -----------------------------------------------------------------------------------------
+
+
+def cells(states: Sequence[str], *, width: float = 8, gap: float = 2, height: int = 22) -> Any:
+    """A row of cells as one path for each state, and the width of all.
+
+    One path instead of a rectangle each: a list of a hundred monitors stays light.
+    """
+    paths: dict[str, str] = {}
+    for place, state in enumerate(states):
+        x = place * (width + gap)
+        paths[state] = paths.get(state, "") + f"M{x:g} 0h{width:g}v{height}h-{width:g}z"
+    whole = len(states) * (width + gap) - gap
+    return {"paths": sorted(paths.items()), "width": max(whole, 1), "height": height}
+
+
+def sparkline(values: Sequence[int | None], *, width: int = 96, height: int = 22) -> Sequence[str]:
+    """Paths of a small line without axes; a missing value is a gap. Empty when there is nothing."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return []
+    top, step = max(known) * 1.1 or 1, width / max(1, len(values) - 1)
+    points: list[Point | None] = [
+        None if v is None else (round(i * step, 1), round(height - v / top * (height - 2), 1))
+        for i, v in enumerate(values)
+    ]
+    return [_path(run) for run in _unbroken(points)]
+
+
+def day_cells(buckets: Sequence[Bucket]) -> list[tuple[str, Bucket]]:
+    """State and figures of each day of a bar, oldest first."""
+    return [(day_state(bucket), bucket) for bucket in buckets]
+
+
+# The parts of a chart -------------------------------------------------------------------------
+
+
+def _highest(bucket: Bucket, stacked: bool) -> float:
+    if stacked:
+        return sum(value or 0 for value in bucket["timings"].values())
+    return max(bucket["p95"] or 0, bucket["response_time"] or 0)
+
+
+def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point]]:
+    """The points of a figure, broken where there is none: a gap must look like a gap."""
+    points: list[Point | None] = [
+        None if bucket[name] is None else (scale.x(place + 0.5), scale.y(bucket[name]))
+        for place, bucket in enumerate(buckets)
+    ]
+    return _unbroken(points)
+
+
+def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
+    runs: list[list[Point]] = [[]]
+    for point in points:
+        if point is not None:
+            runs[-1].append(point)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _path(run: Sequence[Point]) -> str:
+    if len(run) == 1:  # a line of no length is drawn only with its cap
+        return f"M{run[0][0]:g} {run[0][1]:g}h0"
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
+
+
+def _area(run: Sequence[Point], scale: Scale, lower: Sequence[Point] | None = None) -> str:
+    back = lower or [(x, scale.y(0)) for x, _ in run]
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in [*run, *reversed(back)]) + "z"
+
+
+def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
+    heights = [0.0] * len(buckets)
+    areas: list[tuple[str, str]] = []
+    for phase in PHASES:
+        upper: list[Point | None] = []
+        lower: list[Point | None] = []
+        for place, bucket in enumerate(buckets):
+            measured = bucket["response_time"] is not None
+            below = heights[place]
+            heights[place] += bucket["timings"][phase] or 0
+            x = scale.x(place + 0.5)
+            upper.append((x, scale.y(heights[place])) if measured else None)
+            lower.append((x, scale.y(below)) if measured else None)
+        for top, bottom in zip(_unbroken(upper), _unbroken(lower), strict=True):
+            areas.append((phase, _area(top, scale, bottom)))
+    return areas
+
+
+def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
+    return [
+        Band(scale.x(place), round(scale.x(place + 1) - scale.x(place), 1), "Maintenance")
+        for place, bucket in enumerate(buckets)
+        if bucket["maintenance"]
+    ]
+
+
+def _incidents(
+    buckets: Sequence[Bucket],
+    scale: Scale,
+    incidents: Iterable[tuple[datetime, datetime | None, str, str]],
+) -> list[Band]:
+    if not buckets:
+        return []
+    first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
+    whole = (last - first).total_seconds()
+    bands = []
+    for start, end, title, href in incidents:
+        begin, stop = max(start, first), min(end or last, last)
+        if stop < first or begin > last:
+            continue
+        left = scale.x(len(buckets) * (begin - first).total_seconds() / whole)
+        right = scale.x(len(buckets) * (stop - first).total_seconds() / whole)
+        bands.append(Band(left, max(2.0, round(right - left, 1)), title, href))
+    return bands
+
+
+def _titles(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Band]:
+    step = -(-len(buckets) // TITLES_AT_MOST) or 1
+    return [
+        Band(
+            scale.x(place),
+            round(scale.x(place + step) - scale.x(place), 1),
+            f"{say(_moment(bucket['start']))}: {milliseconds(bucket['response_time'])},"
+            f" 95 of 100 within {milliseconds(bucket['p95'])}",
+        )
+        for place, bucket in list(enumerate(buckets))[::step]
+        if bucket["response_time"] is not None and bucket["p95"] is not None
+    ]
+
+
+def _x_ticks(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Tick]:
+    step = -(-len(buckets) // TICKS_AT_MOST) or 1
+    ticks = [
+        Tick(scale.x(place), say(_moment(bucket["start"])))
+        for place, bucket in list(enumerate(buckets))[step // 2 :: step]
+    ]
+    # The same word twice in a row says nothing ("Mar", "Mar").
+    return ticks[:1] + [tick for before, tick in pairwise(ticks) if tick.text != before.text]
+
+
+def _steps(top_ms: int) -> Iterator[int]:
+    """Where the axis has lines: quarters, or fifths where quarters are no round figures."""
+    parts = 4 if str(top_ms)[0] in "24" else 5
+    for part in range(parts + 1):
+        yield round(top_ms * part / parts)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,99 @@
+"""Charts as numbers: nothing drawn where nothing was measured, nothing outside of the frame."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.stats.tally import PHASES
+from app.web import charts
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def bucket(place: int, ms: int | None, **more: Any) -> dict[str, Any]:
+    start = START + timedelta(hours=place)
+    return {
+        "start": start.isoformat(),
+        "end": (start + timedelta(hours=1)).isoformat(),
+        "response_time": ms,
+        "p95": ms and ms * 2,
+        "timings": dict.fromkeys(PHASES, ms and ms // 5),
+        "maintenance": 0,
+        **more,
+    }
+
+
+def answer(*times: int | None) -> dict[str, Any]:
+    known = [ms for ms in times if ms is not None]
+    figures = {name: max(known, default=None) for name in ("avg", "p50", "p95", "p99", "max")}
+    return {
+        "response_time": figures,
+        "buckets": [bucket(place, ms) for place, ms in enumerate(times)],
+    }
+
+
+def hour(moment: datetime) -> str:
+    return f"{moment:%H:%M}"
+
+
+def test_a_gap_in_the_data_is_a_gap_in_the_line() -> None:
+    chart = charts.response_chart(answer(100, 120, None, 90, 80), hour)
+    assert len([path for name, path in chart.lines if name == "average"]) == 2
+
+
+def test_a_chart_without_data_says_so() -> None:
+    chart = charts.response_chart(answer(None, None), hour)
+    assert chart.empty
+    assert chart.label == "No response times in this range."
+
+
+def test_an_incident_is_marked_where_it_was_and_only_there() -> None:
+    incidents = [
+        (
+            START + timedelta(hours=1),
+            START + timedelta(hours=2),
+            "Down for an hour",
+            "/incidents/1",
+        ),
+        (START - timedelta(days=9), START - timedelta(days=8), "Long ago", "/incidents/2"),
+        (START + timedelta(hours=3), None, "Still down", "/incidents/3"),
+    ]
+    chart = charts.response_chart(answer(10, 10, 10, 10), hour, incidents=incidents)
+    closed, open_ = chart.incidents
+    quarter = (chart.right - chart.left) / 4
+    assert closed.x == pytest.approx(chart.left + quarter, abs=0.1)
+    assert closed.width == pytest.approx(quarter, abs=0.1)
+    assert open_.x + open_.width == pytest.approx(chart.right, abs=0.1)
+
+
+@given(st.lists(st.none() | st.integers(1, 60_000), min_size=1, max_size=370), st.booleans())
+def test_nothing_is_drawn_outside_of_the_frame(times: list[int | None], stacked: bool) -> None:
+    chart = charts.response_chart(answer(*times), hour, stacked=stacked)
+    for _, path in [*chart.areas, *chart.lines]:
+        for x, y in re.findall(r"[ML](-?[\d.e+]+) (-?[\d.e+]+)", path):
+            assert chart.left <= float(x) <= chart.right
+            assert chart.top <= float(y) <= chart.bottom
+
+
+@pytest.mark.parametrize(
+    ("highest", "top"), [(0, 10), (10, 10), (11, 20), (101, 200), (201, 500), (60_000, 100_000)]
+)
+def test_an_axis_ends_at_a_round_figure(highest: int, top: int) -> None:
+    assert charts.nice_top(highest) == top
+
+
+def test_a_strip_draws_each_state_once_however_many_cells_it_has() -> None:
+    strip = charts.cells(["up"] * 23 + ["down"])
+    assert [state for state, _ in strip["paths"]] == ["down", "up"]
+    assert dict(strip["paths"])["up"].count("M") == 23
+
+
+def test_a_sparkline_of_nothing_is_nothing() -> None:
+    assert charts.sparkline([None, None]) == []
+    assert len(charts.sparkline([1, None, 3])) == 2
