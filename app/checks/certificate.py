@@ -1,8 +1,9 @@
 """Judging a certificate chain as a server sent it, and reading when it ends.
 
-curl says that verification failed, but names one fault of several and stops at the first. The chain is read here with
-cryptography, so that the fault is named in the order of decisions.md 10: expired, not yet valid, self-signed,
-incomplete, untrusted, host name. Reading a certificate costs some 100 us, so it is done once for each.
+curl says that verification failed, but names one fault of several and stops at the first. The chain
+is read here with cryptography, so that the fault is named in the order of decisions.md 10: expired,
+not yet valid, self-signed, incomplete, untrusted, host name. Reading a certificate costs some 100
+us, so it is done once for each.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -30,7 +31,9 @@ _MAX_PATH = 10
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What we need to know of one certificate. ``names`` are its DNS names, lower-case; ``addresses`` its IPs."""
+    """What we need to know of one certificate. ``names`` are its DNS names, lower-case;
+    ``addresses`` its IPs.
+    """
 
     subject: str
     issuer: str
@@ -69,7 +72,8 @@ def read_certificate(pem: str) -> Certificate | None:
 
 def _load(pem: bytes) -> x509.Certificate:
     with warnings.catch_warnings():
-        # Roots with a serial number of zero are old and trusted; nobody can do anything about the warning.
+        # Roots with a serial number of zero are old and trusted; nobody can do anything about the
+        # warning.
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         return x509.load_pem_x509_certificate(pem)
 
@@ -133,7 +137,8 @@ class TrustStore:
                         one = _load(block)
                         found.setdefault(one.subject.public_bytes(), []).append(one)
                     except ValueError:
-                        continue  # one odd root in a system's bundle must not blind us for the others
+                        # one odd root in a system's bundle must not blind us for the others
+                        continue
             self._by_subject = found
         return self._by_subject
 
@@ -158,10 +163,11 @@ class Judgement:
 def judge_chain(
     chain: Sequence[Certificate], host: str, trust: TrustStore, now: datetime
 ) -> Judgement | None:
-    """The first fault of the chain in the order of decisions.md 10, or None when none was found here.
+    """The first fault of the chain in the order of decisions.md 10, or None when none was found
+    here.
 
-    ``chain`` is as sent, the leaf first. Certificates that do not belong to the leaf's path are not judged: servers
-    send expired cross-signed roots along, and browsers do not mind.
+    ``chain`` is as sent, the leaf first. Certificates that do not belong to the leaf's path are not
+    judged: servers send expired cross-signed roots along, and browsers do not mind.
     """
     if not chain:
         return None
@@ -180,7 +186,8 @@ def wrong_host(leaf: Certificate, host: str) -> Judgement:
         return Judgement(Cause.TLS_HOSTNAME, f"The certificate is for {shown}, not for {host}.")
     return Judgement(
         Cause.TLS_HOSTNAME,
-        f"The certificate for {leaf.subject} names no host in its alternative names, so it is not valid for {host}.",
+        f"The certificate for {leaf.subject} names no host in its alternative names, "
+        f"so it is not valid for {host}.",
     )
 
 
@@ -205,7 +212,8 @@ def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
         if one.not_after < now:
             return Judgement(
                 Cause.TLS_EXPIRED,
-                f"{_which(one, place)} expired {_ago(now - one.not_after)} ({one.not_after:%Y-%m-%d}).",
+                f"{_which(one, place)} expired {_ago(one.not_after, now)} "
+                f"({one.not_after:%Y-%m-%d}).",
             )
     for place, one in enumerate(path):
         if one.not_before > now:
@@ -228,11 +236,13 @@ def _authority(path: Sequence[Certificate], trust: TrustStore) -> Judgement | No
             )
         return Judgement(
             Cause.TLS_INCOMPLETE_CHAIN,
-            f"The server sent the certificate for {leaf.subject} without that of its issuer, {leaf.issuer}.",
+            f"The server sent the certificate for {leaf.subject} without that of its issuer, "
+            f"{leaf.issuer}.",
         )
     return Judgement(
         Cause.TLS_UNTRUSTED,
-        f"The certificate for {leaf.subject} comes from an authority that is not trusted: {last.issuer}.",
+        f"The certificate for {leaf.subject} comes from an authority that is not trusted: "
+        f"{last.issuer}.",
     )
 
 
@@ -254,12 +264,11 @@ def _which(certificate: Certificate, place: int) -> str:
     return f"The intermediate certificate {certificate.subject}"
 
 
-def _ago(age: timedelta) -> str:
-    days = age.days
-    if days >= 1:
-        return f"{days} day{'s' if days != 1 else ''} ago"
-    minutes = age.seconds // 60
-    hours, rest = divmod(minutes, 60)
-    if hours:
-        return f"{hours} hour{'s' if hours != 1 else ''} ago"
-    return f"{rest} minute{'s' if rest != 1 else ''} ago"
+def _ago(then: datetime, now: datetime) -> str:
+    """Hours on the first day, then days as the calendar counts them (the date stands beside)."""
+    minutes = int((now - then).total_seconds()) // 60
+    days, hours = -days_left(then, now), minutes // 60
+    for count, unit in ((days if hours >= 24 else 0, "day"), (hours, "hour")):
+        if count:
+            return f"{count} {unit}{'s' if count != 1 else ''} ago"
+    return f"{minutes} minute{'s' if minutes != 1 else ''} ago"

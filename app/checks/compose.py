@@ -1,4 +1,6 @@
-"""What a request carries: headers, credentials, cookies, cache buster; and what of it survives a redirect."""
+"""What a request carries: headers, credentials, cookies, cache buster; and what of it survives a
+redirect.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,9 @@ class Carried:
     def headers(self, target: Target) -> tuple[bytes, ...]:
         """curl's header lines for a request to this target."""
         spec = self.spec
-        if (
-            not spec.request_headers
-            and spec.auth is None
-            and not spec.cache_buster
-            and not self._cookies
-        ):
-            if self.body is None:
-                return _PLAIN
+        bare = not spec.request_headers and spec.auth is None and not spec.cache_buster
+        if bare and self.body is None and not self._cookies:
+            return _PLAIN
         return self._composed(target)
 
     def _composed(self, target: Target) -> tuple[bytes, ...]:
@@ -103,7 +100,9 @@ class Carried:
                 jar[(name, path)] = value
 
     def redirected(self, status: int, origin_changed: bool) -> None:
-        """Turn to the next hop as browsers do: 303, and 301 or 302 after POST, become GET without a body."""
+        """Turn to the next hop as browsers do: 303, and 301 or 302 after POST, become GET without a
+        body.
+        """
         if origin_changed:
             self._own = False
         if (status == 303 and self.method != "HEAD") or (
@@ -140,7 +139,8 @@ def _body(spec: CheckSpec) -> bytes | None:
 
 
 def _line(name: str, value: str) -> bytes:
-    # "Name;" is curl's spelling for a header with an empty value; "Name:" would take the header out.
+    # "Name;" is curl's spelling for a header with an empty value; "Name:" would take the header
+    # out.
     return (f"{name}: {value}" if value else f"{name};").encode("utf-8", "surrogatepass")
 
 

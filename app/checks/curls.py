@@ -36,12 +36,20 @@ class Curls:
         self._dirty = False
         loop.after_round = self._collect
 
-    def start(self, request: Request, done: Callable[[Seen], None]) -> None:
-        """Send a request; ``done`` is called on the loop, never before this returns."""
+    def start(
+        self,
+        request: Request,
+        done: Callable[[Seen], None],
+        broken: Callable[[Exception], None],
+    ) -> None:
+        """Send a request; ``done`` is called on the loop, never before this returns.
+
+        ``broken`` is called instead when what was seen cannot be read, by a fault of ours.
+        """
         wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
         try:
             wire.send(request, self._forgotten(request))
-            wire.owner = done
+            wire.owner = (done, broken)
             self._multi.add_handle(wire.curl)
         except BaseException:
             wire.close()
@@ -61,7 +69,7 @@ class Curls:
         self._multi.close()
 
     def _forgotten(self, request: Request) -> tuple[str, ...]:
-        """Pins that curl may drop: without this its table would grow with each host ever checked."""
+        """Pins that curl may drop, or its table would grow with each host ever checked."""
         if request.target.address is not None:
             return ()
         key = (request.target.ascii_host, request.target.port)
@@ -104,7 +112,9 @@ class Curls:
         self._multi.socket_action(fd, mask)
 
     def _collect(self) -> None:
-        """Hand on what has finished; once a round, because asking curl costs more than one check's share."""
+        """Hand on what has finished; once a round, because asking curl costs more than one check's
+        share.
+        """
         if not self._dirty:
             return
         self._dirty = False
@@ -119,9 +129,15 @@ class Curls:
 
     def _finished(self, curl: pycurl.Curl, code: int, words: str) -> None:
         wire = self._wires.pop(curl)
-        done, wire.owner = wire.owner, None
+        done, broken = wire.owner
+        wire.owner = None
         self._multi.remove_handle(curl)
-        seen = wire.seen(code, words)
+        try:
+            seen = wire.seen(code, words)
+        except Exception as error:
+            wire.close()  # whatever state it is in, it is not used again
+            broken(error)
+            return
         wire.release()
         if len(self._idle) < _IDLE_HANDLES:
             self._idle.append(wire)

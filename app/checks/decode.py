@@ -1,7 +1,7 @@
 """Content codings, undone as the bytes come in and never further than the cap.
 
-Done here and not by curl, because the wheel's libcurl lacks zstd, and because a bomb (a kilobyte that unpacks to a
-gigabyte) must stop at the cap in the middle of a piece.
+Done here and not by curl, because the wheel's libcurl lacks zstd, and because a bomb (a kilobyte
+that unpacks to a gigabyte) must stop at the cap in the middle of a piece.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Protocol
 
-import brotli
+import brotli  # type: ignore[import-untyped]  # it ships no types, and nobody publishes stubs
 import zstandard
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -20,7 +20,8 @@ _MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: what a zstd sender may ask of us
 _ZSTD_SLICE = 64  # its decoder cannot be told to stop; 64 bytes in are at most 2 MiB out
 _MAX_STAGES = 3
 
-# Not codings, but sent as if they were by misconfigured servers; browsers show such pages, so no alarm.
+# Not codings, but sent as if they were by misconfigured servers; browsers show such pages, so no
+# alarm.
 _NOT_CODED = frozenset(
     {"", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text/html"}
 )
@@ -40,7 +41,9 @@ class _Stage(Protocol):
 
 
 class _Zlib:
-    """gzip (one member after another) and deflate (with or without the zlib header, as servers disagree)."""
+    """gzip (one member after another) and deflate (with or without the zlib header, as servers
+    disagree).
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,7 +71,9 @@ class _Zlib:
                 yield out
 
     def _another_member(self, data: bytes) -> bool:
-        """Start the next gzip member; anything else behind the end is padding, which browsers ignore too."""
+        """Start the next gzip member; anything else behind the end is padding, which browsers
+        ignore too.
+        """
         if not self._gzip or not data.startswith(b"\x1f\x8b"[: len(data)]):
             return False
         self._inflate = zlib.decompressobj(31)
@@ -84,14 +89,12 @@ class _Brotli:
 
     def push(self, data: bytes) -> Iterator[bytes]:
         try:
-            if self.whole:
-                return
-            out = self._decoder.process(data, output_buffer_limit=_PIECE)
-            while out:
-                yield out
-                if self.whole:
+            while not self._decoder.is_finished():  # what follows the end is padding
+                out = self._decoder.process(data, output_buffer_limit=_PIECE)
+                if not out:
                     return
-                out = self._decoder.process(b"", output_buffer_limit=_PIECE)
+                yield out
+                data = b""
         except brotli.error as error:
             raise Undecodable(f"br: {error}") from None
 
@@ -144,7 +147,9 @@ def _stage(name: str) -> _Stage:
 
 
 class Decoder:
-    """Undoes the codings of one body. ``out`` never grows beyond ``cap`` bytes; ``cut`` says that there was more."""
+    """Undoes the codings of one body. ``out`` never grows beyond ``cap`` bytes; ``cut`` says that
+    there was more.
+    """
 
     def __init__(self, codings: list[str], cap: int) -> None:
         if len(codings) > _MAX_STAGES:
@@ -178,6 +183,6 @@ class Decoder:
 
 
 def codings(values: list[str]) -> list[str]:
-    """The codings named by the Content-Encoding headers, in the order in which they were applied."""
+    """The codings that the Content-Encoding headers name, in the order of their use."""
     names = [name.strip().lower() for value in values for name in value.split(",")]
     return [name for name in names if name not in _NOT_CODED]

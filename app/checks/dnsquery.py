@@ -1,7 +1,9 @@
-"""One question to the DNS servers: sent, repeated, validated, read. The loop calls; nothing here blocks.
+"""One question to the DNS servers: sent, repeated, validated, read. The loop calls; nothing here
+blocks.
 
-Each attempt has a random id and a socket, so a random port, of its own; the socket is connected, so the kernel drops
-what comes from anybody else. An answer must carry the id and the question. A cut answer is fetched again over TCP.
+Each attempt has a random id and a socket, so a random port, of its own; the socket is connected, so
+the kernel drops what comes from anybody else. An answer must carry the id and the question. A cut
+answer is fetched again over TCP.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import dns.exception
 import dns.flags
@@ -38,7 +41,9 @@ _FAULT_OF_RCODE = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one question came to: addresses with their seconds to live, or ``fault``; neither means no such record."""
+    """What one question came to: addresses with their seconds to live, or ``fault``; neither means
+    no such record.
+    """
 
     addresses: tuple[str, ...] = ()
     ttl: int = 0
@@ -47,7 +52,9 @@ class Part:
 
 
 class Question:
-    """Asks for one record type of one name. ``done`` is called once, on the loop, unless ``cancel`` came first."""
+    """Asks for one record type of one name. ``done`` is called once, on the loop, unless ``cancel``
+    came first.
+    """
 
     def __init__(
         self,
@@ -109,11 +116,10 @@ class Question:
                 continue
             pause = FIRST_WAIT * 2**round_
             if self._send(server):
-                self._wait(pause, lambda: self._gone_silent(server))
+                self._wait(pause, partial(self._gone_silent, server))
                 return
-            if (
-                place == len(self._servers) - 1
-            ):  # nobody is there; ask again in a while, not a thousand times a second
+            if place == len(self._servers) - 1:
+                # Nobody is there: ask again in a while, not a thousand times a second.
                 self._wait(pause, self._next)
                 return
 
@@ -168,8 +174,9 @@ class Question:
         except BlockingIOError:
             return
         except OSError:  # the port is closed: no need to wait for this one
+            latest = udp is self._sockets[-1]
             self._close(udp)
-            if self._attempt % len(self._servers) < len(self._servers) - 1:
+            if latest and self._attempt % len(self._servers) < len(self._servers) - 1:
                 self._next()
             return
         if data[:2] != struct.pack("!H", query.id):
@@ -237,7 +244,9 @@ class Question:
             self._finish(Part(server=server))
 
     def _ask_for(self, target: dns.name.Name, server: Server) -> None:
-        """The server gave a CNAME but not what it points at: ask on, as authoritative servers make one do."""
+        """The server gave a CNAME but not what it points at: ask on, as authoritative servers make
+        one do.
+        """
         self._hops += 1
         if self._hops > _MAX_CHAIN:
             self._finish(Part(fault=Cause.DNS_SERVFAIL, server=server))
@@ -261,7 +270,9 @@ class _TcpExchange:
         return not self._out
 
     def step(self) -> bytes | None:
-        """Go on as far as the socket lets us; the answer once it is whole. Raises OSError when it will not come."""
+        """Go on as far as the socket lets us; the answer once it is whole. Raises OSError when it
+        will not come.
+        """
         try:
             if self._out:
                 self._out = self._out[self._tcp.send(self._out) :]
@@ -291,7 +302,7 @@ def _parse(data: bytes) -> dns.message.Message | None:
 def _follow(
     answer: dns.message.Message, name: dns.name.Name, rdtype: dns.rdatatype.RdataType
 ) -> tuple[dns.name.Name | None, int, tuple[str, ...]]:
-    """Where the CNAMEs lead, the least time to live, and the addresses there. A loop leads to None."""
+    """Where the CNAMEs lead, the least time to live, the addresses there. A loop: None."""
     ttl = 2**31
     seen = {name}
     for _ in range(_MAX_CHAIN):

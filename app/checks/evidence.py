@@ -1,13 +1,16 @@
 """What a check saw, as JSON: for the incident's page, and the last good answer beside it.
 
-    {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]], "body", "body_bytes", "body_cut",
+    {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]],
+     "body", "body_bytes", "body_cut",
      "resolved": [addresses], "refused": [addresses], "ip", "http_version",
      "tls": [{"subject", "issuer", "not_before", "not_after", "sha256", "names"}],
-     "timings": {"dns", "connect", "tls", "ttfb", "download"}, "redirects": [{"url", "status_line", "ip"}],
+     "timings": {"dns", "connect", "tls", "ttfb", "download"},
+     "redirects": [{"url", "status_line", "ip"}],
      "curl": {"code", "words"}}
 
-Secrets never get in: Set-Cookie values, headers that carry tokens, and every echo of the monitor's own password,
-secret headers and request body, also in base64, percent-encoded, JSON or HTML spelling.
+Secrets never get in: Set-Cookie values, headers that carry tokens, and every echo of the monitor's
+own password, secret headers and request body, also in base64, percent-encoded, JSON or HTML
+spelling.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from app.records import EVIDENCE_BODY_BYTES, MASK, CheckSpec, Timings
 _SECRET_NAME = re.compile(
     r"auth|cookie|token|secret|passw|session|signature|credential|api-?key|access-?key", re.I
 )
-# Own headers whose values are no secrets: masking "text/html" wherever it stands would hide the evidence itself.
+# Own headers whose values are no secrets: masking "text/html" wherever it stands would hide the
+# evidence itself.
 _OPEN_HEADERS = frozenset(
     [
         "accept",
@@ -173,7 +177,9 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
 
 
 def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
-    """The first 4 KiB as text, without control characters (a NUL breaks databases, an escape breaks terminals)."""
+    """The first 4 KiB as text, without control characters (a NUL breaks databases, an escape breaks
+    terminals).
+    """
     name, mark = charset(body, content_type)
     text = redactor.text(body[mark:_LONGEST_LOOK].decode(name, errors="replace"))
     kept = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")

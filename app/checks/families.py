@@ -1,8 +1,9 @@
 """Is the other address family alive? A dead one is a warning, not an outage (decisions.md 10).
 
-curl races the families as browsers do and uses the winner; what became of the loser it does not say. So the family
-that was not used gets a TCP connection of its own, closed at once. A living one is not tried again for a while, and a
-dead one is waited for only once, so that a name with a dead family is not slower to check for ever.
+curl races the families as browsers do and uses the winner; what became of the loser it does not
+say. So the family that was not used gets a TCP connection of its own, closed at once. A living one
+is not tried again for a while, and a dead one is waited for only once, so that a name with a dead
+family is not slower to check for ever.
 """
 
 from __future__ import annotations
@@ -57,9 +58,11 @@ class Families:
         deadline: float,
         done: Callable[[Warn | None], None],
     ) -> None:
-        """Call ``done`` with a warning when the family that was not used is dead; at once where that is known.
+        """Call ``done`` with a warning when the family that was not used is dead; at once where
+        that is known.
 
-        ``addresses`` are the open ones of a name, ``used`` the one that answered, ``deadline`` in monotonic seconds.
+        ``addresses`` are the open ones of a name, ``used`` the one that answered, ``deadline`` in
+        monotonic seconds.
         """
         others = tuple(address for address in addresses if is_six(address) != is_six(used))
         if not others or len(others) == len(addresses) or not has_route(others[0]):

@@ -1,4 +1,6 @@
-"""What this machine knows of names: /etc/hosts, /etc/resolv.conf, ``localhost`` and ``DNS_SERVERS``."""
+"""What this machine knows of names: /etc/hosts, /etc/resolv.conf, ``localhost`` and
+``DNS_SERVERS``.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def _server(part: str) -> Server:
 
 
 def read_resolv_conf(text: str) -> SystemConfig:
-    """What /etc/resolv.conf says; without a server there, the one on this machine, as the C library does."""
+    """What /etc/resolv.conf says; without a server there, the one on this machine, as the C library
+    does.
+    """
     servers: list[Server] = []
     search: tuple[str, ...] = ()
     ndots = 1
@@ -128,7 +132,9 @@ class _File:
 
 
 class SystemNames:
-    """The machine's files, looked at again every few seconds: a DHCP lease changes them under a running server."""
+    """The machine's files, looked at again every few seconds: a DHCP lease changes them under a
+    running server.
+    """
 
     def __init__(
         self,
@@ -143,7 +149,7 @@ class SystemNames:
         self._config = SystemConfig((Server("127.0.0.1"),))
 
     def local(self, host: str) -> tuple[str, ...] | None:
-        """The addresses that this machine itself gives the name, or None when DNS is to be asked."""
+        """The addresses that this machine itself gives the name; None: ask DNS."""
         text = self._hosts_file.changed()
         if text is not None:
             self._hosts = read_hosts(text)

@@ -1,7 +1,7 @@
 """A small event loop on epoll: files, timers and calls from other threads, and nothing else.
 
-curl's multi interface and the resolver share one, so that ten thousand checks a minute need one thread. asyncio on
-top of curl costs half as much CPU again for each check.
+curl's multi interface and the resolver share one, so that ten thousand checks a minute need one
+thread. asyncio on top of curl costs half as much CPU again for each check.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ class Loop:
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, READ)
         self._stopping = False
-        # Called after every round of events; curl's finished transfers are collected there, once a round.
+        # Called after every round of events; curl's finished transfers are collected there, once a
+        # round.
         self.after_round: Callable[[], None] = _nothing
 
     def watch(self, fd: int, events: int, handler: Handler) -> None:
@@ -68,10 +70,8 @@ class Loop:
     def unwatch(self, fd: int) -> None:
         """Forget ``fd``; harmless when it is unknown or closed already."""
         if self._handlers.pop(fd, None) is not None:
-            try:
+            with suppress(OSError, ValueError):
                 self._epoll.unregister(fd)
-            except (OSError, ValueError):
-                pass
 
     def call_at(self, due: float, call: Callable[[], None]) -> Timer:
         """Run ``call`` at a time of ``time.monotonic()``."""
@@ -89,10 +89,8 @@ class Loop:
     def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
         """Run ``call`` on the loop's thread, soon. From any thread."""
         self._calls.append(call)
-        try:
+        with suppress(OSError):  # the loop has been closed meanwhile
             os.eventfd_write(self._wakeup, 1)
-        except OSError:  # the loop has been closed meanwhile
-            pass
 
     def stop(self) -> None:
         """Leave ``run`` after the present round. From any thread."""
@@ -105,7 +103,9 @@ class Loop:
             self.run_once(None)
 
     def run_once(self, at_most: float | None) -> None:
-        """One round: wait up to ``at_most`` seconds (None: until something happens), then handle what is ready."""
+        """One round: wait up to ``at_most`` seconds (None: until something happens), then handle
+        what is ready.
+        """
         wait = self._pause(at_most)
         for fd, events in self._epoll.poll(wait, 256):
             if fd == self._wakeup:

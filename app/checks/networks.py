@@ -1,9 +1,11 @@
-"""The special networks of the internet, each with its source, and the IPv4 addresses that hide inside IPv6 ones.
+"""The special networks of the internet, each with its source, and the IPv4 addresses that hide
+inside IPv6 ones.
 
-Our own table, because ``ipaddress.is_global`` and ``is_private`` are not enough: they call 64:ff9b::7f00:1 (NAT64 for
-127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word that opens a row, None where only a network that is
-named itself does. ``sticky`` rows stay closed even when a wider network is allowed: link-local and cloud metadata
-hand out credentials, so nobody opens them by allowing 0.0.0.0/0 or ``private``.
+Our own table, because ``ipaddress.is_global`` and ``is_private`` are not enough: they call
+64:ff9b::7f00:1 (NAT64 for 127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word that
+opens a row, None where only a network that is named itself does. ``sticky`` rows stay closed even
+when a wider network is allowed: link-local and cloud metadata hand out credentials, so nobody opens
+them by allowing 0.0.0.0/0 or ``private``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""From a finished story to the Outcome that the rest of the house knows: figures, verdict, evidence."""
+"""From a finished story to the Outcome that the rest of the house knows: figures, verdict,
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from app.checks.verdict import Judged, heard, judge
 from app.checks.wire import Seen
 from app.records import Cause, CheckSpec, Outcome, Result, Timings, Verdict
 
-# Evidence of good checks is there to compare a failure with. Making and storing it each time would double the price
-# of a check, so it is made when something about the answer changed, and at least this often.
+# Evidence of good checks is there to compare a failure with. Making and storing it each time would
+# double the price of a check, so it is made when something about the answer changed, and at least
+# this often.
 GOOD_EVIDENCE_SECONDS = 600.0
 _REMEMBERED = 50_000
 
@@ -92,7 +95,9 @@ def answered(story: Story) -> bool:
 
 
 def figures(story: Story) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase over all hops, and in all when the last answer was read to its end or the cap."""
+    """Milliseconds in each phase over all hops, and in all when the last answer was read to its end
+    or the cap.
+    """
     phases: dict[str, float] = {}
     total = 0.0
     for hop in story.hops:
@@ -109,12 +114,15 @@ def figures(story: Story) -> tuple[Timings, int | None]:
 
 
 def _add_phases(seen: Seen, phases: dict[str, float]) -> None:
-    """Add one request's phases; the phase in which it ended, well or not, gets the rest of its time."""
+    """Add one request's phases; the phase in which it ended, well or not, gets the rest of its
+    time.
+    """
     secure = seen.request.target.scheme == "https"
     ends = [("connect", seen.connect)]
     if secure:
         ends.append(("tls", seen.tls))
-    # Headers that never ended are still the phase before the body, though their first byte came long ago.
+    # Headers that never ended are still the phase before the body, though their first byte came
+    # long ago.
     ends.append(("ttfb", seen.first_byte if seen.complete else 0.0))
     before = 0.0
     for name, end in ends:

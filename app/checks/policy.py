@@ -1,7 +1,8 @@
 """Which addresses checks and alerts may reach (decisions.md 9).
 
-Judges addresses that a name resolved to, never spellings. Out of the box only public addresses are open; an admin adds
-networks, or the words ``private`` and ``loopback``. An address is refused when it, or an IPv4 address inside it, is.
+Judges addresses that a name resolved to, never spellings. Out of the box only public addresses are
+open; an admin adds networks, or the words ``private`` and ``loopback``. An address is refused when
+it, or an IPv4 address inside it, is.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Refusal:
 
 
 class Policy:
-    """A set of open networks on top of the public internet. Immutable; safe to use from several threads."""
+    """A set of open networks on top of the public internet. Immutable; safe to use from several
+    threads.
+    """
 
     def __init__(self, networks: Sequence[Network] = (), words: Iterable[str] = ()) -> None:
         self.words = frozenset(words)
@@ -59,7 +62,9 @@ class Policy:
 
     @classmethod
     def parse(cls, text: str) -> Policy:
-        """Read ``10.0.0.0/8, loopback``. Empty text opens public addresses only. Raises ValueError with a sentence."""
+        """Read ``10.0.0.0/8, loopback``. Empty text opens public addresses only. Raises ValueError
+        with a sentence.
+        """
         networks: list[Network] = []
         words: set[str] = set()
         for part in (piece.strip() for piece in text.split(",")):
@@ -70,7 +75,9 @@ class Policy:
         return cls(networks, words)
 
     def refusal(self, address: Address | str) -> Refusal | None:
-        """Why this address is closed, or None when it is open. Raises ValueError for text that is no address."""
+        """Why this address is closed, or None when it is open. Raises ValueError for text that is
+        no address.
+        """
         try:
             return self._judged[address]
         except KeyError:
@@ -109,7 +116,7 @@ def _within(inner: Network, outer: Network) -> bool:
 
 
 def _plain(network: Network) -> Network:
-    """An IPv4 network written inside IPv6 (::ffff:10.0.0.0/104) as the IPv4 network that it means."""
+    """An IPv4 network inside IPv6 (::ffff:10.0.0.0/104) as the IPv4 network that it means."""
     if (
         isinstance(network, IPv6Network)
         and network.prefixlen >= 96
@@ -128,8 +135,8 @@ def _network(part: str) -> Network:
         meant = ip_network(part, strict=False)
     except ValueError:
         raise ValueError(
-            f"{part!r} is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, or the word {PRIVATE} or "
-            f"{LOOPBACK}."
+            f"{part!r} is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, "
+            f"or the word {PRIVATE} or {LOOPBACK}."
         ) from None
     raise ValueError(f"{part!r} has bits set after its prefix length. Did you mean {meant}?")
 
@@ -137,7 +144,10 @@ def _network(part: str) -> Network:
 def _sentence(address: Address, judged: Address, row: Special) -> str:
     inside = "" if judged is address or judged == address else f" carries {judged}, which"
     network = "" if row.network.prefixlen in (0, row.network.max_prefixlen) else f" ({row.network})"
-    return f"{address}{inside} is {row.name}{network} and not allowed. To watch it, allow {_way(judged, row)} {WHERE}."
+    return (
+        f"{address}{inside} is {row.name}{network} and not allowed. "
+        f"To watch it, allow {_way(judged, row)} {WHERE}."
+    )
 
 
 def _way(address: Address, row: Special) -> str:

@@ -40,9 +40,9 @@ Done = Callable[[Outcome], None]
 class Prober:
     """Runs checks. Thread-safe; ``done`` is called on the prober's thread and must be quick.
 
-    ``policy`` is asked at the start of each check, so that a change on the Settings page holds at once.
-    ``dns_servers`` (default: the system's) and ``ca_bundle`` (a PEM file added to the trusted authorities) are the
-    settings of the same names.
+    ``policy`` is asked at the start of each check, so that a change on the Settings page holds at
+    once. ``dns_servers`` (default: the system's) and ``ca_bundle`` (a PEM file added to the trusted
+    authorities) are the settings of the same names.
     """
 
     def __init__(
@@ -93,7 +93,9 @@ class Prober:
         self._loop.call_soon_threadsafe(partial(self._accept, ticket, spec, done))
 
     def check(self, spec: CheckSpec) -> Outcome:
-        """Run one check and wait for it. Raises TimeoutError if the prober itself does not come back."""
+        """Run one check and wait for it. Raises TimeoutError if the prober itself does not come
+        back.
+        """
         ready = threading.Event()
         outcomes: list[Outcome] = []
 
@@ -107,7 +109,8 @@ class Prober:
         return outcomes[0]
 
     def close(self, timeout: float = 0.0) -> list[CheckSpec]:
-        """Take no more checks, wait up to ``timeout`` seconds for those in flight, and return the specs of the rest.
+        """Take no more checks, wait up to ``timeout`` seconds for those in flight, and return the
+        specs of the rest.
 
         Their ``done`` is never called. Safe to call twice; not from a ``done``.
         """

@@ -1,7 +1,9 @@
-"""Names to addresses, without blocking: a stub resolver on the check loop, with a cache that honours times to live.
+"""Names to addresses, without blocking: a stub resolver on the check loop, with a cache that
+honours times to live.
 
-A and AAAA are asked at once, of several servers (dnsquery.py); /etc/hosts and ``localhost`` come first (hosts.py).
-``resolve`` is the same for callers that may block, such as alert senders, which judge addresses before connecting.
+A and AAAA are asked at once, of several servers (dnsquery.py); /etc/hosts and ``localhost`` come
+first (hosts.py). ``resolve`` is the same for callers that may block, such as alert senders, which
+judge addresses before connecting.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ NEGATIVE_TTL = 2  # a name that has just been created must not stay missing
 PARTIAL_TTL = 5  # one family answered, the other was silent
 SECOND_FAMILY_WAIT = 0.25  # seconds to wait for the other family once one has answered
 SILENCE_SECONDS = 10.0  # how long a silent server is asked last
-MAX_ADDRESSES = 8  # of each family; a browser does not try more either
+MAX_ADDRESSES = 64  # of each family; curl tries one after another while there is time
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Resolved:
 
 
 class Cache:
-    """Answers by name until they are due, the least recently used dropped first. Safe to share between threads."""
+    """Answers by name until they are due, the least recently used dropped first. Safe to share
+    between threads.
+    """
 
     def __init__(self, size: int = CACHE_SIZE) -> None:
         self._size = size
@@ -77,7 +81,9 @@ class Resolver:
         self._silent: dict[Server, float] = {}
 
     def known(self, host: str) -> Resolved | None:
-        """The answer where it needs no question; ``host`` is lower-case ASCII without a trailing dot."""
+        """The answer where it needs no question; ``host`` is lower-case ASCII without a trailing
+        dot.
+        """
         kept = self._cache.get(host)
         if kept is not None:
             return kept
@@ -85,7 +91,9 @@ class Resolver:
         return None if local is None else Resolved(host, _ordered(local))
 
     def lookup(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
-        """Ask for ``host``; several callers share one question. Returns what forgets about ``done``."""
+        """Ask for ``host``; several callers share one question. Returns what forgets about
+        ``done``.
+        """
         running = self._running.get(host)
         if running is None:
             running = self._running[host] = _Lookup(self, host)
@@ -214,8 +222,8 @@ class _Lookup:
         )
 
 
-# Which of two faults names the failure, when A and AAAA (or two search names) fail differently. NXDOMAIN is about the
-# name, so it wins; "no address" only holds when both families say so.
+# Which of two faults names the failure, when A and AAAA (or two search names) fail differently.
+# NXDOMAIN is about the name, so it wins; "no address" only holds when both families say so.
 _GRAVITY: dict[Cause | None, int] = {
     Cause.DNS_NXDOMAIN: 0,
     Cause.DNS_SERVFAIL: 1,
@@ -240,7 +248,9 @@ def _fault(host: str, part: Part) -> Resolved:
         Cause.DNS_SERVFAIL: f"DNS could not resolve {host}: SERVFAIL{said}.",
         Cause.DNS_REFUSED: f"DNS refused to resolve {host}: REFUSED{said}.",
         Cause.DNS_TIMEOUT: f"No DNS server answered when asked for {host}.",
-        Cause.DNS_NO_ADDRESS: f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}.",
+        Cause.DNS_NO_ADDRESS: (
+            f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}."
+        ),
     }
     cause = part.fault or Cause.DNS_NO_ADDRESS
     return Resolved(host, (), cause, sentences[cause])
@@ -249,9 +259,11 @@ def _fault(host: str, part: Part) -> Resolved:
 def resolve(
     host: str, timeout: float, *, names: SystemNames | None = None, cache: Cache | None = None
 ) -> Resolved:
-    """The addresses of ``host``, waiting up to ``timeout`` seconds. Never raises for a name that cannot be resolved.
+    """The addresses of ``host``, waiting up to ``timeout`` seconds. Never raises for a name that
+    cannot be resolved.
 
-    ``host`` is a name as it goes on the wire (``Target.ascii_host``). An IP address is its own answer.
+    ``host`` is a name as it goes on the wire (``Target.ascii_host``). An IP address is its own
+    answer.
     """
     if ":" in host or host.replace(".", "").isdigit():
         return Resolved(host, (host,))

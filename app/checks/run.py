@@ -1,4 +1,6 @@
-"""One check from its first look-up to its end: hop by hop, each one resolved, judged by policy, pinned and sent."""
+"""One check from its first look-up to its end: hop by hop, each one resolved, judged by policy,
+pinned and sent.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Tools:
 
 
 class Run:
-    """A check under way. ``done`` is called once, on the loop; an exception goes to ``broken`` instead."""
+    """A check under way. ``done`` is called once, on the loop; an exception goes to ``broken``
+    instead.
+    """
 
     def __init__(
         self,
@@ -152,20 +156,18 @@ class Run:
             follow_redirects=self._spec.follow_redirects,
             refusal=self._policy.refusal,
         )
-        self._tools.curls.start(request, partial(self._guarded, self._seen))
+        self._tools.curls.start(request, partial(self._guarded, self._seen), self._broken)
 
     def _seen(self, seen: Seen) -> None:
         self.story.hops[-1].seen = seen
         if seen.redirect and seen.fault is None and not is_spoilt(seen):
             self._follow(seen)
         elif seen.ip and len(self.story.hops[-1].addresses) > 1 and seen.connect > 0:
-            self._other_family(seen)
+            self._other_family(seen.ip)
         else:
             self._done(self.story)
 
-    def _other_family(self, seen: Seen) -> None:
-        assert seen.ip is not None
-
+    def _other_family(self, used: str) -> None:
         def told(warning: Warn | None) -> None:
             if warning is not None and warning not in self.story.warnings:
                 self.story.warnings.append(warning)
@@ -173,7 +175,7 @@ class Run:
 
         hop = self.story.hops[-1]
         self._tools.families.judge(
-            hop.addresses, seen.ip, hop.target.port, self._deadline, partial(self._guarded, told)
+            hop.addresses, used, hop.target.port, self._deadline, partial(self._guarded, told)
         )
 
     # --- redirects
@@ -190,10 +192,13 @@ class Run:
         self._carried.remember(here, seen.all_headers("set-cookie"))
         self._carried.redirected(seen.status, target.origin != here.origin)
         state = self._carried.state(target)
+        taken = len(self.story.hops)
         if state in self._visited:
-            self.story.fail(Cause.REDIRECT_LOOP, f"The redirects go in a circle: back to {target.url} after "
-                            f"{len(self.story.hops)} of them.")  # fmt: skip
-        elif len(self.story.hops) > MAX_REDIRECTS:
+            self.story.fail(
+                Cause.REDIRECT_LOOP,
+                f"The redirects go in a circle: number {taken} leads back to {target.url}.",
+            )
+        elif taken > MAX_REDIRECTS:
             self.story.fail(
                 Cause.TOO_MANY_REDIRECTS,
                 f"There were more than {MAX_REDIRECTS} redirects; the next is to {target.url}.",
@@ -218,7 +223,9 @@ class Run:
 
 
 def _as_sent(location: str) -> str:
-    """Header bytes were read as Latin-1; a Location in UTF-8, as most are that are not ASCII, is read as that."""
+    """Header bytes were read as Latin-1; a Location in UTF-8, as most are that are not ASCII, is
+    read as that.
+    """
     try:
         return location.encode("latin-1").decode("utf-8")
     except UnicodeError:

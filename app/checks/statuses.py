@@ -1,4 +1,6 @@
-"""``accepted_statuses``: codes and ranges by comma, such as ``200-299,401``. One rule for forms and checks."""
+"""``accepted_statuses``: codes and ranges by comma, such as ``200-299,401``. One rule for forms and
+checks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _LEAST, _MOST = 100, 599
 
 @lru_cache(maxsize=1024)
 def parse_statuses(text: str) -> Ranges:
-    """Read the ranges, both ends included. Raises ValueError with a sentence that names the bad part."""
+    """Read the ranges, both ends included. Raises ValueError with a sentence that names the bad
+    part.
+    """
     parts = [part.strip() for part in text.split(",")]
     if not any(parts):
         raise ValueError("Name at least one status code, such as 200-399.")
@@ -29,7 +33,8 @@ def _range(part: str) -> tuple[int, int]:
 def _code(text: str, part: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) == 3 and _LEAST <= int(text) <= _MOST):
         raise ValueError(
-            f"{part[:40]!r} is not a status code from {_LEAST} to {_MOST} or a range such as 200-299."
+            f"{part[:40]!r} is not a status code from {_LEAST} to {_MOST} "
+            "or a range such as 200-299."
         )
     return int(text)
 

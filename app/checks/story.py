@@ -21,7 +21,9 @@ class Failure:
 
 @dataclass(slots=True)
 class Hop:
-    """One request of a chain, or the attempt at one. ``dns`` in seconds; ``seen`` is None when nothing was sent."""
+    """One request of a chain, or the attempt at one. ``dns`` in seconds; ``seen`` is None when
+    nothing was sent.
+    """
 
     target: Target
     resolved: tuple[str, ...] = ()
@@ -33,7 +35,9 @@ class Hop:
 
 @dataclass(slots=True)
 class Story:
-    """A whole check. ``failure`` is set where the course of things decided already: DNS, policy, redirects, a fault."""
+    """A whole check. ``failure`` is set where the course of things decided already: DNS, policy,
+    redirects, a fault.
+    """
 
     spec: CheckSpec
     checked_at: datetime

@@ -1,8 +1,9 @@
 """Reading a URL: what may be stored, and what goes on the wire (decisions.md 9).
 
-``parse_url`` is pure and cheap; forms use it as the rule for URLs. An odd spelling of an IP address (decimal, octal,
-hexadecimal, short, full-width digits) is accepted and read as ``inet_aton`` would, so that policy judges the address
-that the connection would go to, and curl never reads a spelling in its own way.
+``parse_url`` is pure and cheap; forms use it as the rule for URLs. An odd spelling of an IP address
+(decimal, octal, hexadecimal, short, full-width digits) is accepted and read as ``inet_aton`` would,
+so that policy judges the address that the connection would go to, and curl never reads a spelling
+in its own way.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 class Target:
     """A URL taken apart.
 
-    ``host`` is as typed, ``ascii_host`` is what goes on the wire (IDNA, or a plain IP address without brackets),
-    ``address`` is the IP address when the host is one. ``request_target`` is path and query, never empty.
+    ``host`` is as typed, ``ascii_host`` is what goes on the wire (IDNA, or a plain IP address
+    without brackets), ``address`` is the IP address when the host is one. ``request_target`` is
+    path and query, never empty.
     """
 
     scheme: str
@@ -93,17 +95,18 @@ def parse_url(text: str) -> Target:
 
 
 def join(base: Target, location: str) -> Target:
-    """The target of a ``Location`` header, relative ones included. Raises ValueError with a sentence.
+    """The target of a ``Location`` header, relative ones included. Raises ValueError with a
+    sentence.
 
-    Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the rest is as strict
-    as ``parse_url``.
+    Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the
+    rest is as strict as ``parse_url``.
     """
     tidy = quote(location.strip(" \t"), safe=_SAFE + '#\\"<>')
-    try:
-        joined = urljoin(base.url, tidy)
-    except ValueError:
-        raise ValueError("The address cannot be read.") from None
-    return parse_url(joined)
+    if tidy.startswith("//"):
+        return parse_url(f"{base.scheme}:{tidy}")
+    if _SHAPE.fullmatch(tidy):
+        return parse_url(tidy)  # not urljoin: it reads http:///path as a path on this host
+    return parse_url(urljoin(base.url, tidy))
 
 
 def _refuse_odd_characters(text: str) -> None:
@@ -166,7 +169,8 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
 def _to_ascii(host: str) -> str:
     if host.isascii():
         return host.lower()
-    # NFKC first: it turns full-width and circled digits and the ideographic full stop into what inet_aton would read.
+    # NFKC first: it turns full-width and circled digits and the ideographic full stop into what
+    # inet_aton would read.
     plain = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower()
     if plain.isascii():
         return plain
@@ -177,7 +181,9 @@ def _to_ascii(host: str) -> str:
 
 
 def _legacy_ipv4(host: str) -> str | None:
-    """Dotted, short, decimal, octal and hexadecimal IPv4 as the C library reads them; None for a name."""
+    """Dotted, short, decimal, octal and hexadecimal IPv4 as the C library reads them; None for a
+    name.
+    """
     if not _LEGACY_IPV4.fullmatch(host):
         return None
     try:

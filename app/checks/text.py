@@ -24,7 +24,8 @@ _DECLARATIONS = (
 _COMMENTS = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _HEADER_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s;"',]+)""", re.IGNORECASE)
 
-# Python has codecs under these names that are no charset of a document; some would run code paths nobody asked for.
+# Python has codecs under these names that are no charset of a document; some would run code paths
+# nobody asked for.
 _NO_CHARSETS = frozenset(
     {
         "idna",
@@ -38,7 +39,8 @@ _NO_CHARSETS = frozenset(
         "palmos",
     }
 )
-# What browsers take for these labels (WHATWG Encoding): the superset that such pages are really written in.
+# What browsers take for these labels (WHATWG Encoding): the superset that such pages are really
+# written in.
 _MEANT = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
@@ -52,8 +54,15 @@ _MEANT = {
     "utf-16": "utf-16-le",
     "utf-32": "utf-32-le",
 }
-_EXTRA_NAMES = {"x-sjis": "cp932", "windows-31j": "cp932", "ks_c_5601-1987": "cp949", "x-gbk": "gb18030",
-                "windows-874": "cp874", "x-user-defined": "cp1252", "unicode": "utf-16-le"}  # fmt: skip
+_EXTRA_NAMES = {
+    "x-sjis": "cp932",
+    "windows-31j": "cp932",
+    "ks_c_5601-1987": "cp949",
+    "x-gbk": "gb18030",
+    "windows-874": "cp874",
+    "x-user-defined": "cp1252",
+    "unicode": "utf-16-le",
+}
 
 
 @lru_cache(maxsize=256)
@@ -71,7 +80,7 @@ def codec_name(label: str) -> str | None:
 
 
 def charset(body: bytes, content_type: str | None) -> tuple[str, int]:
-    """The codec for a body and the length of its byte-order mark: mark, header, declaration, UTF-8."""
+    """The codec for a body, and the length of its byte-order mark."""
     for mark, name in _BOMS:
         if body.startswith(mark):
             return name, len(mark)
@@ -89,7 +98,8 @@ def _declared(body: bytes) -> str | None:
     for pattern in _DECLARATIONS:
         named = pattern.search(start)
         if named and (found := codec_name(named[1].decode("ascii"))):
-            # A declaration that can be read as ASCII is not in UTF-16, whatever it says (HTML 13.2.3.2).
+            # A declaration that can be read as ASCII is not in UTF-16, whatever it says (HTML
+            # 13.2.3.2).
             return "utf-8" if found.startswith(("utf-16", "utf-32")) else found
     return None
 
@@ -101,7 +111,9 @@ def decode(body: bytes, content_type: str | None) -> str:
 
 
 def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause that a text condition gives, or None. In a cut body, what was not found proves nothing."""
+    """The cause that a text condition gives, or None. In a cut body, what was not found proves
+    nothing.
+    """
     if condition not in TEXT_CONDITIONS or not lookup:
         return None
     found = lookup in text

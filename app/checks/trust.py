@@ -1,4 +1,6 @@
-"""The authorities that a check trusts: those of the certifi package, and the file of CA_BUNDLE beside them."""
+"""The authorities that a check trusts: those of the certifi package, and the file of CA_BUNDLE
+beside them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import certifi
 
 
 class Bundle:
-    """One file for curl. With ``extra`` it is a temporary one that ``close`` removes. Raises OSError for a bad path."""
+    """One file for curl. With ``extra`` it is a temporary one that ``close`` removes. Raises
+    OSError for a bad path.
+    """
 
     def __init__(self, extra: str | None) -> None:
         self._temporary: str | None = None

@@ -1,6 +1,7 @@
 """From what happened to a verdict, a cause code and a sentence (decisions.md 10).
 
-``failure_on_wire`` tells one request's faults apart; ``judge`` adds status, text, slowness and warnings.
+``failure_on_wire`` tells one request's faults apart; ``judge`` adds status, text, slowness and
+warnings.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN
 _RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
 _UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.CHECK_ERROR})
 
-# OpenSSL's reasons (the low 23 bits of its error code) that mean: no common version, or no TLS at all.
+# OpenSSL's reasons (the low 23 bits of its error code) that mean: no common version.
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 _ALERT = 1000  # reasons from here on are alerts that the other side sent
 _PROTOCOL_REASONS = frozenset(
@@ -41,18 +42,16 @@ _PROTOCOL_REASONS = frozenset(
         _ALERT + 70,  # alert protocol_version
         _ALERT + 86,  # alert inappropriate_fallback
         116,  # bad protocol version number
-        155,  # https proxy request
-        156,  # http request
         166,  # version too high
         191,  # no protocols available
-        198,  # packet length too long: not TLS
-        252,  # unknown protocol
         258,  # unsupported protocol
         259,  # unsupported TLS version
-        267,  # wrong version number: not TLS
         396,  # version too low
     }
 )
+_NOT_TLS_REASONS = frozenset(
+    {155, 156, 198, 252, 267}
+)  # an HTTP request, a wrong version number, and such
 _UNEXPECTED_EOF = 294
 _WEIRD_SERVER_REPLY = 8  # pycurl knows it by the name of an FTP error
 _TOO_LARGE = 100  # and this one not at all
@@ -111,9 +110,9 @@ def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
             warnings.append(Warn.BODY_CUT_AT_CAP)
         if failure is None and story.spec.alert_condition in TEXT_CONDITIONS:
             failure, matched = _text(seen, story)
-    if leaf is not None and story.spec.ssl_alert_days is not None:
-        if days_left(leaf.not_after, story.checked_at) <= story.spec.ssl_alert_days:
-            warnings.append(Warn.TLS_EXPIRING)
+    days = story.spec.ssl_alert_days
+    if leaf and days is not None and days_left(leaf.not_after, story.checked_at) <= days:
+        warnings.append(Warn.TLS_EXPIRING)
     verdict = Verdict.UP
     if failure is not None:
         verdict = Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN
@@ -125,7 +124,8 @@ def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
         verdict = Verdict.DEGRADED
         failure = Failure(
             Cause.SLOW_RESPONSE,
-            f"The answer took {response_ms} ms, longer than the {story.spec.slow_after} ms that are set as slow.",
+            f"The answer took {response_ms} ms, longer than the {story.spec.slow_after} ms "
+            "that are set as slow.",
         )
     return Judged(verdict, failure, tuple(str(word) for word in warnings), matched, leaf)
 
@@ -168,16 +168,18 @@ def _text(seen: Seen, story: Story) -> tuple[Failure | None, str | None]:
         verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
         failure = Failure(
             cause,
-            f"The answer ({reason(seen.status)}, {len(seen.body)} bytes) {verb} the text “{shown}”.",
+            f"The answer ({reason(seen.status)}, {len(seen.body)} bytes) {verb} "
+            f"the text “{shown}”.",
         )
     return failure, excerpt(text, lookup) if lookup else None
 
 
-# --- one request ---------------------------------------------------------------------------------------------------
+# --- one request ----------------------------------------------------------------------------------
+# -----------------
 
 
 def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | None:
-    """What went wrong in one request, or None when a whole answer came back, whatever its status."""
+    """What went wrong in one request; None when a whole answer came, whatever its status."""
     early = _our_own(seen)
     if early is not None:
         return early
@@ -220,7 +222,9 @@ def _our_own(seen: Seen) -> Failure | None:
 
 
 def heard(seen: Seen) -> bool:
-    """Whether any byte came back: headers, a certificate, a TLS alert, or something that is no HTTP at all."""
+    """Whether any byte came back: headers, a certificate, a TLS alert, or something that is no HTTP
+    at all.
+    """
     if seen.lines or seen.certificates or seen.status:
         return True
     if seen.code in (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_RECV_ERROR):
@@ -234,7 +238,9 @@ def is_spoilt(seen: Seen) -> bool:
 
 
 def _common_name_only(seen: Seen) -> Failure | None:
-    """curl takes a common name where no alternative name is; browsers have not for years (decisions.md 10)."""
+    """curl takes a common name where no alternative name is; browsers have not for years
+    (decisions.md 10).
+    """
     if not seen.request.verify_tls or not seen.certificates or seen.code in _CERTIFICATE_CODES:
         return None
     leaf = read_certificate(seen.certificates[0])
@@ -299,9 +305,13 @@ def _connect(seen: Seen) -> Failure:
             Cause.TIMEOUT_CONNECT,
             f"No TCP connection to {place}: the network gave up after {_ms(seen.total)}.",
         )
+    if seen.os_errno in _RESET and seen.request.target.scheme == "https":
+        return Failure(
+            Cause.TLS_HANDSHAKE, f"The connection was reset by {place} before the TLS handshake."
+        )
     if seen.os_errno in _RESET:
         return Failure(
-            Cause.CONNECTION_RESET, f"The connection was reset by {place} while it was being made."
+            Cause.CONNECTION_RESET, f"The connection was reset by {place} as soon as it was made."
         )
     if seen.os_errno in _UNREACHABLE:
         words = (
@@ -328,7 +338,9 @@ def _openssl_reason(words: str) -> int:
 
 
 def _late_alert(seen: Seen) -> bool:
-    """In TLS 1.3 a server that wants a client certificate says so after our side of the handshake is done."""
+    """In TLS 1.3 a server that wants a client certificate says so after our side of the handshake
+    is done.
+    """
     return (
         not seen.complete
         and not seen.lines
@@ -342,7 +354,14 @@ def _handshake(seen: Seen) -> Failure:
     if why in _PROTOCOL_REASONS:
         return Failure(
             Cause.TLS_PROTOCOL,
-            f"No common TLS version{_where(seen)} (we speak 1.2 and 1.3), or no TLS there at all: {_tidy(seen.words)}.",
+            f"We share no TLS version with the server{_where(seen)} (ours are 1.2 and 1.3): "
+            f"{_tidy(seen.words)}.",
+        )
+    if why in _NOT_TLS_REASONS:
+        return Failure(
+            Cause.TLS_HANDSHAKE,
+            f"The TLS handshake failed{_where(seen)}: what answers there is not TLS "
+            f"({_tidy(seen.words)}).",
         )
     if why == _UNEXPECTED_EOF:
         return Failure(
@@ -370,7 +389,8 @@ def _exchange(seen: Seen) -> Failure | None:
         how = "reset" if reset else "closed"
         return Failure(
             Cause.BODY_TRUNCATED,
-            f"The connection was {how} in the middle of the body, after {len(seen.body)} bytes ({_tidy(seen.words)}).",
+            f"The connection was {how} in the middle of the body, after {len(seen.body)} bytes "
+            f"({_tidy(seen.words)}).",
         )
     if reset:
         return Failure(

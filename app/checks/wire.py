@@ -1,15 +1,14 @@
 """One request on the wire: a curl handle, set up once, used again and again, and what it saw.
 
-A fresh connection for each request (a kept one would hide that nobody new can connect), full TLS handshakes (a resumed
-session shows no certificate), pinned addresses (curl never resolves anything), no proxy, no netrc, no cookies of
-curl's own, http and https only.
+A fresh connection for each request (a kept one would hide that nobody new can connect), full TLS
+handshakes (a resumed session shows no certificate), pinned addresses (curl never resolves
+anything), no proxy, no netrc, no cookies of curl's own, http and https only.
 """
 
 from __future__ import annotations
 
+import _socket
 import errno
-import logging
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,6 @@ from app.checks.decode import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.checks.policy import Refusal
 from app.checks.target import Target
 from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
-
-log = logging.getLogger(__name__)
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ABORT = 0  # a callback that returns a wrong count makes curl end the transfer
@@ -36,7 +33,9 @@ Judge = Callable[[str], Refusal | None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to send. ``headers`` are curl's header lines; ``addresses`` are open and in the order to try."""
+    """What to send. ``headers`` are curl's header lines; ``addresses`` are open and in the order to
+    try.
+    """
 
     target: Target
     url: str
@@ -51,13 +50,17 @@ class Request:
 
     @property
     def plain(self) -> bool:
-        """Whether a handle's standing options do; all others are set for this one request and taken back."""
+        """Whether a handle's standing options do; all others are set for this one request and taken
+        back.
+        """
         return self.method == "GET" and self.body is None and self.verify_tls
 
 
 @dataclass(slots=True)
 class Seen:
-    """What one request came to. Times in seconds from the start of the transfer, 0 for what was not reached."""
+    """What one request came to. Times in seconds from the start of the transfer, 0 for what was not
+    reached.
+    """
 
     request: Request
     code: int  # curl's
@@ -102,7 +105,9 @@ class Seen:
 
     @property
     def delimited(self) -> bool:
-        """Whether Content-Length, chunks or HTTP/2 say where the body ends; else the end of the connection does."""
+        """Whether Content-Length, chunks or HTTP/2 say where the body ends; else the end of the
+        connection does.
+        """
         block = b"".join(self.lines).lower()
         return (
             self.http_version == "2"
@@ -111,8 +116,19 @@ class Seen:
         )
 
 
+class _Lent(_socket.socket):
+    """A socket for pycurl, which takes a copy and drops this one without closing it: a warning for
+    each check.
+    """
+
+    __slots__ = ()
+    __del__ = _socket.socket.close
+
+
 class Wire:
-    """One curl handle. ``send`` prepares it for the multi; ``seen`` reads what happened; then it is free again."""
+    """One curl handle. ``send`` prepares it for the multi; ``seen`` reads what happened; then it is
+    free again.
+    """
 
     def __init__(self, ca_bundle: str, user_agent: str) -> None:
         self.curl = pycurl.Curl()
@@ -172,7 +188,9 @@ class Wire:
         self._clear()
 
     def send(self, request: Request, forgotten: Sequence[str] = ()) -> None:
-        """Set the handle up for this request. ``forgotten`` are pins (``-host:port``) that curl is to drop."""
+        """Set the handle up for this request. ``forgotten`` are pins (``-host:port``) that curl is
+        to drop.
+        """
         self._clear()
         self._request = request
         target = request.target
@@ -210,17 +228,23 @@ class Wire:
         if request.method != "GET" or request.body is not None:
             set_(c.CUSTOMREQUEST, request.method)
 
-    # --- what curl calls. An exception in here would only be printed by pycurl, so each is kept as our fault.
+    @property
+    def _asked(self) -> Request:
+        if self._request is None:
+            raise RuntimeError("The handle is not in use.")
+        return self._request
+
+    # --- what curl calls. An exception in here would only be printed by pycurl, so each is kept as
+    # our fault.
 
     def _open_socket(self, purpose: int, address: Any) -> Any:
         """The second line of policy: no socket is made for an address that is closed."""
         family, kind, protocol, place = address
-        assert self._request is not None
         try:
-            self._vetoed = self._request.refusal(place[0])
+            self._vetoed = self._asked.refusal(place[0])
             if self._vetoed is not None:
                 return pycurl.SOCKET_BAD
-            return socket.socket(family, kind, protocol)
+            return _Lent(family, kind, protocol)
         except OSError as error:
             if error.errno not in (
                 errno.EAFNOSUPPORT,
@@ -251,11 +275,10 @@ class Wire:
                 return None
             self._complete = True
             block = b"".join(self._lines[self._block :]).lower()
-            assert self._request is not None
-            if status in REDIRECTS and self._request.follow_redirects and b"\nlocation:" in block:
+            if status in REDIRECTS and self._asked.follow_redirects and b"\nlocation:" in block:
                 self._redirect = True  # what matters is known; its body may never come
                 return _ABORT
-            if b"\ncontent-encoding:" in block and self._request.method != "HEAD":
+            if b"\ncontent-encoding:" in block and self._asked.method != "HEAD":
                 names = codings(
                     [
                         value
@@ -297,14 +320,13 @@ class Wire:
 
     def seen(self, code: int, words: str) -> Seen:
         """What happened. ``code`` and ``words`` are curl's (0 and empty when it was content)."""
-        assert self._request is not None
         get, c = self.curl.getinfo, pycurl
         first = self._lines[self._block] if self._block < len(self._lines) else b""
-        secure = self._request.target.scheme == "https"
+        secure = self._asked.target.scheme == "https"
         version = _HTTP_VERSIONS.get(get(c.INFO_HTTP_VERSION)) if first else None
         decoder = self._decoder
         return Seen(
-            request=self._request,
+            request=self._asked,
             code=code,
             words=words,
             os_errno=get(c.OS_ERRNO) if code else 0,
