@@ -1,6 +1,7 @@
 """The truth about a target (issue 3): every row of the table is induced and must be named rightly.
 
-The rows are in tests/lab/table.py. ``python -m bench.truth`` prints the same as figures.
+Each row goes through POST /api/v1/checks of a real server. The rows are in tests/lab/table.py;
+``make bench-truth`` prints the same as figures.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from concurrent.futures import Future, wait
 import pytest
 
 from tests.lab.lab import Lab
-from tests.lab.runner import Checker, InProcess, Seen, peak_memory_of, run_row, running
+from tests.lab.runner import Checker, OverHttp, Seen, peak_memory_of, run_row, running
 from tests.lab.table import ROWS, Row
 
 MEMORY_MB = 10  # what a check may take at most (issue 3)
@@ -28,7 +29,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def checker(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
-    checker = InProcess(lab)
+    checker = OverHttp(lab, tmp_path_factory.mktemp("truth"))
     yield checker
     checker.close()
 
@@ -55,15 +56,11 @@ def test_what_happened_is_named_rightly(row: Row, seen: dict[str, Future[Seen]])
 
 @pytest.mark.parametrize("row", HEAVY)
 def test_a_check_takes_little_memory_whatever_the_target_sends(
-    row: Row, lab: Lab, seen: dict[str, Future[Seen]]
+    row: Row, lab: Lab, checker: Checker, seen: dict[str, Future[Seen]]
 ) -> None:
     wait(seen.values(), timeout=60)  # other rows' memory is not this one's
-    checker = InProcess(lab)
-    try:
-        run_row(row, lab, checker)  # what is loaded once, at first use, belongs to no check
-        assert peak_memory_of(lambda: run_row(row, lab, checker)) < MEMORY_MB
-    finally:
-        checker.close()
+    run_row(row, lab, checker)  # what is loaded once, at first use, belongs to no check
+    assert peak_memory_of(lambda: run_row(row, lab, checker)) < MEMORY_MB
 
 
 def test_the_table_is_large_enough_and_names_each_case_once() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
+from urllib.parse import quote
 
 from tests.lab import content, dns, h2, http, tcp, tls
 from tests.lab.ca import Certificates
@@ -67,8 +68,13 @@ class Lab:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def fresh(self, stem: str) -> str:
-        """A name whose sequence of DNS answers begins now."""
+        """A name of which nothing is known yet: its sequence of DNS answers begins now."""
         return f"{stem}-{next(self._numbers)}.lab.test"
+
+    def rebinding(self) -> str:
+        """A redirect back to the same name, which by then has an address that policy forbids."""
+        host = self.fresh("rebinding")
+        return self.http(f"/to/302?url={quote(self.other(host=host), safe='')}", host)
 
     # --- URLs ---------------------------------------------------------------------------------
 

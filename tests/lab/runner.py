@@ -200,10 +200,12 @@ class OverHttp:
 
     def close(self) -> None:
         from app.db import db
+        from app.engine import now
 
         self.server.shutdown()
         self.thread.join(10)
         self.server.server_close()
+        now.close(self.app)
         with self.app.app_context():
             db.engine.dispose()
 

@@ -155,7 +155,12 @@ DNS = [
     _down("dns_notimp", named("notimp"), Cause.DNS_SERVFAIL),
     _down("dns_formerr", named("formerr"), Cause.DNS_SERVFAIL),
     _timeout("dns_timeout", named("silent"), Cause.DNS_TIMEOUT),
-    _timeout("dns_ns_unavailable/all answer too late", named("too-late"), Cause.DNS_TIMEOUT),
+    # A fresh name: the answer that comes after all would be there for the next run.
+    _timeout(
+        "dns_ns_unavailable/all answer too late",
+        http(host=lambda lab: lab.fresh("too-late")),
+        Cause.DNS_TIMEOUT,
+    ),
     _timeout("dns answers with a wrong id only", named("wrong-id"), Cause.DNS_TIMEOUT),
     _down("dns missing A record", named("no-address"), Cause.DNS_NO_ADDRESS),
     _down("dns_cname_nxdomain", named("alias-to-nowhere"), Cause.DNS_NXDOMAIN),
@@ -509,6 +514,7 @@ POLICY = [
     _blocked("policy redirect to an address", redirect("http://169.254.169.254/latest/"),
              "169.254.169.254"),
     _blocked("policy redirect to a name", redirect(named("closed-address")), "10.11.12.13"),
+    _blocked("policy rebinding between two hops", At("rebinding"), "169.254.169.254"),
     _up("policy open and closed addresses", named("open-and-closed")),
 ]  # fmt: skip
 
