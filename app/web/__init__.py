@@ -1,0 +1,56 @@
+"""The dashboard: server-rendered pages over the current store, a blueprint file for each resource.
+
+Views load, bind a form, act and redirect. They know forms, stores, records and stats, never the
+database and never the API.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask
+from flask_bootstrap import Bootstrap5
+from flask_login import current_user
+
+from app.alerts.values import CHANNELS
+from app.config import Settings
+from app.forms.monitor import CONDITION_LABELS
+from app.records import PAGE_SIZES, Role
+from app.stores import Feature, current_store
+from app.web import assets, auth, faults, pages, security, session, times, words
+
+BLUEPRINTS = (auth, *pages.ALL)
+
+
+def init_app(app: Flask) -> None:
+    settings: Settings = app.extensions["wakeful.settings"]
+    Bootstrap5(app)
+    security.init_app(app, https=(settings.public_url or "").startswith("https://"))
+    session.init_app(app)
+    faults.init_app(app)
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.globals.update(
+        asset=assets.asset,
+        times=times,
+        words=words,
+        Role=Role,
+        PAGE_SIZES=PAGE_SIZES,
+        CHANNELS=CHANNELS,
+        CONDITION_LABELS=CONDITION_LABELS,
+    )
+    app.jinja_env.filters.update(
+        ago=times.ago, at=times.at, short=times.short, span=times.span, percent=words.percent
+    )
+    app.context_processor(_shared)
+    for module in BLUEPRINTS:
+        app.register_blueprint(module.blueprint)
+
+
+def _shared() -> dict[str, Any]:
+    """What every page knows."""
+    user = current_user if current_user.is_authenticated else None
+    return {
+        "user": user,
+        "theme": user.person.theme if user else "auto",
+        "offers": {feature: feature in current_store().offers for feature in Feature},
+    }

@@ -1,0 +1,29 @@
+"""Addresses of lists: every filter, order and page stands in the address, so that it can be kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import request, url_for
+
+
+def pairs(*without: str) -> list[tuple[str, str]]:
+    """The query as pairs, as the forms read it, less the names in ``without``."""
+    return [(name, value) for name, value in request.args.items(multi=True) if name not in without]
+
+
+def here(**changes: Any) -> str:
+    """This page's address with some parameters changed; None or an empty value removes one.
+
+    A changed filter starts at the first page again.
+    """
+    args = {name: value for name, value in request.args.items() if value != ""}
+    if "page" not in changes:
+        args.pop("page", None)
+    args |= changes
+    kept = {name: value for name, value in args.items() if value not in (None, "")}
+    return url_for(request.endpoint or "home.show", **(request.view_args or {}), **kept)
+
+
+def page_link(number: int) -> str:
+    return here(page=None if number == 1 else number)

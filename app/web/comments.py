@@ -1,0 +1,42 @@
+"""An incident's comment is one text (interface.md 2.2). The dashboard adds to it in paragraphs that
+say when and who, so that several people can write, and the timeline can put each in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+_HEAD = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC, ([^\]\n]+)\]$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One paragraph. ``at`` and ``who`` are None for text that was not written here."""
+
+    text: str
+    at: datetime | None = None
+    who: str | None = None
+
+
+def add(comment: str | None, text: str, who: str, at: datetime) -> str:
+    """``comment`` with one more remark."""
+    head = f"[{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {who}]"
+    return "\n\n".join(
+        part for part in ((comment or "").rstrip(), f"{head}\n{text.strip()}") if part
+    )
+
+
+def remarks(comment: str | None) -> list[Remark]:
+    """The paragraphs of a comment, in the order in which they were written."""
+    pieces = _HEAD.split(comment or "")
+    found = [Remark(pieces[0].strip())] if pieces[0].strip() else []
+    for stamp, who, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        try:
+            at = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
+        except ValueError:  # somebody wrote a head by hand, with a day that does not exist
+            found.append(Remark(f"[{stamp} UTC, {who}]\n{text.strip()}"))
+        else:
+            found.append(Remark(text.strip(), at, who))
+    return found

@@ -1,0 +1,116 @@
+"""What goes wrong, as pages: each says what happened and what to do next."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+
+from flask import Flask, render_template, request
+from flask_wtf.csrf import CSRFError
+from werkzeug.exceptions import HTTPException
+
+from app.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unavailable,
+    Unsupported,
+    WakefulError,
+)
+from app.web.security import is_api
+
+log = logging.getLogger(__name__)
+
+STATUS = {
+    Invalid: 422,
+    NotFound: 404,
+    Unsupported: 404,
+    Conflict: 409,
+    Denied: 403,
+    Throttled: 429,
+    Unavailable: 503,
+}
+TITLES = {
+    400: "This request cannot be read",
+    403: "Not allowed",
+    404: "Not found",
+    405: "This page does not take that",
+    409: "That is not possible now",
+    413: "That is too large",
+    422: "This cannot be accepted",
+    429: "Too many requests",
+    500: "Something went wrong here",
+    503: "No answer from the server behind this dashboard",
+}
+SENTENCES = {
+    404: "There is nothing under this address. It may have been deleted, or the address is misspelt.",
+    405: "Go back and use the buttons on the page.",
+    413: "What was sent is larger than Wakeful takes.",
+}
+# What must not be shown again, nor carried through a page.
+NOT_KEPT = ("csrf_token", "password", "secret")
+
+
+def init_app(app: Flask) -> None:
+    app.register_error_handler(WakefulError, _ours)
+    app.register_error_handler(CSRFError, _csrf)
+    for code in (400, 403, 404, 405, 413, 429):
+        app.register_error_handler(code, _http)
+    app.register_error_handler(500, _crash)
+
+
+def _ours(fault: WakefulError) -> tuple[str, int]:
+    if is_api(request.path):
+        raise fault  # the API speaks for itself
+    status = next(code for kind, code in STATUS.items() if isinstance(fault, kind))
+    details = {}
+    if isinstance(fault, Invalid):
+        details["errors"] = fault.errors
+    if isinstance(fault, Conflict):
+        details["open_incident_id"] = fault.details.get("open_incident_id")
+    if isinstance(fault, Unavailable):
+        details["retry_after"] = fault.retry_after
+        details["typed"] = typed()
+    return _page(status, str(fault), **details), status
+
+
+def typed() -> list[tuple[str, str]]:
+    """What the form behind this request said, without its secrets."""
+    return [
+        (name, value)
+        for name, value in request.form.items(multi=True)
+        if value and not any(word in name for word in NOT_KEPT)
+    ]
+
+
+def _csrf(fault: CSRFError) -> tuple[str, int]:
+    sentence = (
+        "This page was open for too long, or your session has ended. "
+        "Nothing was changed. Go back, reload the page and send it once more."
+    )
+    return _page(400, sentence, typed=typed()), 400
+
+
+def _http(fault: HTTPException) -> HTTPException | tuple[str, int]:
+    status = fault.code or 500
+    if is_api(request.path):
+        return fault
+    return _page(status, SENTENCES.get(status, fault.description or "")), status
+
+
+def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
+    if is_api(request.path):
+        return fault
+    number = secrets.token_hex(4)
+    log.error("request %s failed: %s %s", number, request.method, request.endpoint)
+    sentence = f"This is a fault in Wakeful. Its log has the details under {number}."
+    return _page(500, sentence), 500
+
+
+def _page(status: int, sentence: str, **details: object) -> str:
+    title = TITLES.get(status, "Something went wrong")
+    return render_template(
+        "errors/error.html", title=title, sentence=sentence, status=status, **details
+    )

@@ -1,0 +1,157 @@
+"""Forms about people, keys and this installation. Monitors, incidents and windows are in
+``app/forms``, because the API takes them too; these are the dashboard's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zoneinfo import available_timezones
+
+from wtforms import widgets
+
+from app.errors import Invalid
+from app.forms.browser import BrowserForm
+from app.forms.fields import Moment, Options, Password, Switch, Text, Word
+from app.records import MAX_COMMENT, MAX_CREDENTIAL, MAX_NAME, Role, Scope
+from app.web.words import ROLES
+
+THEMES = {"auto": "As the system", "light": "Light", "dark": "Dark"}
+SCOPES = {
+    Scope.READ: "Read: looks, with secrets masked",
+    Scope.WRITE: "Write: everything that the API does",
+}
+NOT_THE_SAME = "The two passwords are not the same."
+
+
+def email_field(autocomplete: str) -> Any:
+    return Text(
+        "Email",
+        required=True,
+        most=MAX_NAME,
+        widget=widgets.EmailInput(),
+        render_kw={"autocomplete": autocomplete, "autocapitalize": "none", "spellcheck": "false"},
+    )
+
+
+def password_field(label: str, autocomplete: str, description: str = "") -> Any:
+    return Password(
+        label,
+        required=True,
+        most=MAX_CREDENTIAL,
+        description=description,
+        render_kw={"autocomplete": autocomplete},
+    )
+
+
+def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
+    """Put what a store found beside the fields, where only the stored data shows the fault.
+
+    Raises Invalid again with whatever no field of the form can show.
+    """
+    fields = {field.short_name: field for field in form.schema_fields()}
+    left = {}
+    for name, sentences in errors.items():
+        field = fields.get(name.partition(".")[0])
+        for sentence in sentences if field else ():
+            field.fault(sentence)
+        if field is None:
+            left[name] = list(sentences)
+    if left:
+        raise Invalid(left)
+
+
+class LoginForm(BrowserForm):
+    email = email_field("username")
+    password = password_field("Password", "current-password")
+
+
+class _NewPassword(BrowserForm):
+    """The base of forms in which a password is typed twice."""
+
+    def check_together(self) -> None:
+        first, again = self["password"], self["password_again"]
+        if self.flawless(first, again) and first.data != again.data:
+            again.fault(NOT_THE_SAME)
+
+
+class SetupForm(_NewPassword):
+    """The first account."""
+
+    email = email_field("username")
+    password = password_field("Password", "new-password", "8 characters or more.")
+    password_again = password_field("Password again", "new-password")
+
+
+class NewPersonForm(BrowserForm):
+    email = email_field("off")
+    password = password_field(
+        "First password",
+        "new-password",
+        "8 characters or more. They can change it in their profile.",
+    )
+    role = Word("Role", words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+
+
+class PersonForm(BrowserForm):
+    email = email_field("off")
+    role = Word("Role", words=Role, labels=ROLES.__getitem__, required=True)
+    disabled = Switch(
+        "No access", default=False, description="They cannot log in, and are logged out at once."
+    )
+
+
+class NewPasswordForm(BrowserForm):
+    """An admin gives somebody a new password."""
+
+    password = password_field(
+        "New password", "new-password", "8 characters or more. It logs them out everywhere."
+    )
+
+
+class ProfileForm(BrowserForm):
+    time_zone = Options(
+        "Time zone",
+        required=True,
+        labels=[(name, name.replace("_", " ")) for name in sorted(available_timezones())],
+        description="Times are shown and typed in this zone.",
+    )
+    theme = Options("Colours", required=True, labels=list(THEMES.items()))
+
+
+class PasswordForm(_NewPassword):
+    current_password = password_field("Present password", "current-password")
+    password = password_field("New password", "new-password", "8 characters or more.")
+    password_again = password_field("New password again", "new-password")
+
+
+class KeyForm(BrowserForm):
+    name = Text(
+        "Name",
+        required=True,
+        most=MAX_NAME,
+        description="What uses the key, such as CI or Terraform.",
+    )
+    scope = Word("Scope", words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
+    expires_at = Moment("Expires", description="Empty: never.")
+
+
+class NetworksForm(BrowserForm):
+    allow_networks = Text(
+        "Networks that checks and alerts may reach",
+        most=2000,
+        default="",
+        description="Besides public addresses. The words private and loopback, and networks such as "
+        "10.0.0.0/8, with commas between them.",
+        render_kw={"spellcheck": "false", "autocapitalize": "none"},
+    )
+
+
+class DeleteForm(BrowserForm):
+    """Nothing to type: the button is the answer."""
+
+
+class CommentForm(BrowserForm):
+    text = Text(
+        "Add a comment", required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
+    )

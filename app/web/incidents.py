@@ -1,0 +1,184 @@
+"""Incidents: list, show, report by hand, acknowledge, resolve, comment, edit, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.errors import Conflict, Invalid, NotFound
+from app.forms import binding
+from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
+from app.forms.incident import IncidentUpdateForm
+from app.records import (
+    Incident,
+    IncidentStatus,
+    Monitor,
+    MonitorQuery,
+    MonitorSortBy,
+    Sort,
+)
+from app.stores import current_store
+from app.web import addresses, comments, timeline, times
+from app.web.forms import CommentForm, DeleteForm, show_errors
+from app.web.session import guarded
+
+blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
+
+Answer = str | Response | tuple[str, int]
+
+PAGE = 100
+CHOOSABLE = (
+    500  # monitors in the list of the report page; beyond that, their own page has the button
+)
+
+
+@blueprint.get("")
+def index() -> str:
+    query = binding.incident_query(addresses.pairs())
+    page = current_store().incidents(query)
+    return render_template(
+        "incidents/index.html",
+        page=page,
+        query=query,
+        statuses=list(IncidentStatus),
+        here=addresses.here,
+        link=addresses.page_link,
+    )
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> str:
+    return _page(current_store().incident(id), CommentForm(formdata=None))
+
+
+def _page(incident: Incident, form: CommentForm) -> str:
+    return render_template(
+        "incidents/show.html",
+        incident=incident,
+        steps=timeline.steps(incident),
+        form=form,
+    )
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    form = BrowserIncidentStoreForm(
+        zone=times.zone(), now=current_store().now(), data=_first_values()
+    )
+    if form.validate_on_submit():
+        try:
+            incident = current_store().create_incident(form.fields())
+        except Invalid as fault:
+            show_errors(form, fault.errors)
+        else:
+            flash("The incident is reported.", "success")
+            return redirect(url_for(".show", id=incident.id))
+    page = render_template("incidents/new.html", form=form, monitors=choosable(form))
+    return page, 422 if form.is_submitted() else 200
+
+
+def _first_values() -> dict[str, Any]:
+    monitor_id = request.args.get("monitor_id", "")
+    known = int(monitor_id) if monitor_id.isascii() and monitor_id.isdigit() else None
+    return {"monitor_id": known, "started_at": current_store().now()}
+
+
+def choosable(form: BrowserIncidentStoreForm) -> list[Monitor]:
+    """The monitors to choose from, by name; the one already chosen is always among them."""
+    store, found = current_store(), []
+    for number in range(1, CHOOSABLE // PAGE + 1):
+        page = store.monitors(
+            MonitorQuery(sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=PAGE, page=number)
+        )
+        found += page.items
+        if number >= page.last_number:
+            break
+    chosen = form.monitor_id.data
+    if isinstance(chosen, int) and chosen > 0 and all(one.id != chosen for one in found):
+        try:
+            found.insert(0, store.monitor(chosen))
+        except NotFound:
+            pass
+    return found
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    incident = current_store().incident(id)
+    form = BrowserIncidentForm(record=incident, zone=times.zone(), now=current_store().now())
+    if form.validate_on_submit():
+        try:
+            current_store().update_incident(id, form.fields(), by=_who())
+        except Invalid as fault:
+            show_errors(form, fault.errors)
+        except Conflict as fault:
+            form.ended_at.fault(str(fault))
+        else:
+            flash("The incident is saved.", "success")
+            return redirect(url_for(".show", id=id))
+    page = render_template("incidents/edit.html", form=form, incident=incident)
+    return page, 422 if form.is_submitted() else 200
+
+
+@blueprint.post("/<int:id>/acknowledge")
+def acknowledge(id: int) -> Response:
+    incident = current_store().incident(id)
+    if incident.acknowledged_at is None and incident.ended_at is None:
+        _update(id, {"acknowledged_at": current_store().now()})
+        flash("Acknowledged. Others can see that you are on it.", "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/resolve")
+def resolve(id: int) -> Response:
+    if current_store().incident(id).ended_at is None:
+        _update(id, {"ended_at": current_store().now()})
+        flash("Resolved. If checks still fail, a new incident opens.", "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/reopen")
+def reopen(id: int) -> Response:
+    _update(id, {"ended_at": None})
+    flash("The incident is open again.", "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/comment")
+def comment(id: int) -> Answer:
+    incident = current_store().incident(id)
+    form = CommentForm()
+    if form.validate_on_submit():
+        text = comments.add(incident.comment, form.text.data, _who(), current_store().now())
+        try:
+            checked = binding.overlay(IncidentUpdateForm, incident, [("comment", text)])
+            _update(id, checked)
+        except Invalid as fault:
+            form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
+        else:
+            flash("Your comment is added.", "success")
+            return redirect(url_for(".show", id=id))
+    return _page(incident, form), 422
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    incident = current_store().incident(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_store().delete_incident(id)
+        flash("The incident is deleted.", "success")
+        return redirect(url_for(".index"))
+    return render_template("incidents/delete.html", incident=incident)
+
+
+def _update(id: int, fields: dict[str, Any]) -> None:
+    current_store().update_incident(id, fields, by=_who())
+
+
+def _who() -> str:
+    email: str = current_user.person.email
+    return email

@@ -1,0 +1,251 @@
+"""Monitors: list, show, new, edit, clone, delete, pause, check now, test before saving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, WakefulError
+from app.forms import binding
+from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
+from app.forms.monitor import OWN_FIELDS
+from app.records import (
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_CONFIRMATIONS,
+    DEFAULT_TIMEOUT,
+    IncidentQuery,
+    IncidentSortBy,
+    Monitor,
+    MonitorQuery,
+    MonitorStatus,
+    Outcome,
+    Pair,
+    ResultQuery,
+    Verdict,
+)
+from app.stores import Feature, current_store
+from app.web import addresses, times, words
+from app.web.forms import DeleteForm, show_errors
+from app.web.session import guarded
+
+blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
+
+Answer = str | Response | tuple[str, int]
+
+# Parameters of the list that are ours, not interface.md's.
+OWN_FILTERS = ("state", "tag")
+DEFAULT_INTERVAL = 60
+# What a new form starts with, besides what is empty.
+STARTS_WITH = {
+    "interval": DEFAULT_INTERVAL,
+    "timeout": DEFAULT_TIMEOUT,
+    "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
+    "confirmations": DEFAULT_CONFIRMATIONS,
+    "follow_redirects": True,
+    "verify_tls": True,
+}
+
+
+@blueprint.get("")
+def index() -> str:
+    query = list_query()
+    page = current_store().monitors(query)
+    return render_template(
+        "monitors/index.html",
+        page=page,
+        query=query,
+        here=addresses.here,
+        link=addresses.page_link,
+    )
+
+
+def list_query() -> MonitorQuery:
+    """The list's parameters from the address. Raises Invalid for one that is misspelt."""
+    query = binding.monitor_query(addresses.pairs(*OWN_FILTERS))
+    if Feature.OVERVIEW not in current_store().offers:
+        return query
+    state, tag = request.args.get("state") or None, request.args.get("tag") or None
+    if state is not None and state not in list(MonitorStatus):
+        raise Invalid({"state": [f"Choose one of these: {', '.join(MonitorStatus)}."]})
+    return replace(query, state=state, tag=tag)
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> str:
+    store = current_store()
+    monitor = store.monitor(id)
+    incidents = store.incidents(IncidentQuery(monitor_id=id, sort_by=IncidentSortBy.STARTED_AT))
+    results = store.results(ResultQuery(id)) if Feature.RESULTS in store.offers else None
+    return render_template(
+        "monitors/show.html", monitor=monitor, incidents=incidents, results=results
+    )
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    form = monitor_form()
+    if request.method == "GET" and request.args.get("url"):
+        form.url.data = request.args["url"]
+    return _edited(form, None)
+
+
+@blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
+def clone(id: int) -> Answer:
+    original = current_store().monitor(id)
+    form = monitor_form(original, clone=True)
+    if request.method == "GET":
+        form.name.data = f"{original.name} (copy)"[: form.name.most]
+    return _edited(form, original)
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    monitor = current_store().monitor(id)
+    return _edited(monitor_form(monitor), monitor)
+
+
+def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
+    data = {} if record else {"data": STARTS_WITH}
+    return _shaped(BrowserMonitorForm(record=record, clone=clone, **data, **_surroundings()))
+
+
+def _surroundings() -> dict[str, Any]:
+    store = current_store()
+    settings = current_app.extensions["wakeful.settings"]
+    return {
+        "zone": times.zone(),
+        "now": store.now(),
+        "telegram_token_set": bool(settings.telegram_token),
+        "without": () if Feature.EXTRA_FIELDS in store.offers else OWN_FIELDS,
+    }
+
+
+def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
+    """Label and choice read as one: "Check every", "3 minutes"."""
+    form.interval.label.text = "Check every"
+    form.interval.choices = [
+        (value, label.removeprefix("Every ")) for value, label in form.interval.choices
+    ]
+    return form
+
+
+def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
+    """One round of the form: a row more or less, a test, or the save."""
+    if form.change_rows():
+        return _form_page(form, monitor)
+    if form.is_submitted() and "test" in request.form:
+        return _tested(form, monitor)
+    if form.validate_on_submit():
+        try:
+            saved = _save(form, monitor)
+        except Invalid as fault:
+            show_errors(form, fault.errors)
+        else:
+            flash(f"{saved.name} is saved.", "success")
+            return redirect(url_for(".show", id=saved.id))
+    return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
+
+
+def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
+    store = current_store()
+    if monitor is None:
+        return store.create_monitor(form.fields())
+    if form.clone:
+        return store.create_monitor(form.fields(), secrets_from=monitor.id)
+    return store.update_monitor(monitor.id, form.fields())
+
+
+def _form_page(
+    form: BrowserMonitorForm, monitor: Monitor | None, *, status: int = 200, **more: Any
+) -> Answer:
+    page = render_template("monitors/form.html", form=form, monitor=monitor, **more)
+    # What was typed comes back, a password too: nothing may keep a copy of that.
+    headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
+    return Response(page, status, headers, mimetype="text/html")
+
+
+def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
+    """Check what is typed without keeping anything; the page script asks for the outcome alone."""
+    check = BrowserCheckForm(record=monitor, **_surroundings())
+    outcome: Outcome | None = None
+    failure: str | None = None
+    if check.validate():
+        try:
+            outcome = current_store().check_fields(
+                check.fields(), secrets_from=monitor.id if monitor else None
+            )
+        except WakefulError as fault:
+            failure = str(fault)
+    else:
+        _show_faults(form, check)
+    shown = {"outcome": outcome, "failure": failure, "tested": True}
+    if request.headers.get("X-Fragment") == "test":
+        return render_template("monitors/_test.html", faults=check.error_summary(), **shown)
+    judged = outcome is not None or failure is not None
+    return _form_page(form, monitor, status=200 if judged else 422, **shown)
+
+
+def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
+    for field in check.schema_fields():
+        ours = form[field.short_name]
+        ours.errors = field.errors
+        if hasattr(field, "rows"):
+            ours.rows = field.rows
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    monitor = current_store().monitor(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_store().delete_monitor(id)
+        flash(f"{monitor.name} is deleted, with its incidents and results.", "success")
+        return redirect(url_for(".index"))
+    return render_template("monitors/delete.html", monitor=monitor)
+
+
+@blueprint.post("/<int:id>/pause")
+def pause(id: int) -> Response:
+    monitor = current_store().update_monitor(id, {"pause": True})
+    flash(f"{monitor.name} is paused: no checks and no alerts until you resume it.", "success")
+    return redirect(_back(id))
+
+
+@blueprint.post("/<int:id>/resume")
+def resume(id: int) -> Response:
+    monitor = current_store().update_monitor(id, {"pause": False})
+    flash(f"{monitor.name} is watched again, and checked at once.", "success")
+    return redirect(_back(id))
+
+
+@blueprint.post("/<int:id>/check")
+def check(id: int) -> Response:
+    result = current_store().check_now(id)
+    look = words.look_of(words.VERDICT, result.verdict)
+    took = "" if result.response_time is None else f" in {result.response_time:,} ms"
+    why = f": {result.cause}" if result.cause else ""
+    good = result.verdict is Verdict.UP
+    flash(f"Checked now. {look.word}{took}{why}", "success" if good else "warning")
+    return redirect(_back(id))
+
+
+@blueprint.post("/<int:id>/test-alert")
+def test_alert(id: int) -> Response:
+    count = len(current_store().test_alert(id))
+    if count:
+        flash(f"A test is on its way to {count} channel{'' if count == 1 else 's'}.", "success")
+    else:
+        flash("This monitor has no alert channels yet. Add one to the monitor first.", "warning")
+    return redirect(_back(id))
+
+
+def _back(id: int) -> str:
+    return url_for(".show", id=id)
+
+
+def masked(pairs: tuple[Pair, ...]) -> list[Pair]:
+    """Secrets as pages may show them."""
+    return [pair.masked() for pair in pairs]

@@ -1,0 +1,64 @@
+"""What every answer says to the browser about trust, and the CSRF check of every form."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, request
+from flask_wtf import CSRFProtect
+
+csrf = CSRFProtect()
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",  # Bootstrap draws its small signs as data: images
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Set-up and acknowledge links have secrets in their paths: other sites must not learn them.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+YEAR_SECONDS = 365 * 24 * 3600
+
+
+def init_app(app: Flask, *, https: bool) -> None:
+    """``https``: people reach us through HTTPS, so cookies never travel without."""
+    app.config["SESSION_COOKIE_SECURE"] = https
+    app.config["WTF_CSRF_CHECK_DEFAULT"] = False
+    csrf.init_app(app)
+    app.before_request(_check_csrf)
+    app.after_request(_add_headers)
+
+
+def is_api(path: str) -> bool:
+    return path == "/api" or path.startswith("/api/")
+
+
+def _check_csrf() -> None:
+    # The API takes keys and never a session cookie, so nobody can be tricked into using it.
+    if not is_api(request.path):
+        csrf.protect()
+
+
+def _add_headers(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.endpoint in ("static", "bootstrap.static") and "v" in request.args:
+        # The version is in the address, so a copy never goes stale.
+        response.headers["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
+    elif "Cache-Control" not in response.headers and response.mimetype == "text/html":
+        response.headers["Cache-Control"] = "private, no-cache"
+    return response

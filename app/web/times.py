@@ -1,0 +1,122 @@
+"""Times and spans for people: in the person's zone, relative in the text and exact on hover."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from flask import g
+from flask_login import current_user
+from markupsafe import Markup
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def now() -> datetime:
+    """The moment of this request: the same for everything on a page."""
+    if "now" not in g:
+        g.now = datetime.now(UTC)
+    moment: datetime = g.now
+    return moment
+
+
+def zone() -> ZoneInfo:
+    """The zone of the person who is looking; UTC when nobody is logged in."""
+    name = (
+        current_user.person.time_zone if current_user and current_user.is_authenticated else "UTC"
+    )
+    return ZoneInfo(name)
+
+
+def local(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(zone())
+    except OverflowError:  # the last hours of the year 9999 have no local time in the east
+        return moment
+
+
+def span(seconds: float) -> str:
+    """A length of time in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
+    left = max(0, int(seconds))
+    parts = []
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
+
+
+def relative(moment: datetime, at: datetime) -> str:
+    """``3 minutes ago``, ``in 2 hours``; a date when it is more than 30 days away."""
+    seconds = (at - moment).total_seconds()
+    away = abs(seconds)
+    if away < 5:
+        return "just now"
+    if away >= 30 * DAY:
+        return _day(moment.astimezone(at.tzinfo))
+    for size, unit in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
+        if away >= size:
+            count = int(away // size)
+            words = f"{count} {unit}{'' if count == 1 else 's'}"
+            return f"{words} ago" if seconds > 0 else f"in {words}"
+    return "just now"
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.day} {moment:%b} {moment.year:04}"
+
+
+def exact(moment: datetime) -> str:
+    """``21 Nov 2026 09:32:18 CET``, in the person's zone."""
+    there = local(moment)
+    return f"{_day(there)} {there:%H:%M:%S} {there.tzname() or ''}".rstrip()
+
+
+def clock(moment: datetime) -> str:
+    """``09:32:18``, with the date in front when it is not today's, in the person's zone."""
+    there, today = local(moment), local(now())
+    time = f"{there:%H:%M:%S}"
+    return time if there.date() == today.date() else f"{_day(there)} {time}"
+
+
+def day(moment: datetime, there: tzinfo | None = None) -> str:
+    return _day(moment.astimezone(there) if there else local(moment))
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+
+
+def ago(moment: datetime | None, none: str = "never") -> Markup | str:
+    """A ``<time>``: relative in the text, exact on hover."""
+    if moment is None:
+        return none
+    at = now().astimezone(zone())
+    return _tag(moment, relative(moment, at), exact(moment), 'data-ago=""')
+
+
+def at(moment: datetime | None, none: str = "–") -> Markup | str:
+    """A ``<time>``: exact in the text, relative on hover."""
+    if moment is None:
+        return none
+    return _tag(moment, exact(moment), relative(moment, now().astimezone(zone())))
+
+
+def short(moment: datetime | None, none: str = "–") -> Markup | str:
+    """A ``<time>`` for dense lists: the clock time, exact on hover."""
+    return none if moment is None else _tag(moment, clock(moment), exact(moment))
+
+
+def running(since: datetime) -> Markup:
+    """The time since ``since``; it goes on counting where scripts run."""
+    seconds = (now() - since).total_seconds()
+    return Markup('<span class="clock" data-since="{}">{}</span>').format(iso(since), span(seconds))
+
+
+def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:
+    tag = Markup('<time datetime="{}" title="{}" {}>{}</time>')
+    return tag.format(iso(moment), title, Markup(extra), text)  # noqa: S704 - our own literals

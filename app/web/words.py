@@ -1,0 +1,99 @@
+"""How states look and read: a shape, a word and a colour for each, in one place.
+
+``shape`` names an icon of ``components/icons.html``, ``tone`` a colour of ``tokens.css``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.records import DeliveryStatus, Event, IncidentStatus, MonitorStatus, Role, Verdict, Warn
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    word: str
+    shape: str
+    tone: str
+
+
+MONITOR = {
+    MonitorStatus.UP: Look("Up", "up", "up"),
+    MonitorStatus.DEGRADED: Look("Degraded", "degraded", "degraded"),
+    MonitorStatus.DOWN: Look("Down", "down", "down"),
+    MonitorStatus.UNKNOWN: Look("Unknown", "unknown", "unknown"),
+    MonitorStatus.MAINTENANCE: Look("Maintenance", "maintenance", "maintenance"),
+    MonitorStatus.PAUSED: Look("Paused", "paused", "paused"),
+    MonitorStatus.PENDING: Look("Pending", "pending", "paused"),
+}
+# What matters first comes first.
+MONITOR_ORDER = (
+    MonitorStatus.DOWN,
+    MonitorStatus.DEGRADED,
+    MonitorStatus.UNKNOWN,
+    MonitorStatus.MAINTENANCE,
+    MonitorStatus.PENDING,
+    MonitorStatus.UP,
+    MonitorStatus.PAUSED,
+)
+
+INCIDENT = {
+    IncidentStatus.UNRESOLVED: Look("Unresolved", "down", "down"),
+    IncidentStatus.ACKNOWLEDGED: Look("Acknowledged", "seen", "degraded"),
+    IncidentStatus.RESOLVED: Look("Resolved", "up", "up"),
+}
+
+VERDICT = {
+    Verdict.UP: Look("Up", "up", "up"),
+    Verdict.DEGRADED: Look("Degraded", "degraded", "degraded"),
+    Verdict.DOWN: Look("Down", "down", "down"),
+    Verdict.UNKNOWN: Look("Unknown", "unknown", "unknown"),
+}
+
+DELIVERY = {
+    DeliveryStatus.PENDING: Look("Pending", "pending", "paused"),
+    DeliveryStatus.DELIVERED: Look("Delivered", "up", "up"),
+    DeliveryStatus.FAILED: Look("Failed", "down", "down"),
+    DeliveryStatus.HELD: Look("Held", "paused", "degraded"),
+}
+
+EVENTS = {
+    Event.INCIDENT_OPENED: "Incident opened",
+    Event.INCIDENT_ACKNOWLEDGED: "Incident acknowledged",
+    Event.INCIDENT_RESOLVED: "Incident resolved",
+    Event.INCIDENT_REMINDER: "Reminder",
+    Event.CERTIFICATE_EXPIRING: "Certificate expires soon",
+    Event.DOMAIN_EXPIRING: "Domain expires soon",
+    Event.TEST: "Test",
+}
+
+ROLES = {
+    Role.ADMIN: "Admin: everything, with people and settings",
+    Role.EDITOR: "Editor: monitors and incidents",
+    Role.VIEWER: "Viewer: looks, changes nothing",
+}
+
+WARNINGS = {
+    Warn.IPV6_UNREACHABLE: "It answers over IPv4, but not over IPv6.",
+    Warn.IPV4_UNREACHABLE: "It answers over IPv6, but not over IPv4.",
+    Warn.REDIRECT_DOWNGRADE: "It redirects from https to http.",
+    Warn.BODY_CUT_AT_CAP: "The body is larger than 1 MiB, and the rest was not read.",
+    Warn.TLS_EXPIRING: "The certificate expires soon.",
+}
+
+UNKNOWN = Look("Unknown", "unknown", "unknown")
+
+
+def look_of(looks: dict[object, Look], word: str) -> Look:
+    """The look of ``word``; a remote server may speak of states that we do not know."""
+    return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
+
+
+def percent(value: float | None) -> str:
+    """``99.95%``: never rounded up to a hundred, because that would hide an outage."""
+    if value is None:
+        return "–"
+    if value >= 100:
+        return "100%"
+    text = f"{int(value * 1000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
+    return f"{text}%"

@@ -1,0 +1,46 @@
+// The monitor's form: the name follows the URL until somebody types one; "Test" shows its outcome
+// in place.
+const form = document.querySelector("[data-monitor-form]");
+const url = form.querySelector("#url");
+const name = form.querySelector("#name");
+let follows = name.value === "";
+
+function hostOf(text) {
+  try {
+    const { host, pathname } = new URL(text);
+    return (host + (pathname === "/" ? "" : pathname)).slice(0, 255);
+  } catch {
+    return "";
+  }
+}
+name.addEventListener("input", () => { follows = name.value === ""; });
+url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
+
+// The text to look up belongs to two of the three conditions.
+const condition = form.querySelector("#alert_condition");
+const lookup = form.querySelector("[data-lookup]");
+function showLookup() { lookup.hidden = condition.value === "url_unavailable"; }
+condition.addEventListener("change", showLookup);
+showLookup();
+
+const test = form.querySelector("[data-test]");
+const place = document.querySelector("[data-outcome]");
+test.addEventListener("click", async (event) => {
+  event.preventDefault();
+  if (test.getAttribute("aria-busy") === "true") return;
+  test.setAttribute("aria-busy", "true");
+  const body = new FormData(form);
+  body.set("test", "1");
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), headers: { "X-Fragment": "test" }, redirect: "error" });
+    if (!answer.headers.get("content-type")?.startsWith("text/html") || answer.status >= 400) throw new Error(answer.statusText);
+    place.innerHTML = await answer.text();
+  } catch {
+    // The plain way shows what is the matter, with everything typed kept.
+    form.requestSubmit(test);
+    return;
+  }
+  test.removeAttribute("aria-busy");
+  place.focus();
+  place.scrollIntoView({ block: "nearest" });
+});

@@ -1,0 +1,58 @@
+// Rows of key and value: add and remove in place what the buttons else do by a round to the server.
+const INDEX = /\[(\d+)\]/;
+
+function renumber(list) {
+  list.querySelectorAll("[data-pair]").forEach((row, place) => {
+    for (const input of row.querySelectorAll("[aria-label]")) {
+      input.setAttribute("aria-label", input.getAttribute("aria-label").replace(/row \d+/, `row ${place + 1}`));
+    }
+  });
+}
+
+function blank(row) {
+  for (const input of row.querySelectorAll("input, select")) input.value = "";
+  for (const input of row.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-describedby");
+  }
+  for (const fault of row.querySelectorAll(".fault")) fault.remove();
+}
+
+function add(list) {
+  const rows = [...list.querySelectorAll("[data-pair]")];
+  const used = rows.map((row) => Number(INDEX.exec(row.querySelector("[name]").name)[1]));
+  const fresh = Math.max(-1, ...used) + 1;
+  const row = list.pattern.cloneNode(true);
+  for (const element of row.querySelectorAll("[name], [id], [value]")) {
+    for (const name of ["name", "id", "value"]) {
+      const value = element.getAttribute(name);
+      if (value === null) continue;
+      if (name === "value" && !element.matches("[data-remove]")) continue;
+      element.setAttribute(name, name === "id" ? value.replace(/-\d+-/, `-${fresh}-`) : value.replace(INDEX, `[${fresh}]`));
+    }
+  }
+  list.querySelector("[data-add]").parentElement.before(row);
+  renumber(list);
+  row.querySelector("input, select").focus();
+}
+
+function remove(list, row) {
+  const next = row.nextElementSibling?.querySelector("input, select, button") ?? list.querySelector("[data-add]");
+  if (list.querySelectorAll("[data-pair]").length > 1) row.remove();
+  else blank(row);
+  renumber(list);
+  next.focus();
+}
+
+for (const list of document.querySelectorAll("[data-pairs]")) {
+  // Kept from the start, so that the last row can be removed and one added again.
+  list.pattern = list.querySelector("[data-pair]")?.cloneNode(true);
+  if (list.pattern) blank(list.pattern);
+  list.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-add], [data-remove]");
+    if (!button || !list.pattern) return;
+    event.preventDefault();
+    if (button.matches("[data-add]")) add(list);
+    else remove(list, button.closest("[data-pair]"));
+  });
+}
