@@ -1,0 +1,181 @@
+"""The resources of our own (decisions.md 11), and the addresses for machines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.db import db, writing
+from app.db.tables import DeliveryRow, HeartbeatRow
+
+RESULT = [
+    "id", "monitor_id", "checked_at", "verdict", "cause_code", "cause", "status_code",
+    "response_time", "timings", "ip", "http_version", "redirects", "warnings", "location",
+    "maintenance",
+]  # fmt: skip
+STATISTICS = ("uptime", "downtime", "incidents", "mttr", "response_time", "buckets")
+
+
+@pytest.fixture
+def target(httpserver):
+    httpserver.expect_request("/").respond_with_data("All is well")
+    return httpserver.url_for("/")
+
+
+def test_a_check_now_is_recorded_and_counts(api, target):
+    path = f"/monitors/{api.monitor(url=target)['id']}"
+    result = api.data("POST", path + "/check")
+    assert list(result) == RESULT
+    assert (result["verdict"], result["status_code"], result["ip"]) == ("up", 200, "127.0.0.1")
+    assert list(result["timings"]) == ["dns", "connect", "tls", "ttfb", "download"]
+    assert api.get(path + "/results")["data"] == [result]
+    monitor = api.get(path)["data"]
+    assert (monitor["status"], monitor["last_checked_at"]) == ("up", result["checked_at"])
+    assert api.get(path + "/results", verdict="down")["data"] == []
+    assert api.get(path + "/results", to="2020-01-01T00:00:00")["data"] == []
+    statistics = api.get(path + "/statistics", range="7d")["data"]
+    assert set(STATISTICS) <= set(statistics)
+    assert statistics["response_time"]["max"] == result["response_time"]
+
+
+def test_a_paused_monitor_can_be_checked_without_counting(api, target):
+    path = f"/monitors/{api.monitor(url=target)['id']}"
+    api.data("PATCH", path, data={"pause": "1"})
+    assert api.data("POST", path + "/check")["verdict"] == "up"
+    assert api.get(path)["data"]["status"] == "paused"
+
+
+def test_a_check_of_unsaved_fields_keeps_nothing(api, target):
+    result = api.data("POST", "/checks", data={"url": target})
+    assert list(result) == RESULT
+    assert (result["verdict"], result["id"], result["monitor_id"]) == ("up", None, None)
+    found = api.data(
+        "POST",
+        "/checks",
+        json={"url": target, "alert_condition": "url_text", "alert_text_lookup": "well"},
+    )
+    assert (found["verdict"], found["cause_code"]) == ("down", "text_found")
+    assert api.get("/monitors")["data"] == []
+    assert api.get("/incidents")["data"] == []
+
+
+@pytest.mark.settings(allow_networks="")
+def test_section_9_a_target_that_policy_blocks_is_stored_and_unknown(api, target):
+    path = f"/monitors/{api.monitor(url=target)['id']}"
+    result = api.data("POST", path + "/check")
+    assert (result["verdict"], result["cause_code"]) == ("unknown", "blocked_by_policy")
+
+
+@pytest.mark.sqlite
+def test_results_and_statistics_refuse_what_they_do_not_know(api):
+    path = f"/monitors/{api.monitor()['id']}"
+    assert list(api.errors("GET", path + "/results?verdict=broken")) == ["verdict"]
+    assert list(api.errors("GET", path + "/results?from=2026-01-01")) == ["from"]
+    assert list(api.errors("GET", path + "/statistics?range=1y")) == ["range"]
+    assert list(api.errors("POST", path + "/check", data={"url": "http://x/"})) == ["url"]
+    for tail in ("/results", "/statistics"):
+        assert api("GET", f"/monitors/{10**40}{tail}").status_code == 404
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("path", ["/monitors/1/check", "/checks", "/monitors/1/test-alert"])
+def test_what_acts_needs_a_key_with_write_scope(reader, path):
+    assert reader("POST", path).status_code == 403
+
+
+def test_a_test_alert_goes_to_every_channel_and_its_deliveries_are_shown(app, api):
+    channels = {
+        "alerts[0][key]": "email",
+        "alerts[0][value]": "somebody@shop.example",
+        "alerts[1][key]": "webhook",
+        "alerts[1][value]": "http://127.0.0.1:9/hook/secret",
+    }
+    monitor = api.monitor(**channels)
+    ids = api.data("POST", f"/monitors/{monitor['id']}/test-alert")["deliveries"]
+    listed = api.get("/deliveries", monitor_id=monitor["id"])["data"]
+    assert sorted(row["id"] for row in listed) == sorted(ids)
+    assert {row["channel"] for row in listed} == {"email", "webhook"}
+    shown = api.get(f"/deliveries/{ids[0]}")["data"]
+    assert shown in listed
+    assert (shown["event"], shown["status"], shown["attempts"]) == ("test", "pending", [])
+    assert "secret" not in str(listed)
+    assert api.get("/deliveries", channel="sms")["data"] == []
+    assert api.get("/deliveries", status="failed")["data"] == []
+    with app.app_context(), writing():
+        db.session.get(DeliveryRow, ids[0]).status = "failed"
+    assert api.data("POST", f"/deliveries/{ids[0]}/retry")["status"] == "pending"
+    assert api("GET", "/deliveries/999").status_code == 404
+
+
+WINDOW = {"name": "Release", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-01T01:00:00"}
+
+
+def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
+    ids = [api.monitor()["id"] for _ in range(2)]
+    sent = WINDOW | {"monitors[0]": ids[1], "monitors[1]": ids[0], "repeat": "daily"}
+    window = api.data("POST", "/maintenance-windows", data=sent)
+    path = f"/maintenance-windows/{window['id']}"
+    assert sorted(window.pop("monitors")) == ids
+    assert window.pop("created_at") == window.pop("updated_at")
+    assert window == {
+        "id": window["id"],
+        "name": "Release",
+        "start_at": "2026-01-01T00:00:00Z",
+        "end_at": "2026-01-01T01:00:00Z",
+        "repeat": "daily",
+        "repeat_until": None,
+    }
+    updated = api.data("PATCH", path, json={"monitors": [], "name": "New"})
+    assert (updated["monitors"], updated["name"], updated["repeat"]) == ([], "New", "daily")
+    assert list(api.errors("PATCH", path, json={"end_at": WINDOW["start_at"]})) == ["end_at"]
+    assert list(api.errors("PATCH", path, json={"monitors": [ids[0], 999]})) != []
+    assert api.get("/maintenance-windows")["data"] == [updated]
+    assert api("DELETE", path).json == {
+        "id": window["id"],
+        "object": "maintenance-window",
+        "deleted": True,
+        "status": 200,
+    }
+    assert api.get("/maintenance-windows")["meta"]["total"] == 0
+
+
+def test_healthz_and_readyz_need_no_key_and_readyz_says_what_is_wrong(app, client):
+    assert client.get("/healthz").json == {"status": "ok"}
+    fresh = client.get("/readyz")
+    assert (fresh.status_code, fresh.json["status"]) == (200, "ready")
+    now = datetime.now(UTC)
+    with app.app_context(), writing() as session:
+        session.add(HeartbeatRow(name="checker:here:1", at=now, last_check_at=now))
+    ready = client.get("/readyz").json
+    assert ready["status"] == "ready"
+    assert 0 <= ready["last_check_age"] < 60
+    with app.app_context(), writing() as session:
+        session.get(HeartbeatRow, "checker:here:1").at = now - timedelta(minutes=5)
+    silent = client.get("/readyz")
+    assert (silent.status_code, silent.json["faults"]) == (503, ["No checker is running."])
+
+
+@pytest.mark.sqlite
+def test_readyz_says_when_the_database_does_not_answer(app, client):
+    with app.app_context(), writing() as session:
+        session.execute(db.text("DROP TABLE heartbeats"))
+    broken = client.get("/readyz")
+    assert (broken.status_code, broken.json["faults"]) == (503, ["The database does not answer."])
+    assert "wakeful_ready 0.0" in client.get("/metrics").text
+
+
+def test_metrics_count_monitors_by_status(api, client):
+    api.monitor()
+    text = client.get("/metrics").text
+    assert 'wakeful_monitors{status="pending"} 1.0' in text
+    assert "wakeful_ready 1.0" in text
+
+
+@pytest.mark.settings(metrics_token="sesame")
+@pytest.mark.sqlite
+def test_metrics_may_be_closed_with_a_token(client):
+    assert client.get("/metrics").status_code == 401
+    for header, status in (("Bearer sesame", 200), ("Bearer Sesame", 401), ("Basic sesame", 401)):
+        answer = client.get("/metrics", headers={"Authorization": header})
+        assert answer.status_code == status
