@@ -15,11 +15,11 @@ from flask import current_app
 
 from app.db.tables import MonitorEvidenceRow
 from app.engine.recorder.rows import AnySession
-from app.records import Outcome
+from app.records import Outcome, Verdict
 
-# The last good check's evidence is written this often at most: for every check it would be most of
-# what the database writes, to be read once in a month.
-GOOD_KEPT_EVERY = 600.0  # seconds
+# The prober makes evidence of a check that is up only now and then (app/checks/outcome.py), of a
+# slow one each time. To be read once in a month, that would be most of what the database writes.
+SLOW_KEPT_EVERY = 600.0  # seconds
 
 
 def check_of(outcome: Outcome) -> dict[str, Any]:
@@ -42,16 +42,18 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def keep_good(session: AnySession, outcome: Outcome, *, now: bool) -> None:
-    """Keep a good check's evidence, at once or when the kept one is old."""
+def keep_good(session: AnySession, outcome: Outcome) -> None:
+    """Keep a good check's evidence, to compare the next failure with."""
     monitor_id = outcome.result.monitor_id
     if monitor_id is None or outcome.evidence is None:
         return
-    kept: dict[int, float] = current_app.extensions.setdefault("wakeful.good_kept", {})
-    moment = time.monotonic()
-    if now or moment - kept.get(monitor_id, -GOOD_KEPT_EVERY) >= GOOD_KEPT_EVERY:
+    if outcome.result.verdict is not Verdict.UP:
+        kept: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
+        moment = time.monotonic()
+        if moment - kept.get(monitor_id, -SLOW_KEPT_EVERY) < SLOW_KEPT_EVERY:
+            return
         kept[monitor_id] = moment
-        _row(session, monitor_id).last_good = check_of(outcome)
+    _row(session, monitor_id).last_good = check_of(outcome)
 
 
 def keep_failing(session: AnySession, outcome: Outcome, *, first: bool) -> None:

@@ -219,7 +219,7 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
 
 def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Outcome) -> None:
     if outcome.result.is_good:
-        evidence.keep_good(batch.session, outcome, now=before.verdict != outcome.result.verdict)
+        evidence.keep_good(batch.session, outcome)
     if after.step in (Step.SUSPECT, Step.OPEN):
         evidence.keep_failing(batch.session, outcome, first=before.failing_since is None)
     elif after.step is Step.CANCEL:

@@ -1,0 +1,155 @@
+"""Who checks what is due: leases on monitors, and what a check needs to know of them.
+
+A lease is a token and a time. Whoever holds it checks the monitor and records the result under the
+token; when the time has passed without that (a crash), somebody else may take the monitor. Needs an
+application context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
+
+from app.db import db, writing
+from app.db.tables import MonitorRow, MonitorStateRow, SettingRow
+from app.records import Cause, CheckSpec, Pair
+
+# Beyond a check's own time limit: waiting for a place in the prober, and to be recorded.
+LEASE_MARGIN = timedelta(seconds=30)
+
+_SPEC_COLUMNS = (
+    MonitorRow.id, MonitorRow.url, MonitorRow.request_method, MonitorRow.request_headers,
+    MonitorRow.request_auth_username, MonitorRow.request_auth_password, MonitorRow.request_body,
+    MonitorRow.alert_condition, MonitorRow.alert_text_lookup, MonitorRow.timeout,
+    MonitorRow.accepted_statuses, MonitorRow.follow_redirects, MonitorRow.verify_tls,
+    MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days,
+)  # fmt: skip
+
+
+def next_due(now: datetime) -> datetime | None:
+    """When the next monitor that nobody holds is due; in the past if it is overdue."""
+    found: datetime | None = db.session.scalar(
+        select(MonitorStateRow.next_check_at)
+        .where(MonitorStateRow.next_check_at.is_not(None), _free(now))
+        .order_by(MonitorStateRow.next_check_at)
+        .limit(1)
+    )
+    db.session.rollback()
+    return found
+
+
+def claim(now: datetime, token: str, limit: int) -> list[CheckSpec]:
+    """Take up to ``limit`` due monitors under ``token``, those that have waited longest first."""
+    with writing() as session:
+        due = session.execute(
+            select(MonitorStateRow.monitor_id, MonitorRow.timeout)
+            .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+            .where(MonitorStateRow.next_check_at <= now, _free(now))
+            .order_by(MonitorStateRow.next_check_at)
+            .limit(limit)
+            # On PostgreSQL several checkers claim at once: each passes over what another is taking.
+            .with_for_update(of=MonitorStateRow, skip_locked=True)
+        ).all()
+        if due:
+            session.connection().execute(
+                update(MonitorStateRow.__table__)  # type: ignore[arg-type]
+                .where(MonitorStateRow.__table__.c.monitor_id == bindparam("of"))
+                .values(lease_until=bindparam("until"), lease_token=token),
+                [{"of": row.monitor_id, "until": _until(now, row.timeout)} for row in due],
+            )
+    return specs([row.monitor_id for row in due])
+
+
+def release(monitor_ids: Collection[int], token: str) -> None:
+    """Give back what was claimed and not checked: it is due again at once."""
+    if monitor_ids:
+        with writing() as session:
+            session.execute(
+                update(MonitorStateRow)
+                .where(
+                    MonitorStateRow.monitor_id.in_(monitor_ids),
+                    MonitorStateRow.lease_token == token,
+                )
+                .values(lease_until=None, lease_token=None)
+            )
+
+
+def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
+    """What a check of each of these monitors needs to know; unknown ids are left out."""
+    if not monitor_ids:
+        return []
+    rows = db.session.execute(select(*_SPEC_COLUMNS).where(MonitorRow.id.in_(monitor_ids))).all()
+    db.session.rollback()
+    return [_spec(row) for row in rows]
+
+
+def due_after_outage(now: datetime) -> int:
+    """Make due at once what could not be checked because our own network failed; how many."""
+    with writing() as session:
+        done = session.execute(
+            update(MonitorStateRow)
+            .where(
+                MonitorStateRow.cause_code == Cause.NETWORK_DOWN,
+                MonitorStateRow.next_check_at > now,
+            )
+            .values(next_check_at=now)
+        )
+        return int(done.rowcount)  # type: ignore[attr-defined]
+
+
+def checks_per_second() -> float:
+    """How many checks the schedule needs in a second, on average."""
+    rate = select(func.sum(1.0 / MonitorRow.interval)).where(MonitorRow.paused.is_(False))
+    found = db.session.scalar(rate)
+    db.session.rollback()
+    return float(found or 0)
+
+
+def setting(name: str) -> str | None:
+    """A value of the settings table; the engine runs without the stores."""
+    found: str | None = db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
+    db.session.rollback()
+    return found
+
+
+def keep_setting(name: str, value: str | None, now: datetime) -> None:
+    """Keep a value in the settings table; None removes it."""
+    with writing() as session:
+        row = session.get(SettingRow, name)
+        if value is None:
+            if row is not None:
+                session.delete(row)
+        else:
+            session.merge(SettingRow(name=name, value=value, updated_at=now))
+
+
+def _free(now: datetime) -> ColumnElement[bool]:
+    return or_(MonitorStateRow.lease_until.is_(None), MonitorStateRow.lease_until <= now)
+
+
+def _until(now: datetime, timeout: int) -> datetime:
+    return now + timedelta(seconds=timeout) + LEASE_MARGIN
+
+
+def _spec(row: Any) -> CheckSpec:
+    user = row.request_auth_username
+    return CheckSpec(
+        url=row.url,
+        monitor_id=row.id,
+        request_method=row.request_method,
+        request_headers=tuple(Pair(key, value) for key, value in row.request_headers or ()),
+        auth=None if user is None else (user, row.request_auth_password or ""),
+        request_body=row.request_body,
+        alert_condition=row.alert_condition,
+        alert_text_lookup=row.alert_text_lookup,
+        timeout=row.timeout,
+        accepted_statuses=row.accepted_statuses,
+        follow_redirects=row.follow_redirects,
+        verify_tls=row.verify_tls,
+        cache_buster=bool(row.cache_buster),
+        slow_after=row.slow_after,
+        ssl_alert_days=row.ssl_alert_days,
+    )

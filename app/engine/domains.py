@@ -1,0 +1,139 @@
+"""Domains and their expiry: whose domain each URL is, when it ends, and who is told (decisions 3).
+
+Each function needs an application context. A registry is asked once a day at most for each domain,
+however many monitors share it and however many checkers run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import or_, select, update
+
+from app.alerts.outbox import enqueue
+from app.checks.certificate import days_left
+from app.checks.domain import DomainExpiry, registrable_domain
+from app.checks.target import parse_url
+from app.db import db, writing
+from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
+from app.engine.recorder.quiet import Quiet
+from app.records import Event
+
+ASK_EVERY = timedelta(days=1)
+NAMED_AT_ONCE = 500
+
+# Names that nobody registers (RFC 2606, 6761, 6762, 8375 and what ICANN keeps free): to ask for
+# them would only tell strangers what a company calls its machines.
+UNREGISTERED = frozenset(
+    {"alt", "example", "home", "internal", "invalid", "lan", "local", "localhost", "onion", "test"}
+)
+NONE = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
+
+
+def domain_of(url: str, *, private: bool = True) -> str | None:
+    """The registrable domain of a URL. ``private`` False leaves out names that nobody registers."""
+    try:
+        domain = registrable_domain(parse_url(url).ascii_host)
+    except ValueError:
+        return None
+    if domain is not None and not private and domain.rpartition(".")[2] in UNREGISTERED:
+        return None
+    return domain
+
+
+def name_domains(*, private: bool) -> int:
+    """Find the domain of each monitor that is new or has a new URL; how many there were."""
+    missing = select(MonitorStateRow.monitor_id).where(MonitorStateRow.domain.is_(None)).limit(1)
+    if db.session.scalar(missing) is None:
+        return 0
+    with writing() as session:
+        rows = session.execute(
+            select(MonitorStateRow, MonitorRow.url)
+            .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+            .where(MonitorStateRow.domain.is_(None))
+            .limit(NAMED_AT_ONCE)
+            .with_for_update(of=MonitorStateRow, skip_locked=True)
+        ).all()
+        for state, url in rows:
+            state.domain = domain_of(url, private=private) or NONE
+    return len(rows)
+
+
+def claim_domain(now: datetime) -> str | None:
+    """A domain whose registry has not been asked for a day; it now counts as asked."""
+    day_ago = now - ASK_EVERY
+    with writing() as session:
+        domain: str | None = session.scalar(
+            select(MonitorStateRow.domain)
+            .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+            .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+            .where(
+                MonitorStateRow.domain.is_not(None),
+                MonitorStateRow.domain != NONE,
+                MonitorRow.paused.is_(False),
+                or_(DomainRow.asked_at.is_(None), DomainRow.asked_at <= day_ago),
+            )
+            .limit(1)
+        )
+        if domain is None:
+            return None
+        row = session.get(DomainRow, domain, with_for_update=True, populate_existing=True)
+        if row is None:
+            session.add(DomainRow(domain=domain, asked_at=now))
+        elif row.asked_at is not None and row.asked_at > day_ago:
+            return None  # another checker was quicker
+        else:
+            row.asked_at = now
+    return domain
+
+
+def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
+    """Ask the registry and keep what it says. A date that it once gave outlives a failed answer."""
+    found = look_up(domain)
+    with writing() as session:
+        row = session.get(DomainRow, domain)
+        if row is None:
+            return
+        row.note = found.note
+        if found.expires_at is not None:
+            row.expires_at = found.expires_at
+            row.source = found.source
+
+
+def tell_expiring(now: datetime) -> int:
+    """Tell of domains that expire soon, once for each monitor and date; how many were told."""
+    told = 0
+    with writing() as session:
+        rows = session.execute(
+            select(MonitorStateRow, MonitorRow, DomainRow.expires_at)
+            .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+            .join(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+            .where(
+                MonitorRow.domain_alert_days.is_not(None),
+                MonitorRow.paused.is_(False),
+                DomainRow.expires_at.is_not(None),
+                or_(
+                    MonitorStateRow.domain_alerted.is_(None),
+                    MonitorStateRow.domain_alerted != DomainRow.expires_at,
+                ),
+            )
+            .order_by(MonitorStateRow.monitor_id)
+            .with_for_update(of=MonitorStateRow)
+        ).all()
+        quiet = Quiet(session, now)
+        for state, monitor, expires in rows:
+            left = days_left(expires, now) if expires else None
+            if left is None or left > (monitor.domain_alert_days or 0):
+                continue
+            if quiet.covers(monitor, now):
+                continue
+            facts = {"expires_at": expires, "days_left": left, "domain": state.domain}
+            enqueue(session, Event.DOMAIN_EXPIRING, monitor, None, now, facts)
+            session.execute(
+                update(MonitorStateRow)
+                .where(MonitorStateRow.monitor_id == monitor.id)
+                .values(domain_alerted=expires)
+            )
+            told += 1
+    return told

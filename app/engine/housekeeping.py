@@ -1,0 +1,152 @@
+"""What has to be done now and then: rollups, retention, domain look-ups, old counters.
+
+Every checker does it; each chore is safe to do twice at once. A chore that fails is logged and
+tried again at its next turn, and holds no other one up for long.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from flask import Flask
+from sqlalchemy import delete, select
+
+from app.checks.domain import DomainExpiry, domain_expiry
+from app.config import Settings
+from app.db import db, rollups, writing
+from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.types import to_ms
+from app.engine import domains
+from app.engine.probing import Policies
+from app.stores.access import Access
+
+log = logging.getLogger(__name__)
+
+MINUTE, HOUR = 60.0, 3600.0
+LOOK_SECONDS = 1.0
+MONITORS_AT_ONCE = 20  # whose old results go in one transaction
+HEARTBEATS_KEPT = timedelta(days=1)
+LOOK_UP_SECONDS = 15.0
+
+
+@dataclass(slots=True)
+class Chore:
+    """``do`` is called every ``every`` seconds, with an application context."""
+
+    do: Callable[[], object]
+    every: float
+    due: float = 0.0
+
+
+class Housekeeper:
+    """Two threads: look-ups at registries take long, and the rest must not wait for them."""
+
+    def __init__(
+        self,
+        app: Flask,
+        settings: Settings,
+        policies: Policies,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        look_up: Callable[[str], DomainExpiry] | None = None,
+    ) -> None:
+        self.app = app
+        self.settings = settings
+        self.clock = clock
+        self._policies = policies
+        self._look_up = look_up or self._ask_registry
+
+    def start(self, stop: threading.Event) -> list[threading.Thread]:
+        """Do all of it until ``stop`` is set; the threads, to be joined."""
+        rounds = {
+            "housekeeping": [
+                Chore(self.roll, MINUTE),
+                Chore(self.watch_the_unwatched, MINUTE),
+                Chore(self.forget_old, HOUR),
+            ],
+            "domains": [Chore(self.look_after_domains, MINUTE)],
+        }
+        threads = [
+            threading.Thread(target=self._run, args=(chores, stop), name=name, daemon=True)
+            for name, chores in rounds.items()
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _run(self, chores: list[Chore], stop: threading.Event) -> None:
+        while not stop.wait(LOOK_SECONDS):
+            for chore in chores:
+                if time.monotonic() >= chore.due and not stop.is_set():
+                    self._do(chore)
+                    chore.due = time.monotonic() + chore.every
+
+    def _do(self, chore: Chore) -> None:
+        try:
+            with self.app.app_context():
+                chore.do()
+        except Exception:
+            log.exception("A chore failed; it is tried again later.")
+
+    # --- the chores
+
+    def roll(self) -> None:
+        """Sum the results of the hours that are complete."""
+        rollups.roll(self.clock())
+
+    def watch_the_unwatched(self) -> None:
+        """Give a state to monitors without one, or they would never be checked."""
+        lost = (
+            select(MonitorRow)
+            .outerjoin(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+            .where(MonitorStateRow.monitor_id.is_(None))
+        )
+        if db.session.scalar(lost.limit(1)) is None:
+            return
+        with writing() as session:
+            for monitor in session.scalars(lost):
+                log.warning("Monitor %s was not being watched. Now it is.", monitor.id)
+                due = None if monitor.paused else self.clock()
+                session.add(MonitorStateRow(monitor_id=monitor.id, next_check_at=due, failures=0))
+
+    def forget_old(self) -> None:
+        """Delete results by age, counters that no window needs, and signs of life of the dead."""
+        now = self.clock()
+        horizon = to_ms(now - timedelta(days=self.settings.retention_days))
+        ids = list(db.session.scalars(select(MonitorRow.id)))
+        for place in range(0, len(ids), MONITORS_AT_ONCE):
+            # Small transactions: the recorder must not wait for a year of results to go.
+            with writing() as session:
+                session.execute(
+                    delete(ResultRow).where(
+                        ResultRow.monitor_id.in_(ids[place : place + MONITORS_AT_ONCE]),
+                        ResultRow.at < horizon,
+                    )
+                )
+        with writing() as session:
+            session.execute(delete(HeartbeatRow).where(HeartbeatRow.at < now - HEARTBEATS_KEPT))
+        Access(self.settings).forget_old_counts()
+
+    def look_after_domains(self) -> None:
+        # With a bootstrap of one's own, names that the world does not know can be registered there.
+        private = self.settings.rdap_bootstrap is not None
+        while domains.name_domains(private=private):
+            pass
+        until = time.monotonic() + MINUTE
+        while time.monotonic() < until and (domain := domains.claim_domain(self.clock())):
+            domains.ask(domain, self._look_up)
+        domains.tell_expiring(self.clock())
+
+    def _ask_registry(self, domain: str) -> DomainExpiry:
+        return domain_expiry(
+            domain,
+            bootstrap=self.settings.rdap_bootstrap,
+            now=self.clock(),
+            timeout=LOOK_UP_SECONDS,
+            policy=self._policies.current(),
+        )

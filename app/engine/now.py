@@ -1,0 +1,81 @@
+"""Checks that a person asks for, made in the process that was asked.
+
+Each process has one prober, started at its first use: a thread does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from datetime import UTC, datetime
+
+from flask import Flask, current_app
+
+from app.checks.prober import Prober
+from app.config import Settings
+from app.db import leases
+from app.engine import recorder
+from app.engine.network import may_be_ours, unknown
+from app.engine.probing import Policies, make_prober
+from app.errors import NotFound, Unavailable
+from app.records import CheckSpec, Outcome, Result
+
+_KEY = "wakeful.prober"
+_lock = threading.Lock()
+
+
+class _Own:
+    """The prober of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.pid = os.getpid()
+        self.policies = Policies(settings)
+        self.prober: Prober = make_prober(settings, self.policies)
+
+
+def check_now(monitor_id: int) -> Result:
+    """Check a stored monitor, wait, and record the result; also while it is paused.
+
+    Raises NotFound, and Unavailable when the check itself does not come back.
+    """
+    found = leases.specs([monitor_id])
+    if not found:
+        raise NotFound("monitor", monitor_id)
+    outcome = check_fields(found[0])
+    from app.engine.checker import NOTICE_NETWORK
+
+    if may_be_ours(outcome) and leases.setting(NOTICE_NETWORK) is not None:
+        outcome = unknown(outcome)
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    at = datetime.now(UTC)
+    result = recorder.record([(monitor_id, outcome)], at, location=settings.location)[0]
+    if result is None:
+        raise NotFound("monitor", monitor_id)
+    return result
+
+
+def check_fields(spec: CheckSpec) -> Outcome:
+    """Check what is not stored, and wait. Nothing is kept. Raises Unavailable."""
+    own = _own()
+    own.policies.refresh()
+    try:
+        return own.prober.check(spec)
+    except TimeoutError:
+        raise Unavailable("The check did not come back in time. Try again.") from None
+
+
+def close(app: Flask) -> None:
+    """End this application's prober, if it has one."""
+    own: _Own | None = app.extensions.pop(_KEY, None)
+    if own is not None and own.pid == os.getpid():
+        own.prober.close()
+
+
+def _own() -> _Own:
+    with _lock:
+        own: _Own | None = current_app.extensions.get(_KEY)
+        if own is None or own.pid != os.getpid():
+            own = current_app.extensions[_KEY] = _Own(current_app.extensions["wakeful.settings"])
+            atexit.register(own.prober.close)
+        return own

@@ -1,0 +1,292 @@
+"""The whole engine against a real server: from a monitor's row to its incident and back."""
+
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from sqlalchemy import select
+
+from app.db import db, journal, leases, writing
+from app.db.tables import (
+    DeliveryRow,
+    HeartbeatRow,
+    IncidentRow,
+    MonitorStateRow,
+    ResultRow,
+    SettingRow,
+)
+from app.engine import now, recorder
+from app.engine.checker import NOTICE_NETWORK, Checker
+from app.errors import NotFound
+from app.records import CheckSpec, Verdict
+from tests.factories import make_monitor
+
+
+class Site:
+    """A small web site whose answer a test chooses, and that tells how often it was asked."""
+
+    def __init__(self):
+        self.status = 200
+        self.asked = 0
+        self.hold = threading.Event()
+        self.hold.set()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                site.asked += 1
+                site.hold.wait(20)
+                self.send_response(site.status)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *_arguments):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = False
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=[0.01])
+        self.thread.start()
+
+    def close(self):
+        self.hold.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def site():
+    site = Site()
+    yield site
+    site.close()
+
+
+@contextmanager
+def running(core, settings, **options):
+    """A checker at work, as ``wakeful checker`` runs it but in a thread."""
+    checker = Checker(core, settings, **options)
+    stop = threading.Event()
+    thread = threading.Thread(target=checker.run, args=[stop])
+    thread.start()
+    try:
+        yield checker
+    finally:
+        stop.set()
+        checker.wake()
+        thread.join(15)
+        assert not thread.is_alive(), "a stop takes 10 s at most"
+
+
+def until(core, look, seconds=20):
+    """What ``look`` returns once it is true: the checker announces nothing but by its rows."""
+    pause = threading.Event()
+    deadline = datetime.now(UTC) + timedelta(seconds=seconds)
+    while datetime.now(UTC) < deadline:
+        with core.app_context():
+            if found := look():
+                return found
+        pause.wait(0.02)
+    raise AssertionError(f"not within {seconds} s: {look}")
+
+
+def results(id):
+    return journal.decode(
+        db.session.scalars(
+            select(ResultRow).where(ResultRow.monitor_id == id).order_by(ResultRow.at)
+        ).all()
+    )
+
+
+def due_at_once(core, id):
+    with core.app_context(), writing() as session:
+        session.get(MonitorStateRow, id).next_check_at = datetime.now(UTC)
+
+
+def test_an_outage_from_row_to_row(core, settings, site):
+    """decisions.md 4: first failure, confirmations, incident, recovery, its confirmation."""
+    id = make_monitor(core, url=site.url, confirmations=2, alerts=[["email", "a@example.test"]]).id
+    with running(core, settings):
+        until(core, lambda: results(id))
+        site.status = 503
+        due_at_once(core, id)
+        until(core, lambda: db.session.scalar(select(IncidentRow.id)))
+        site.status = 200
+        due_at_once(core, id)
+        until(core, lambda: db.session.scalar(select(IncidentRow.ended_at)))
+    with core.app_context():
+        verdicts = [result.verdict for result in results(id)]
+        assert verdicts == [Verdict.UP] + 3 * [Verdict.DOWN] + 2 * [Verdict.UP]
+        incident = db.session.scalars(select(IncidentRow)).one()
+        failing, recovery = results(id)[1], results(id)[4]
+        assert incident.started_at == failing.checked_at.replace(microsecond=0)
+        assert incident.ended_at == recovery.checked_at.replace(microsecond=0)
+        assert incident.cause_code == "http_status:503"
+        assert "503" in incident.cause
+        assert incident.evidence["failing"]["status_code"] == 503
+        assert incident.evidence["failing"]["body"] == "ok"
+        assert len(incident.evidence["confirming"]) == 2
+        assert incident.evidence["last_good"]["status_code"] == 200
+        events = db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)).all()
+        assert events == ["incident.opened", "incident.resolved"]
+        state = db.session.get(MonitorStateRow, id)
+        assert state.verdict == "up"
+        assert state.lease_token is None
+        assert timedelta(0) < state.next_check_at - datetime.now(UTC) < timedelta(seconds=61)
+        beat = db.session.scalars(select(HeartbeatRow)).one()
+        assert beat.name.startswith("checker:")
+    assert site.asked == 6, "not one check more"
+
+
+@pytest.mark.sqlite
+def test_a_thousand_due_at_once_do_not_start_at_once(core, settings, site):
+    for _ in range(60):
+        make_monitor(core, url=site.url)
+    with running(core, settings):
+        until(core, lambda: len(db.session.scalars(select(ResultRow.monitor_id)).all()) == 60)
+    with core.app_context():
+        times = sorted(db.session.scalars(select(ResultRow.at)).all())
+    # Twenty a second and five at once, so sixty take more than two seconds.
+    assert times[-1] - times[0] >= 2000
+    busiest = max(sum(start <= at < start + 1000 for at in times) for start in times)
+    assert busiest <= 27
+
+
+def test_a_stop_waits_for_what_is_on_its_way(core, settings, site):
+    id = make_monitor(core, url=site.url).id
+    site.hold.clear()
+    with running(core, settings):
+        until(core, lambda: site.asked == 1)
+        threading.Timer(0.3, site.hold.set).start()
+    with core.app_context():
+        assert [result.verdict for result in results(id)] == [Verdict.UP]
+
+
+@pytest.mark.sqlite
+def test_a_stop_gives_back_what_does_not_come_back(core, settings, site, monkeypatch):
+    monkeypatch.setattr("app.engine.checker.STOP_SECONDS", 0.1)
+    id = make_monitor(core, url=site.url).id
+    site.hold.clear()
+    with running(core, settings):
+        until(core, lambda: site.asked == 1)
+    with core.app_context():
+        assert results(id) == []
+        state = db.session.get(MonitorStateRow, id)
+        assert (state.lease_until, state.lease_token) == (None, None)
+        assert leases.next_due(datetime.now(UTC)) <= datetime.now(UTC)
+
+
+def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, site):
+    ids = [make_monitor(core, url=site.url).id for _ in range(20)]
+    with running(core, settings, paced=False), running(core, settings, paced=False):
+        until(core, lambda: len(db.session.scalars(select(ResultRow.monitor_id)).all()) >= 20)
+    with core.app_context():
+        checked = db.session.scalars(select(ResultRow.monitor_id)).all()
+    assert sorted(checked) == ids
+    assert site.asked == 20
+
+
+@pytest.mark.settings(allow_networks="")
+def test_policy_keeps_checks_in_and_the_result_says_what_to_allow(core, settings, site):
+    id = make_monitor(core, url=site.url, confirmations=0).id
+    with running(core, settings):
+        (result,) = until(core, lambda: results(id))
+    assert result.verdict == Verdict.UNKNOWN
+    assert result.cause_code == "blocked_by_policy"
+    assert site.asked == 0
+    with core.app_context():
+        assert db.session.scalar(select(IncidentRow.id)) is None
+
+
+@pytest.mark.settings(allow_networks=None)
+def test_the_stored_networks_hold_without_a_restart(core, settings, site, monkeypatch):
+    monkeypatch.setattr("app.engine.checker.POLICY_SECONDS", 0.0)
+    id = make_monitor(core, url=site.url).id
+    with running(core, settings):
+        until(core, lambda: results(id))
+        with core.app_context():
+            leases.keep_setting("allow_networks", "loopback", datetime.now(UTC))
+        due_at_once(core, id)
+        until(core, lambda: len(results(id)) == 2)
+    with core.app_context():
+        assert [result.verdict for result in results(id)] == [Verdict.UNKNOWN, Verdict.UP]
+
+
+def closed_port():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.server_close()
+    return server.server_port
+
+
+def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_is_back(
+    core, settings, monkeypatch
+):
+    monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.2)
+    alive = threading.Event()
+    ids = [
+        make_monitor(core, url=f"http://127.0.0.1:{closed_port()}/", confirmations=0).id
+        for _ in range(3)
+    ]
+    with running(core, settings, works=alive.is_set):
+        until(core, lambda: all(results(id) for id in ids))
+        until(core, lambda: db.session.get(SettingRow, NOTICE_NETWORK))
+        with core.app_context():
+            for id in ids:
+                (result,) = results(id)
+                assert (result.verdict, result.cause_code) == (Verdict.UNKNOWN, "network_down")
+            assert db.session.scalar(select(IncidentRow.id)) is None
+        alive.set()
+        until(core, lambda: len(db.session.scalars(select(IncidentRow.id)).all()) == 3)
+    with core.app_context():
+        assert leases.setting(NOTICE_NETWORK) is None
+
+
+@pytest.mark.sqlite
+def test_a_result_that_cannot_be_recorded_does_not_take_the_others_with_it(
+    core, settings, site, monkeypatch
+):
+    bad, good = (make_monitor(core, url=site.url).id for _ in range(2))
+    real = recorder.record
+
+    def record(batch, *arguments, **options):
+        if any(monitor_id == bad for monitor_id, _outcome in batch):
+            raise ValueError("cannot be recorded")
+        return real(batch, *arguments, **options)
+
+    monkeypatch.setattr("app.engine.checker.recorder.record", record)
+    with running(core, settings, paced=False):
+        until(core, lambda: results(good))
+
+
+# --- Checks by hand
+
+
+@pytest.fixture
+def own(core):
+    yield core
+    now.close(core)
+
+
+def test_a_check_by_hand_is_recorded_and_counts(own, site):
+    id = make_monitor(own, url=site.url, confirmations=0).id
+    site.status = 500
+    with own.app_context():
+        result = now.check_now(id)
+        assert result.cause_code == "http_status:500"
+        assert result.id
+        assert results(id) == [result]
+        assert db.session.scalar(select(IncidentRow.monitor_id)) == id
+        with pytest.raises(NotFound):
+            now.check_now(404)
+
+
+@pytest.mark.sqlite
+def test_a_check_of_unsaved_fields_leaves_no_trace(own, site):
+    with own.app_context():
+        outcome = now.check_fields(CheckSpec(url=site.url))
+        assert outcome.result.verdict == Verdict.UP
+        assert db.session.scalar(select(ResultRow.monitor_id)) is None
