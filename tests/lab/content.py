@@ -48,6 +48,12 @@ def packed(x: Exchange) -> None:
 
 
 @route
+def packed_empty(x: Exchange) -> None:
+    """Says that it is compressed, and has no body at all. Servers do that; nothing is wrong."""
+    x.answer(b"", headers=[("Content-Encoding", x.argument)])
+
+
+@route
 def packed_cut(x: Exchange) -> None:
     """Compressed data without its second half; the length agrees with what is sent."""
     _packed(x, lambda data: data[: len(data) // 2], LONG_PAGE)

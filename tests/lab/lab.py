@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from tests.lab import content, dns, h2, http, tcp, tls
 from tests.lab.ca import Certificates
-from tests.lab.net import BlackHole, ClosedPort, Connection, Handler, Listener
+from tests.lab.net import BlackHole, ClosedPort, Handler, Listener, has_ipv6
 
 assert content  # its routes are made by importing it
 
@@ -28,6 +28,8 @@ _CONTEXTS: dict[str, Callable[[ssl.SSLContext], ssl.SSLContext]] = {
     "tls_1_2_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1_2),
     "tls_1_3_only": tls.only_tls_1_3,
     "no_common_cipher": tls.only_rsa,
+    "client_certificate_1_2": lambda c: tls.client_certificate(c, ssl.TLSVersion.TLSv1_2),
+    "client_certificate_1_3": lambda c: tls.client_certificate(c, ssl.TLSVersion.TLSv1_3),
 }
 
 
@@ -48,6 +50,7 @@ class Lab:
         self._parts: dict[str, list[Closable]] = {}
         self._lock = threading.RLock()
         self._numbers = itertools.count()
+        self.has_ipv6 = has_ipv6()
 
     def __enter__(self) -> Lab:
         return self
@@ -105,6 +108,11 @@ class Lab:
         handler = tls.HANDLERS[fault]
         return f"https://good.lab.test:{self._one(fault, lambda: Listener(handler))}/"
 
+    def tcp_over_tls(self, fault: str) -> str:
+        """A fault of tcp.py behind a good handshake."""
+        handler = tls.over_tls(self.certificates.context(), tcp.HANDLERS[fault])
+        return f"https://good.lab.test:{self._one(f'{fault} tls', lambda: Listener(handler))}/"
+
     def closed(self, host: str = "good.lab.test", scheme: str = "http") -> str:
         """A port that refuses."""
         return f"{scheme}://{host}:{self._one('closed', ClosedPort)}/"
@@ -150,7 +158,9 @@ class Lab:
             return self._parts[name][0].port
 
     def _pair(self, v4: Maker, v6: Maker) -> list[Closable]:
-        """Something on 127.0.0.1 and something on ::1, on the same port."""
+        """Something on 127.0.0.1 and, where there is IPv6, something on ::1 on the same port."""
+        if not self.has_ipv6:
+            return [v4("127.0.0.1", 0)]
         for _ in range(20):
             first = v4("127.0.0.1", 0)
             try:
@@ -168,5 +178,3 @@ def _open(address: str, port: int) -> Closable:
 
 
 _MAKERS: dict[str, Maker] = {"open": _open, "closed": ClosedPort, "dropped": BlackHole}
-
-__all__ = ["Connection", "Lab"]

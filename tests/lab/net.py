@@ -136,6 +136,15 @@ def listening(address: str, port: int = 0, *, backlog: int) -> socket.socket:
     return sock
 
 
+def has_ipv6() -> bool:
+    """Whether this machine has ::1; some containers have no IPv6 at all."""
+    try:
+        listening("::1", backlog=1).close()
+    except OSError:
+        return False
+    return True
+
+
 class ClosedPort:
     """A port that refuses connections: bound, so that nobody else takes it, and never listening."""
 

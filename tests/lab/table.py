@@ -178,6 +178,7 @@ DNS = [
     _up("dns AAAA is never answered while A is", named("aaaa-silent")),
     _up("dns AAAA is NXDOMAIN while A answers", named("aaaa-nxdomain")),
     _up("dns international name", http(host="bücher.lab.test")),
+    _up("dns name with a final dot", http(host="good.lab.test.")),
     _up("dns name with capitals", http(host="GOOD.Lab.Test")),
     _up("dns round robin with a dead backend", named("one-dead-backend")),
     _up("dns seven dead backends and a good one", named("many")),
@@ -242,6 +243,23 @@ TLS = [
     _down("tls reset before the handshake", tls("reset_before_handshake"), Cause.TLS_HANDSHAKE),
     _down("tls garbage in the handshake", tls("garbage_in_handshake"), Cause.TLS_HANDSHAKE),
     _down("tls HTTPS not supported at all", tls("plain_http"), Cause.TLS_HANDSHAKE),
+    _down(
+        "tls client certificate wanted, 1.2", https("client_certificate_1_2"), Cause.TLS_HANDSHAKE
+    ),
+    _down(
+        "tls client certificate wanted, 1.3", https("client_certificate_1_3"), Cause.TLS_HANDSHAKE
+    ),
+    _down(
+        "tls reset after the request",
+        At("tcp_over_tls", ("reset_after_request",)),
+        Cause.CONNECTION_RESET,
+    ),
+    _down(
+        "tls closed after the request",
+        At("tcp_over_tls", ("close_after_request",)),
+        Cause.EMPTY_RESPONSE,
+    ),
+    _timeout("tls silent after the request", At("tcp_over_tls", ("silent",)), Cause.TIMEOUT_TTFB),
     _timeout("tls slow handshake", tls("silent_in_handshake"), Cause.TIMEOUT_TLS),
     _timeout("tls half a server hello", tls("half_a_server_hello"), Cause.TIMEOUT_TLS),
     _down("tls port closed", At("closed", (), {"scheme": "https"}), Cause.CONNECTION_REFUSED),
@@ -370,6 +388,7 @@ REDIRECTS = [
     ),
     _up("http permanent redirect", redirect(http(), 308)),
     _up("http relative redirect", redirect("../good?x=1#part")),
+    _up("http redirect with a space and an umlaut", redirect("/good?q=größe ok")),
     _down("http redirect to ftp", redirect("ftp://good.lab.test/"), Cause.REDIRECT_BLOCKED),
     _down("http redirect to a file", redirect("file:///etc/passwd"), Cause.REDIRECT_BLOCKED),
     _down("http redirect to a script", redirect("javascript:alert(1)"), Cause.REDIRECT_BLOCKED),
@@ -434,6 +453,11 @@ CONTENT = [
     _down("http zstd that is none", http("/packed-bad/zstd"), Cause.INVALID_HTTP),
     _down("http gzip damaged within", http("/packed-bad-later/gzip"), Cause.INVALID_HTTP),
     _down("http zstd damaged within", http("/packed-bad-later/zstd"), Cause.INVALID_HTTP),
+    *[
+        _up(f"http {name} and no body", http(f"/packed-empty/{name}"))
+        for name in ("gzip", "deflate", "br", "zstd")
+    ],
+    _up("http HEAD of a gzip page", http("/packed/gzip"), request_method="HEAD"),
     _down("http unknown compression", http("/packed-unknown"), Cause.INVALID_HTTP),
     *[
         _found(f"text in {name}", http(f"/packed/{name}"), MARKER)

@@ -120,3 +120,10 @@ def only_rsa(context: ssl.SSLContext) -> ssl.SSLContext:
 def only_tls_1_3(context: ssl.SSLContext) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
+
+
+def client_certificate(context: ssl.SSLContext, newest: ssl.TLSVersion) -> ssl.SSLContext:
+    """A server that wants a certificate of the client, which a check does not have."""
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.maximum_version = newest
+    return context
