@@ -16,7 +16,7 @@ from app.db import db
 from app.db.tables import HeartbeatRow, MonitorStateRow
 
 # A checker beats every few seconds; one that has not for so long is dead or stuck.
-CHECKER_SILENT_AFTER = timedelta(seconds=30)
+CHECKER_SILENT_AFTER = timedelta(seconds=20)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 

@@ -10,12 +10,13 @@ from app.db import db
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
 from app.records import Delivery, DeliveryQuery, Page
-from app.stores.local.part import Part
+from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits, ids_of_page
 
 
 class Deliveries(Part):
     def test_alert(self, monitor_id: int) -> tuple[int, ...]:
+        found_monitor(db.session, monitor_id)
         return outbox.send_test(monitor_id, self.now())
 
     def deliveries(self, query: DeliveryQuery) -> Page[Delivery]:

@@ -45,7 +45,8 @@ class Windows(Part):
             session.add(row)
             session.flush()
             _set_members(session, row.id, fields.get("monitors") or ())
-            return _checked(_record(session, row.id))
+            id = _checked(_record(session, row.id)).id
+        return self.window(id)
 
     def update_window(self, id: int, fields: Mapping[str, Any]) -> MaintenanceWindow:
         with writing() as session:
@@ -57,7 +58,8 @@ class Windows(Part):
             if "monitors" in fields:
                 _set_members(session, id, fields["monitors"] or ())
             session.flush()
-            return _checked(_record(session, id))
+            _checked(_record(session, id))
+        return self.window(id)
 
     def delete_window(self, id: int) -> None:
         with writing() as session:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import Invalid, Unavailable, Unsupported
-from app.forms import brackets
+from app.forms import brackets, monitor
 from app.records import (
     Delivery,
     DeliveryQuery,
@@ -33,13 +33,7 @@ from app.stores.remote.meaning import refuse
 
 T = TypeVar("T")
 
-# Fields of our own: a server that speaks interface.md alone need not know them.
-EXTRA_FIELDS = frozenset(
-    {
-        "timeout", "accepted_statuses", "follow_redirects", "verify_tls", "request_body",
-        "slow_after", "confirmations", "tags",
-    }
-)  # fmt: skip
+OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
 # What a Wakeful offers over its API. Counters and their filters are no part of it.
 OF_WAKEFUL = frozenset(
     {
@@ -331,11 +325,12 @@ class RemoteStore(Store):
 
     def _monitor_fields(self, fields: Fields, *, new: bool = False) -> dict[str, Any]:
         """What this server can take: a new monitor leaves out what is empty anyway."""
-        plain = Feature.EXTRA_FIELDS not in self.offers if EXTRA_FIELDS & fields.keys() else False
+        own = OWN_FIELDS & fields.keys()
+        unknown = own if own and Feature.EXTRA_FIELDS not in self.offers else frozenset()
         return {
             name: value
             for name, value in fields.items()
-            if not (plain and name in EXTRA_FIELDS) and not (new and value in (None, ()))
+            if name not in unknown and not (new and value in (None, ()))
         }
 
     def _created_unseen(self, name: str, url: str) -> Monitor:

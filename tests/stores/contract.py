@@ -1,0 +1,523 @@
+"""What every store promises, whatever is behind it: one suite, run over each of them.
+
+A subclass gives the fixture ``store``. What a store does not offer is skipped by asking it
+(``needs``): a bare server has neither our fields nor our rules, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from app.errors import Conflict, Invalid, NotFound
+from app.records import (
+    DeliveryQuery,
+    Incident,
+    IncidentQuery,
+    Monitor,
+    MonitorQuery,
+    MonitorStatus,
+    Pair,
+    ResultQuery,
+)
+from app.stores.base import Feature, Store
+
+HUGE = 2**70
+
+
+def needs(store: Store, feature: Feature) -> None:
+    if feature not in store.offers:
+        pytest.skip(f"this store does not offer {feature.value}")
+
+
+def needs_wakeful(store: Store) -> None:
+    """For rules of decisions.md, which interface.md does not have."""
+    needs(store, Feature.EXTRA_FIELDS)
+
+
+def moment(store: Store, **ago: float) -> datetime:
+    """A time before now, in whole seconds as the interface has them."""
+    return store.now().replace(microsecond=0) - timedelta(**ago)
+
+
+def add_monitor(store: Store, **fields: Any) -> Monitor:
+    values = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": 60} | fields
+    return store.create_monitor(values)
+
+
+def add_incident(store: Store, monitor: Monitor, **fields: Any) -> Incident:
+    values = {"monitor_id": monitor.id, "started_at": moment(store, hours=2)} | fields
+    return store.create_incident(values)
+
+
+class StoreContract:
+    """Subclass with a fixture ``store`` on an empty store."""
+
+    # monitors
+
+    def test_a_stored_monitor_comes_back_with_every_field(self, store: Store) -> None:
+        start = moment(store, days=-1)
+        fields = {
+            "name": "Ünïcode & <b>",
+            "url": "https://example.com/path?q=1#top",
+            "interval": 300,
+            "alert_condition": "url_text",
+            "alert_text_lookup": "Out of stock",
+            "request_method": "POST",
+            "request_headers": (Pair("X-One", "1"), Pair("X-Two", ""), Pair("X-One", "again")),
+            "request_auth_username": "ada",
+            "request_auth_password": "secret",
+            "cache_buster": 1,
+            "ssl_alert_days": 14,
+            "domain_alert_days": 0,
+            "maintenance_start_at": start,
+            "maintenance_end_at": start + timedelta(hours=1),
+            "alerts": (Pair("email", "ops@example.com"), Pair("sms", "+441234567890")),
+        }
+        stored = store.create_monitor(fields)
+        shown = store.monitor(stored.id)
+        assert shown == stored
+        for name, value in fields.items():
+            if name != "request_auth_password":
+                assert getattr(shown, name) == value, name
+        assert "secret" not in repr(shown)
+        assert [one.id for one in store.monitors(MonitorQuery()).items] == [stored.id]
+
+    def test_what_was_not_given_has_its_default(self, store: Store) -> None:
+        monitor = store.monitor(add_monitor(store).id)
+        assert monitor.alert_condition == "url_unavailable"
+        assert monitor.request_method == "GET"
+        assert monitor.cache_buster == 0
+        assert monitor.request_headers == monitor.alerts == ()
+        for name in ("alert_text_lookup", "ssl_alert_days", "maintenance_start_at"):
+            assert getattr(monitor, name) is None, name
+
+    def test_an_update_writes_only_what_was_sent(self, store: Store) -> None:
+        before = add_monitor(
+            store,
+            request_method="POST",
+            ssl_alert_days=7,
+            alerts=(Pair("email", "ops@example.com"),),
+        )
+        changed = store.update_monitor(before.id, {"name": "Renamed"})
+        assert changed.name == "Renamed"
+        for name in ("url", "interval", "request_method", "ssl_alert_days", "alerts"):
+            assert getattr(changed, name) == getattr(before, name), name
+        assert store.monitor(before.id) == changed
+
+    def test_an_update_replaces_lists_whole_and_clears_with_nothing(self, store: Store) -> None:
+        monitor = add_monitor(
+            store,
+            ssl_alert_days=7,
+            alert_text_lookup="x",
+            request_headers=(Pair("A", "1"), Pair("B", "2")),
+            alerts=(Pair("email", "ops@example.com"),),
+        )
+        changed = store.update_monitor(
+            monitor.id,
+            {
+                "request_headers": (Pair("C", "3"),),
+                "alerts": (),
+                "ssl_alert_days": None,
+                "alert_text_lookup": None,
+            },
+        )
+        assert changed.request_headers == (Pair("C", "3"),)
+        assert changed.alerts == ()
+        assert changed.ssl_alert_days is None
+        assert changed.alert_text_lookup is None
+
+    def test_a_monitor_is_paused_and_resumed(self, store: Store) -> None:
+        monitor = add_monitor(store)
+        assert not monitor.paused
+        paused = store.update_monitor(monitor.id, {"pause": True})
+        assert (paused.paused, paused.status) == (True, MonitorStatus.PAUSED)
+        resumed = store.update_monitor(monitor.id, {"pause": False})
+        assert (resumed.paused, resumed.status == MonitorStatus.PAUSED) == (False, False)
+
+    def test_a_deleted_monitor_is_gone_with_its_incidents(self, store: Store) -> None:
+        monitor, other = add_monitor(store), add_monitor(store, name="Other")
+        incident, kept = add_incident(store, monitor), add_incident(store, other)
+        store.delete_monitor(monitor.id)
+        with pytest.raises(NotFound):
+            store.monitor(monitor.id)
+        with pytest.raises(NotFound):
+            store.incident(incident.id)
+        assert [one.id for one in store.incidents(IncidentQuery()).items] == [kept.id]
+        store.delete_monitor(other.id)
+        assert add_monitor(store).id > other.id
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_id_is_not_found_anywhere(self, store: Store, id: int) -> None:
+        attempts: list[Callable[[], object]] = [
+            lambda: store.monitor(id),
+            lambda: store.update_monitor(id, {"name": "x"}),
+            lambda: store.delete_monitor(id),
+            lambda: store.incident(id),
+            lambda: store.update_incident(id, {"cause": "x"}),
+            lambda: store.delete_incident(id),
+        ]
+        if Feature.EXTRA_FIELDS in store.offers:
+            attempts += [
+                lambda: store.check_now(id),
+                lambda: store.results(ResultQuery(id)),
+                lambda: store.statistics(id, "24h"),
+                lambda: store.test_alert(id),
+                lambda: store.delivery(id),
+                lambda: store.retry_delivery(id),
+                lambda: store.window(id),
+                lambda: store.update_window(id, {"name": "x"}),
+                lambda: store.delete_window(id),
+            ]
+        for place, attempt in enumerate(attempts):
+            try:
+                attempt()
+            except NotFound:
+                continue
+            pytest.fail(f"attempt {place} found something")
+
+    def test_monitors_are_searched_as_substrings_ignoring_case(self, store: Store) -> None:
+        names = ["Größe 100%", "under_score", "back\\slash", "GRÖSSE 1000"]
+        for number, name in enumerate(names):
+            add_monitor(store, name=name, url=f"https://Example.com/{number}")
+
+        def found(**query: Any) -> set[str]:
+            return {one.name for one in store.monitors(MonitorQuery(**query)).items}
+
+        assert found(search="grÖ") == {"Größe 100%", "GRÖSSE 1000"}
+        assert found(search="%") == {"Größe 100%"}
+        assert found(search="_") == {"under_score"}
+        assert found(search="\\") == {"back\\slash"}
+        assert found(search="EXAMPLE.com/1", search_by="url") == {"under_score"}
+        assert found(search="example") == set()
+        assert found(search_by="url") == set(names)
+
+    def test_monitors_are_ordered_with_ties_the_same_way_round(self, store: Store) -> None:
+        ids = [
+            add_monitor(store, name=name, url=url).id
+            for name, url in [
+                ("beta", "http://c/"), ("Alpha", "http://B/"), ("alpha", "http://a/"),
+                ("Beta", "http://b/"),
+            ]
+        ]  # fmt: skip
+        a, b, c, d = ids
+
+        def order(**query: Any) -> list[int]:
+            return [one.id for one in store.monitors(MonitorQuery(**query)).items]
+
+        assert order() == [d, c, b, a]
+        assert order(sort="asc") == [a, b, c, d]
+        assert order(sort_by="name", sort="asc") == [b, c, a, d]
+        assert order(sort_by="name", sort="desc") == [d, a, c, b]
+        assert order(sort_by="url", sort="asc") == [c, b, d, a]
+
+    def test_a_list_has_pages(self, store: Store) -> None:
+        needs_wakeful(store)
+        ids = [add_monitor(store, name=f"m{number}").id for number in range(23)]
+        pages = [store.monitors(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3, 4)]
+        assert [[one.id for one in page.items] for page in pages] == [
+            ids[:10],
+            ids[10:20],
+            ids[20:],
+            [],
+        ]
+        assert [(page.total, page.last_number) for page in pages] == [(23, 3)] * 4
+        assert len(store.monitors(MonitorQuery(per_page=25)).items) == 23
+        assert not store.monitors(MonitorQuery(page=2**40)).items
+
+    def test_a_filter_for_what_is_not_there_finds_nothing(self, store: Store) -> None:
+        add_incident(store, add_monitor(store))
+        for id in (999_999, HUGE):
+            assert not store.monitors(MonitorQuery(status_page_id=id)).items
+            assert not store.incidents(IncidentQuery(monitor_id=id)).items
+
+    def test_the_password_is_kept_and_never_shown(self, store: Store) -> None:
+        needs_wakeful(store)
+        login = {"request_auth_username": "ada", "request_auth_password": "hidden one"}
+        monitor = add_monitor(store, **login)
+        assert monitor.request_auth_password_set
+        assert store.update_monitor(monitor.id, {"name": "x"}).request_auth_password_set
+        changed = store.update_monitor(monitor.id, {"request_auth_password": None})
+        assert not changed.request_auth_password_set
+
+    def test_our_own_fields_come_back(self, store: Store) -> None:
+        needs_wakeful(store)
+        fields = {
+            "timeout": 5,
+            "accepted_statuses": "200-299,401",
+            "follow_redirects": False,
+            "verify_tls": False,
+            "request_body": "a=1\n\tb",
+            "request_method": "POST",
+            "slow_after": 250,
+            "confirmations": 0,
+            "tags": ("prod", "api"),
+        }
+        monitor = store.monitor(add_monitor(store, **fields).id)
+        assert {name: getattr(monitor, name) for name in fields} == fields
+        cleared = store.update_monitor(monitor.id, {"tags": (), "slow_after": None})
+        assert (cleared.tags, cleared.slow_after) == ((), None)
+
+    # incidents
+
+    def test_an_incident_goes_from_open_to_acknowledged_to_resolved(self, store: Store) -> None:
+        monitor = add_monitor(store)
+        incident = add_incident(store, monitor, cause="It burns", comment="line 1\nline 2")
+        shown = store.incident(incident.id)
+        assert (shown.cause, shown.comment) == ("It burns", "line 1\nline 2")
+        assert (shown.status, shown.started_at) == ("unresolved", incident.started_at)
+        assert shown.monitor is not None
+        assert (shown.monitor.id, shown.monitor.name) == (monitor.id, monitor.name)
+        assert shown.duration is not None
+        assert 7190 <= shown.duration <= 7260
+        at = moment(store, hours=1)
+        acknowledged = store.update_incident(incident.id, {"acknowledged_at": at}, by="Ada")
+        assert (acknowledged.status, acknowledged.acknowledged_at) == ("acknowledged", at)
+        ended = store.update_incident(incident.id, {"ended_at": at, "comment": "Put out"})
+        assert (ended.status, ended.ended_at, ended.duration) == ("resolved", at, 3600)
+        assert (ended.comment, ended.cause) == ("Put out", "It burns")
+        reopened = store.update_incident(incident.id, {"ended_at": None, "acknowledged_at": None})
+        assert reopened.status == "unresolved"
+        store.delete_incident(incident.id)
+        assert not store.incidents(IncidentQuery()).items
+
+    def test_incidents_are_filtered_by_status_and_monitor(self, store: Store) -> None:
+        first, second = add_monitor(store), add_monitor(store, name="Other")
+        at = moment(store, hours=1)
+        opened = add_incident(store, first).id
+        acknowledged = add_incident(store, second, acknowledged_at=at).id
+        resolved = add_incident(store, second, ended_at=at).id
+        both = add_incident(store, second, acknowledged_at=at, ended_at=at).id
+
+        def found(**query: Any) -> set[int]:
+            return {one.id for one in store.incidents(IncidentQuery(**query)).items}
+
+        assert found(status="unresolved") == {opened}
+        assert found(status="acknowledged") == {acknowledged}
+        assert found(status="resolved") == {resolved, both}
+        assert found(monitor_id=first.id) == {opened}
+        assert found(monitor_id=second.id, status="resolved") == {resolved, both}
+        assert found() == {opened, acknowledged, resolved, both}
+
+    def test_incidents_are_searched_by_monitor_cause_or_address(self, store: Store) -> None:
+        shop = add_monitor(store, name="Shöp", url="http://one.example/")
+        blog = add_monitor(store, name="Blog", url="http://two.example/")
+        a = add_incident(store, shop, cause="50% lost").id
+        b = add_incident(store, blog, cause="Timeout of shöp").id
+
+        def found(**query: Any) -> set[int]:
+            return {one.id for one in store.incidents(IncidentQuery(**query)).items}
+
+        assert found(search="SHÖP") == {a}
+        assert found(search="TWO.example") == {b}
+        assert found(search="two.example", search_by="url") == {b}
+        assert found(search="two.example", search_by="monitor") == set()
+        assert found(search="shöP", search_by="cause") == {b}
+        assert found(search="%", search_by="cause") == {a}
+        assert found(search_by="cause") == {a, b}
+
+    def test_open_incidents_come_first_in_the_order_of_ends_and_last_the_other_way(
+        self, store: Store
+    ) -> None:
+        monitor, other = add_monitor(store), add_monitor(store)
+        early, late = moment(store, minutes=90), moment(store, minutes=30)
+        a = add_incident(store, monitor, ended_at=late, started_at=moment(store, hours=5)).id
+        b = add_incident(store, monitor, started_at=moment(store, hours=4)).id
+        c = add_incident(store, other, ended_at=early, started_at=moment(store, hours=3)).id
+        d = add_incident(store, other, started_at=moment(store, hours=2)).id
+        e = add_incident(store, other, ended_at=early, started_at=moment(store, hours=3)).id
+
+        def order(**query: Any) -> list[int]:
+            return [one.id for one in store.incidents(IncidentQuery(**query)).items]
+
+        assert order() == [d, b, a, e, c]
+        assert order(sort="asc") == [c, e, a, b, d]
+        assert order(sort_by="started_at") == [d, e, c, b, a]
+        assert order(sort_by="started_at", sort="asc") == [a, b, c, e, d]
+
+    def test_a_monitor_has_one_open_incident(self, store: Store) -> None:
+        needs_wakeful(store)
+        monitor = add_monitor(store)
+        ended = add_incident(store, monitor, ended_at=moment(store, hours=1))
+        incident = add_incident(store, monitor)
+        assert store.monitor(monitor.id).open_incident_id == incident.id
+        with pytest.raises(Conflict) as stored:
+            add_incident(store, monitor)
+        with pytest.raises(Conflict) as reopened:
+            store.update_incident(ended.id, {"ended_at": None})
+        for caught in (stored, reopened):
+            assert caught.value.details == {"open_incident_id": incident.id}
+        assert store.incident(ended.id).status == "resolved"
+        store.update_incident(incident.id, {"ended_at": moment(store)})
+        assert store.monitor(monitor.id).open_incident_id is None
+        assert store.update_incident(ended.id, {"ended_at": None}).status == "unresolved"
+
+    def test_an_incident_of_no_monitor_is_refused(self, store: Store) -> None:
+        for id in (999_999, HUGE):
+            with pytest.raises(Invalid) as caught:
+                store.create_incident({"monitor_id": id, "started_at": moment(store)})
+            assert list(caught.value.errors) == ["monitor_id"]
+
+    # Each case: what is stored, what is then sent, and the field that is at fault. Hours ago.
+    @pytest.mark.parametrize(
+        ("stored", "sent", "fault"),
+        [
+            (None, {"started_at": -1}, "started_at"),
+            (None, {"started_at": 1, "ended_at": 2}, "ended_at"),
+            (None, {"started_at": 1, "acknowledged_at": 2}, "acknowledged_at"),
+            (None, {"started_at": 3, "acknowledged_at": 1, "ended_at": 2}, "acknowledged_at"),
+            ({"started_at": 3}, {"ended_at": -1}, "ended_at"),
+            ({"started_at": 3}, {"ended_at": 4}, "ended_at"),
+            ({"started_at": 3}, {"acknowledged_at": 4}, "acknowledged_at"),
+            ({"started_at": 3, "ended_at": 2}, {"acknowledged_at": 1}, "acknowledged_at"),
+            ({"started_at": 3, "acknowledged_at": 1}, {"ended_at": 2}, "ended_at"),
+        ],
+    )
+    def test_times_that_cannot_be_are_refused_and_change_nothing(
+        self,
+        store: Store,
+        stored: dict[str, float] | None,
+        sent: dict[str, float],
+        fault: str,
+    ) -> None:
+        needs_wakeful(store)
+        monitor = add_monitor(store)
+
+        def times(hours: dict[str, float]) -> dict[str, datetime]:
+            return {name: moment(store, hours=ago) for name, ago in hours.items()}
+
+        if stored is None:
+            with pytest.raises(Invalid) as caught:
+                store.create_incident({"monitor_id": monitor.id, **times(sent)})
+            assert not store.incidents(IncidentQuery()).items
+        else:
+            incident = store.create_incident({"monitor_id": monitor.id, **times(stored)})
+            with pytest.raises(Invalid) as caught:
+                store.update_incident(incident.id, times(sent))
+            shown = store.incident(incident.id)
+            assert (shown.acknowledged_at, shown.ended_at) == (
+                incident.acknowledged_at,
+                incident.ended_at,
+            )
+        assert list(caught.value.errors) == [fault]
+
+    def test_a_clock_that_is_half_a_minute_ahead_is_forgiven(self, store: Store) -> None:
+        needs_wakeful(store)
+        ahead = moment(store, seconds=-30)
+        incident = add_incident(store, add_monitor(store), started_at=ahead)
+        assert incident.started_at == ahead
+        assert incident.duration == 0
+
+    def test_pausing_ends_the_open_incident_and_says_so(self, store: Store) -> None:
+        needs_wakeful(store)
+        monitor = add_monitor(store)
+        incident = add_incident(store, monitor, comment="Looking")
+        store.update_monitor(monitor.id, {"pause": True})
+        shown = store.incident(incident.id)
+        assert shown.status == "resolved"
+        assert shown.comment == "Looking\nWatching stopped: the monitor was paused."
+        assert store.monitor(monitor.id).open_incident_id is None
+        assert add_incident(store, monitor).status == "unresolved"  # by hand also while paused
+
+    # beyond interface.md
+
+    def test_windows_are_stored_changed_and_deleted(self, store: Store) -> None:
+        needs(store, Feature.WINDOWS)
+        monitor, other = add_monitor(store), add_monitor(store)
+        start = moment(store, hours=1)
+        window = store.create_window(
+            {
+                "name": "Backups",
+                "start_at": start,
+                "end_at": start + timedelta(hours=2),
+                "monitors": (monitor.id,),
+                "repeat": "daily",
+            }
+        )
+        assert store.window(window.id) == window
+        assert (window.monitors, window.repeat, window.start_at) == ((monitor.id,), "daily", start)
+        assert store.monitor(monitor.id).status == MonitorStatus.MAINTENANCE
+        assert store.monitor(other.id).status == MonitorStatus.PENDING
+        changed = store.update_window(window.id, {"monitors": (other.id,), "repeat": "0 3 * * 1"})
+        assert (changed.monitors, changed.name) == ((other.id,), "Backups")
+        assert [one.id for one in store.windows().items] == [window.id]
+        with pytest.raises(Invalid) as caught:
+            store.update_window(window.id, {"end_at": start - timedelta(hours=1)})
+        assert list(caught.value.errors) == ["end_at"]
+        store.delete_window(window.id)
+        assert not store.windows().items
+        assert store.monitor(other.id).status == MonitorStatus.PENDING
+
+    def test_a_test_alert_stands_in_the_delivery_log(self, store: Store) -> None:
+        needs(store, Feature.DELIVERIES)
+        monitor = add_monitor(
+            store, alerts=(Pair("email", "ops@example.com"), Pair("sms", "+441234567890"))
+        )
+        ids = store.test_alert(monitor.id)
+        page = store.deliveries(DeliveryQuery(monitor_id=monitor.id))
+        assert sorted(one.id for one in page.items) == sorted(ids)
+        assert {(one.event, one.channel) for one in page.items} == {
+            ("test", "email"),
+            ("test", "sms"),
+        }
+        assert "ops@example.com" not in repr(page)
+        only = store.deliveries(DeliveryQuery(channel="sms", status="pending")).items
+        assert [store.delivery(one.id).channel for one in only] == ["sms"]
+        assert not store.deliveries(DeliveryQuery(incident_id=HUGE)).items
+        assert store.retry_delivery(ids[0]).status == "pending"
+        assert store.test_alert(add_monitor(store).id) == ()
+
+    def test_statistics_and_results_of_a_monitor_that_was_never_checked(self, store: Store) -> None:
+        needs(store, Feature.STATISTICS)
+        monitor = add_monitor(store)
+        assert not store.results(ResultQuery(monitor.id)).items
+        for range_ in ("24h", "7d", "30d", "90d", "365d"):
+            figures = store.statistics(monitor.id, range_)
+            assert figures["range"] == range_
+            assert figures["uptime"] is None
+            assert (figures["downtime"], figures["incidents"], figures["mttr"]) == (0, 0, None)
+            assert figures["response_time"]["p95"] is None
+            assert all(bucket["checks"] == 0 for bucket in figures["buckets"])
+        with pytest.raises(Invalid):
+            store.statistics(monitor.id, "2 weeks")
+
+    def test_a_check_by_hand_is_recorded_and_counts(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.CHECK)
+        httpserver.expect_request("/shop").respond_with_data("open")
+        monitor = add_monitor(store, url=httpserver.url_for("/shop"))
+        result = store.check_now(monitor.id)
+        assert (result.verdict, result.status_code, result.monitor_id) == ("up", 200, monitor.id)
+        page = store.results(ResultQuery(monitor.id))
+        assert [(one.id, one.verdict) for one in page.items] == [(result.id, "up")]
+        shown = store.monitor(monitor.id)
+        assert shown.status == MonitorStatus.UP
+        assert shown.last_checked_at is not None
+        assert shown.response_time == result.response_time
+        assert shown.uptime["24h"] == 100
+        assert store.statistics(monitor.id, "24h")["checks"] == 1
+        assert not store.results(ResultQuery(monitor.id, verdict="down")).items
+        later = result.checked_at + timedelta(seconds=1)
+        assert not store.results(ResultQuery(monitor.id, from_=later)).items
+        assert store.results(ResultQuery(monitor.id, to=later)).total == 1
+
+    def test_fields_are_checked_without_being_stored(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.CHECK)
+        httpserver.expect_request("/", headers={"X-Key": "1"}).respond_with_data("x", status=503)
+        outcome = store.check_fields(
+            {"url": httpserver.url_for("/"), "request_headers": (Pair("X-Key", "1"),), "timeout": 5}
+        )
+        assert (outcome.result.verdict, outcome.result.cause_code) == ("down", "http_status:503")
+        assert not store.monitors(MonitorQuery()).items
+
+    def test_the_clock_is_in_utc(self, store: Store) -> None:
+        store.monitors(MonitorQuery())
+        assert store.now().tzinfo == UTC
+        assert abs(store.now() - datetime.now(UTC)) < timedelta(seconds=30)

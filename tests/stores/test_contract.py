@@ -1,0 +1,42 @@
+"""The contract over every store: the local one on both databases, and the remote one over a real
+Wakeful and over a server that speaks interface.md alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from app.config import Settings
+from app.stores.base import Store
+from app.stores.local import LocalStore
+from app.stores.remote import remote_store
+from tests.factories import make_key
+from tests.stores.contract import StoreContract
+from tests.support.bare_server import KEY, BareServer
+from tests.support.loopback import serving
+
+
+class TestLocalStore(StoreContract):
+    @pytest.fixture
+    def store(self, core: Flask, settings: Settings) -> Iterator[Store]:
+        with core.app_context():
+            yield LocalStore(settings)
+
+
+@pytest.mark.sqlite
+class TestRemoteStoreOverWakeful(StoreContract):
+    @pytest.fixture
+    def store(self, app: Flask) -> Iterator[Store]:
+        key = make_key(app, "write")
+        with serving(app) as url:
+            yield remote_store(url, key)
+
+
+class TestRemoteStoreOverABareServer(StoreContract):
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        with serving(BareServer()) as url:
+            yield remote_store(url, KEY)
