@@ -87,12 +87,9 @@ def uptimes(ids: Sequence[int], now: datetime) -> dict[int, dict[str, float | No
     now_ms = to_ms(now)
     starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES}
     sums = {id: {name: [0, 0] for name in UPTIME_RANGES} for id in ids}
-    for row in db.session.execute(_summed(ids, starts, now_ms)):
-        for place, name in enumerate(UPTIME_RANGES):
-            sums[row[0]][name] = [
-                (row[1 + 2 * place] or 0) * 1000,
-                (row[2 + 2 * place] or 0) * 1000,
-            ]
+    for name, id, up, down in db.session.execute(_summed(ids, starts, now_ms)):
+        sums[id][name][0] += (up or 0) * 1000
+        sums[id][name][1] += (down or 0) * 1000
     for id, hours in _tails(ids, min(starts.values()), now_ms).items():
         for begin, hour in hours.items():
             for name, start in starts.items():
