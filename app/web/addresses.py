@@ -1,4 +1,4 @@
-"""Addresses of lists: every filter, order and page stands in the address, so that it can be kept."""
+"""Addresses of lists: every filter, order and page stands in the address, to be kept."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ def here(**changes: Any) -> str:
 
     A changed filter starts at the first page again.
     """
-    args = {name: value for name, value in request.args.items() if value != ""}
+    args: dict[str, Any] = {name: value for name, value in request.args.items() if value != ""}
     if "page" not in changes:
         args.pop("page", None)
     args |= changes
     kept = {name: value for name, value in args.items() if value not in (None, "")}
-    return url_for(request.endpoint or "home.show", **(request.view_args or {}), **kept)
+    values: dict[str, Any] = {**(request.view_args or {}), **kept}
+    return url_for(request.endpoint or "home.show", **values)
 
 
 def page_link(number: int) -> str:

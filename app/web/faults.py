@@ -45,7 +45,7 @@ TITLES = {
     503: "No answer from the server behind this dashboard",
 }
 SENTENCES = {
-    404: "There is nothing under this address. It may have been deleted, or the address is misspelt.",
+    404: "There is nothing under this address. It was deleted, or the address is misspelt.",
     405: "Go back and use the buttons on the page.",
     413: "What was sent is larger than Wakeful takes.",
 }
@@ -65,7 +65,7 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
     if is_api(request.path):
         raise fault  # the API speaks for itself
     status = next(code for kind, code in STATUS.items() if isinstance(fault, kind))
-    details = {}
+    details: dict[str, object] = {}
     if isinstance(fault, Invalid):
         details["errors"] = fault.errors
     if isinstance(fault, Conflict):

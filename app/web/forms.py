@@ -53,10 +53,11 @@ def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
     left = {}
     for name, sentences in errors.items():
         field = fields.get(name.partition(".")[0])
-        for sentence in sentences if field else ():
-            field.fault(sentence)
         if field is None:
             left[name] = list(sentences)
+            continue
+        for sentence in sentences:
+            field.fault(sentence)
     if left:
         raise Invalid(left)
 
@@ -69,8 +70,11 @@ class LoginForm(BrowserForm):
 class _NewPassword(BrowserForm):
     """The base of forms in which a password is typed twice."""
 
+    password: Any
+    password_again: Any
+
     def check_together(self) -> None:
-        first, again = self["password"], self["password_again"]
+        first, again = self.password, self.password_again
         if self.flawless(first, again) and first.data != again.data:
             again.fault(NOT_THE_SAME)
 
@@ -141,8 +145,8 @@ class NetworksForm(BrowserForm):
         "Networks that checks and alerts may reach",
         most=2000,
         default="",
-        description="Besides public addresses. The words private and loopback, and networks such as "
-        "10.0.0.0/8, with commas between them.",
+        description="Besides public addresses. The words private and loopback, and networks such "
+        "as 10.0.0.0/8, with commas between them.",
         render_kw={"spellcheck": "false", "autocapitalize": "none"},
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -88,7 +89,8 @@ def _first_values() -> dict[str, Any]:
 
 def choosable(form: BrowserIncidentStoreForm) -> list[Monitor]:
     """The monitors to choose from, by name; the one already chosen is always among them."""
-    store, found = current_store(), []
+    store = current_store()
+    found: list[Monitor] = []
     for number in range(1, CHOOSABLE // PAGE + 1):
         page = store.monitors(
             MonitorQuery(sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=PAGE, page=number)
@@ -98,10 +100,8 @@ def choosable(form: BrowserIncidentStoreForm) -> list[Monitor]:
             break
     chosen = form.monitor_id.data
     if isinstance(chosen, int) and chosen > 0 and all(one.id != chosen for one in found):
-        try:
+        with suppress(NotFound):
             found.insert(0, store.monitor(chosen))
-        except NotFound:
-            pass
     return found
 
 

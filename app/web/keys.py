@@ -40,7 +40,8 @@ def index() -> Answer:
 @blueprint.route("/<prefix>/revoke", methods=["GET", "POST"])
 @needs(Role.EDITOR)
 def revoke(prefix: str) -> Answer:
-    key = next((key for key in current_access().keys() if key.prefix == prefix), None)
+    keys = current_access().keys()
+    key = next((key for key in keys if key.prefix == prefix), None)
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().revoke_key(prefix)

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
+from app.forms.lists import PairList
 from app.forms.monitor import OWN_FIELDS
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
@@ -108,8 +109,8 @@ def edit(id: int) -> Answer:
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
-    data = {} if record else {"data": STARTS_WITH}
-    return _shaped(BrowserMonitorForm(record=record, clone=clone, **data, **_surroundings()))
+    data = None if record else STARTS_WITH
+    return _shaped(BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings()))
 
 
 def _surroundings() -> dict[str, Any]:
@@ -192,7 +193,7 @@ def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
     for field in check.schema_fields():
         ours = form[field.short_name]
         ours.errors = field.errors
-        if hasattr(field, "rows"):
+        if isinstance(field, PairList) and isinstance(ours, PairList):
             ours.rows = field.rows
 
 

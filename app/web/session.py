@@ -56,7 +56,7 @@ class User(UserMixin):  # type: ignore[misc]
 def init_app(app: Flask) -> None:
     manager = LoginManager(app)
     manager.user_loader(_load)
-    # Flask-Login would compare the browser's name and address; a phone changes both on its way home.
+    # Flask-Login would compare the browser's name and address; a phone changes them on its way.
     manager.session_protection = None
 
 

@@ -58,7 +58,7 @@ def _page(form: NetworksForm, secret: str | None = None) -> tuple[str, int]:
 @blueprint.post("/webhook-secret/show")
 @needs(Role.ADMIN)
 def show_secret() -> Answer:
-    """The present secret, made where there is none yet. A POST: nothing may keep it in a history."""
+    """The present secret, made where there is none. A POST, so that no history keeps it."""
     settings, access = _settings(), current_access()
     secret = settings.webhook_secret or access.setting_or_make(WEBHOOK_SECRET, new_secret)
     kept = access.setting(ALLOW_NETWORKS) or ""

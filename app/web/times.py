@@ -38,7 +38,7 @@ def local(moment: datetime) -> datetime:
 def span(seconds: float) -> str:
     """A length of time in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
     left = max(0, int(seconds))
-    parts = []
+    parts: list[str] = []
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
         count, left = divmod(left, size)
         if count or (unit == "s" and not parts):

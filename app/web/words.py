@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.records import DeliveryStatus, Event, IncidentStatus, MonitorStatus, Role, Verdict, Warn
 
@@ -84,7 +86,7 @@ WARNINGS = {
 UNKNOWN = Look("Unknown", "unknown", "unknown")
 
 
-def look_of(looks: dict[object, Look], word: str) -> Look:
+def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     """The look of ``word``; a remote server may speak of states that we do not know."""
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
 

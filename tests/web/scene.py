@@ -1,0 +1,220 @@
+"""A living installation for pictures and browser tests: monitors in every state, with history,
+incidents, evidence and deliveries. Deterministic but for the clock that it counts back from.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from flask import Flask
+
+from app.db import db, journal, rollups, writing
+from app.db.tables import DeliveryRow, MonitorStateRow
+from app.records import Location, Result, Timings, Verdict
+from tests.factories import make_incident, make_monitor, now
+
+HOURS, DAYS = 3600, 86400
+
+
+@dataclass
+class Part:
+    """One monitor of the scene. ``outages``: (seconds ago, length) or (seconds ago, None): open."""
+
+    name: str
+    url: str
+    tags: str = ""
+    interval: int = 1800
+    days: float = 90
+    base_ms: int = 120
+    outages: list[tuple[int, int | None]] = field(default_factory=list)
+    cause: tuple[str, str] = ("connection_refused", "The server refused the connection")
+    fields: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+PARTS = [
+    Part("Shop", "https://shop.example.com/", "\nprod\nshop\n", base_ms=180,
+         outages=[(2_340, None), (9 * DAYS, 4_000), (41 * DAYS, 9_500)],
+         cause=("http_status:503", "The server answered 503 Service Unavailable")),
+    Part("Checkout API", "https://api.example.com/checkout/health", "\nprod\napi\n", 300, 5, 95,
+         outages=[(700, None)], cause=("timeout:ttfb", "No answer came within 30 s")),
+    Part("Website", "https://www.example.com/", "\nprod\n", base_ms=140,
+         outages=[(23 * DAYS, 2_000)]),
+    Part("Documentation", "https://docs.example.com/", "\nprod\n", base_ms=70),
+    Part("Login", "https://login.example.com/", "\nprod\n", 300, 5, 210,
+         fields={"slow_after": 200}, state={"verdict": "degraded", "cause_code": "slow_response",
+                                           "cause": "It took 412 ms, more than the 200 ms allowed"}),
+    Part("Mail server with a name that is rather long and does not quite fit in a narrow column",
+         "https://mail.example.com/owa/auth/logon.aspx?replaceCurrent=1&url=https%3a%2f%2fmail",
+         "\noffice\n", base_ms=330, outages=[(3 * DAYS, 12_000)]),
+    Part("Printer", "http://192.168.1.40/", "\noffice\n", 300, 2, 40,
+         state={"verdict": "unknown", "cause_code": "blocked_by_policy",
+                "cause": "192.168.1.40 is a private address (192.168.0.0/16) and not allowed. "
+                         "To watch it, allow private on the Settings page."}),
+    Part("Warehouse", "https://warehouse.example.com/", "\nprod\n", 300, 3, 160,
+         fields={"maintenance_start_at": now() - timedelta(hours=1),
+                 "maintenance_end_at": now() + timedelta(hours=2)}),
+    Part("Old blog", "https://blog.example.com/", "", fields={"paused": True}, days=2),
+    Part("Brand new", "https://new.example.com/", "", days=0),
+    Part("Status page", "https://status.example.com/", "\nprod\n", base_ms=55,
+         state={"ssl_expires_at": now() + timedelta(days=5)}),
+    Part("Reports", "https://reports.example.com/", "\noffice\n", base_ms=620,
+         outages=[(60 * DAYS, 40_000), (2 * DAYS, 1_900)]),
+]  # fmt: skip
+
+
+def fill(app: Flask, parts: list[Part] = PARTS) -> dict[str, int]:
+    """Make the whole scene; the ids of its monitors by name."""
+    ids = {}
+    for part in parts:
+        ids[part.name] = _make(app, part)
+    with app.app_context():
+        rollups.roll(now())
+    return ids
+
+
+def _make(app: Flask, part: Part) -> int:
+    at = now()
+    born = at - timedelta(days=max(part.days, 0.01))
+    row = make_monitor(
+        app,
+        name=part.name,
+        url=part.url,
+        tags=part.tags,
+        interval=part.interval,
+        created_at=born,
+        updated_at=born,
+        alerts=[["email", "ops@example.com"], ["slack", "https://hooks.slack.com/services/T0/B0/x1"]],
+        **part.fields,
+    )
+    results = list(_history(row.id, part, at)) if part.days else []
+    with app.app_context():
+        with writing() as session:
+            journal.known_numbers(results)
+            journal.keep([journal.row_of(result, Location.DEFAULT) for result in results])
+            state = session.get(MonitorStateRow, row.id)
+            for name, value in _state(part, results).items():
+                setattr(state, name, value)
+        db.session.remove()
+    for ago, length in part.outages:
+        _incident(app, row, part, at, ago, length)
+    return row.id
+
+
+def _state(part: Part, results: list[Result]) -> dict[str, Any]:
+    if not results:
+        return part.state
+    last = results[-1]
+    known = {
+        "checked_at": last.checked_at,
+        "verdict": last.verdict,
+        "cause_code": last.cause_code,
+        "cause": last.cause,
+        "response_time": last.response_time,
+        "status_since": results[0].checked_at,
+        "ssl_expires_at": last.checked_at + timedelta(days=62),
+    }
+    if part.outages and part.outages[0][1] is None:
+        known["status_since"] = now() - timedelta(seconds=part.outages[0][0])
+    return known | part.state
+
+
+def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
+    dice = random.Random(part.name)
+    count = int(part.days * DAYS // part.interval)
+    for step in range(count, -1, -1):
+        ago = step * part.interval + 20
+        moment = at - timedelta(seconds=ago)
+        down = next((o for o in part.outages if o[0] - (o[1] or o[0]) < ago <= o[0]), None)
+        if down:
+            code, cause = part.cause
+            yield Result(moment, Verdict.DOWN, id, cause_code=code, cause=cause)
+            continue
+        wave = 1 + 0.25 * math.sin(ago / DAYS * 2 * math.pi)
+        spike = 3 if dice.random() < 0.01 else 1
+        ms = int(part.base_ms * wave * spike * dice.uniform(0.85, 1.2))
+        shares = [0.08, 0.17, 0.25, 0.42, 0.08]
+        timings = Timings(*(int(ms * share) for share in shares))
+        yield Result(
+            moment, Verdict.UP, id, status_code=200, response_time=ms, timings=timings,
+            ip="203.0.113.7", http_version="2",
+        )  # fmt: skip
+
+
+EVIDENCE = {
+    "url": "https://shop.example.com/",
+    "request": {"method": "GET", "hops": 1},
+    "status_line": "HTTP/2 503 Service Unavailable",
+    "headers": [["content-type", "text/html; charset=utf-8"], ["retry-after", "120"],
+                ["server", "nginx"]],
+    "body": "<html><head><title>503</title></head>\n<body><h1>Back soon</h1>"
+            "<script>alert('never run')</script></body></html>",
+    "body_bytes": 96,
+    "body_cut": False,
+    "resolved": ["203.0.113.7", "2001:db8::7"],
+    "refused": [],
+    "ip": "203.0.113.7",
+    "http_version": "2",
+    "tls": [{"subject": "shop.example.com", "issuer": "Example CA R3",
+             "not_before": "2026-10-01T00:00:00Z", "not_after": "2026-12-30T00:00:00Z",
+             "sha256": "ab" * 32, "names": ["shop.example.com"]}],
+    "timings": {"dns": 12, "connect": 23, "tls": 41, "ttfb": 87, "download": 2},
+    "redirects": [],
+    "curl": {"code": 0, "words": ""},
+}  # fmt: skip
+
+
+def _incident(
+    app: Flask, row: Any, part: Part, at: datetime, ago: int, length: int | None
+) -> None:
+    started = at - timedelta(seconds=ago)
+    ended = None if length is None else started + timedelta(seconds=length)
+    code, cause = part.cause
+    seen = started + timedelta(minutes=4)
+    incident = make_incident(
+        app, row,
+        started_at=started,
+        ended_at=ended,
+        cause=cause,
+        cause_code=code,
+        evidence=EVIDENCE,
+        acknowledged_at=seen if ended else None,
+        acknowledged_by="grace@example.com" if ended else None,
+        comment=(f"[{seen:%Y-%m-%d %H:%M:%S} UTC, grace@example.com]\nThe disk of the database "
+                 "was full. Cleaned up; a bigger one is ordered.") if ended else None,
+        created_at=started + timedelta(seconds=24),
+        updated_at=ended or started,
+    )  # fmt: skip
+    told = [("incident.opened", started)] + ([("incident.resolved", ended)] if ended else [])
+    with app.app_context(), writing() as session:
+        for event, moment in told:
+            for number, channel in enumerate(("email", "slack")):
+                late = channel == "slack" and ended is None
+                session.add(_delivery(row.id, incident.id, event, channel, moment, number, late))
+
+
+def _delivery(
+    monitor: int, incident: int, event: str, channel: str, at: datetime, number: int, late: bool
+) -> DeliveryRow:
+    done = at + timedelta(seconds=26 + number)
+    attempt = {"at": done.isoformat(), "ok": not late, "answer": "HTTP 503" if late else "250 OK"}
+    return DeliveryRow(
+        message_id=f"msg_{incident}_{event}_{channel}",
+        event=event,
+        monitor_id=monitor,
+        incident_id=incident,
+        channel=channel,
+        value="ops@example.com" if channel == "email" else "https://hooks.slack.com/services/x1",
+        lane=f"{channel}-1",
+        facts={},
+        status="pending" if late else "delivered",
+        attempts=[attempt],
+        created_at=at + timedelta(seconds=25),
+        next_attempt_at=done + timedelta(hours=1) if late else None,
+        delivered_at=None if late else done,
+    )
