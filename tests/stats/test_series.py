@@ -1,0 +1,76 @@
+"""The answer of ``statistics``: ranges, buckets and figures."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+
+from app.stats import CHART_RANGES
+from app.stats.series import BUCKETS, day_state, iso, mttr, start_of, statistics
+from app.stats.tally import DAY_MS, HOUR_MS, Sums
+
+NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.parametrize("range_", CHART_RANGES)
+def test_a_range_begins_on_time_and_its_buckets_cover_it_without_a_hole(range_: str) -> None:
+    answer = statistics(range_, NOW, [], [])
+    start, length = start_of(range_, NOW), CHART_RANGES[range_].total_seconds() * 1000
+    assert length - HOUR_MS < NOW - start <= length
+    assert (answer["from"], answer["to"]) == (iso(start), "2026-11-21T08:20:30Z")
+    buckets = answer["buckets"]
+    assert 60 <= len(buckets) <= 370
+    assert buckets[0]["start"] <= answer["from"] < buckets[0]["end"]
+    assert buckets[-1]["start"] < answer["to"] <= buckets[-1]["end"]
+    assert all(one["end"] == next_["start"] for one, next_ in pairwise(buckets))
+    assert answer["bucket_seconds"] * 1000 == BUCKETS[range_]
+
+
+def test_pieces_fall_into_their_buckets_and_add_up() -> None:
+    start = start_of("30d", NOW)
+    good = Sums(checks=60, up=HOUR_MS, response_count=60, response_sum=6000, response_max=150)
+    good.histogram, good.phases = {80: 60}, [60, 120, 180, 600, 6]
+    bad = Sums(checks=60, up=HOUR_MS - 90_000, down=90_000)
+    incidents = [
+        (start, start + 60_000, None),
+        (start, start + 120_000, None),
+        (start, start + 999_000, "false_alarm"),
+        (start, None, None),
+    ]
+    pieces = [(start, good), (start + HOUR_MS, bad), (start + 10 * DAY_MS, good)]
+    answer = statistics("30d", NOW, pieces, incidents)
+    assert answer["checks"] == 180
+    assert answer["downtime"] == 90
+    assert answer["uptime"] == round(100 * (3 * 3600 - 90) / (3 * 3600), 4)
+    assert (answer["incidents"], answer["mttr"]) == (3, 90)
+    assert answer["response_time"] == {"avg": 100, "p50": 51, "p95": 51, "p99": 51, "max": 150}
+    full = [bucket for bucket in answer["buckets"] if bucket["checks"]]
+    assert sum(bucket["checks"] for bucket in full) == 180
+    assert full[-1]["timings"] == {"dns": 1, "connect": 2, "tls": 3, "ttfb": 10, "download": 0}
+    assert sum(bucket["down"] for bucket in full) == 90
+    empty = next(bucket for bucket in answer["buckets"] if not bucket["checks"])
+    assert (empty["uptime"], empty["response_time"], empty["timings"]["dns"]) == (None, None, None)
+
+
+def test_single_response_times_give_exact_percentiles() -> None:
+    answer = statistics("24h", NOW, [], [], [10, 20, 30, 1000])
+    assert answer["response_time"] | {"avg": 0, "max": 0} == {
+        "avg": 0, "p50": 20, "p95": 1000, "p99": 1000, "max": 0,
+    }  # fmt: skip
+
+
+def test_the_mean_time_to_recovery_is_of_those_that_ended() -> None:
+    assert mttr([]) is None
+    assert mttr([(0, None, None)]) is None
+    assert mttr([(0, 1000, None), (5000, 8000, None), (9000, None, None)]) == 2
+
+
+def test_a_day_shows_the_worst_that_counts() -> None:
+    day = dict.fromkeys(("up", "down", "unknown", "maintenance"), 0)
+    assert day_state(day) == "none"
+    assert day_state(day | {"unknown": 1}) == "unknown"
+    assert day_state(day | {"maintenance": 1, "unknown": 1}) == "maintenance"
+    assert day_state(day | {"up": 1, "maintenance": 1}) == "up"
+    assert day_state(day | {"up": 86399, "down": 1}) == "down"

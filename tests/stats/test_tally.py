@@ -1,0 +1,241 @@
+"""What counts as up, down, unknown and maintenance; and the figures made of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.records import Classification, Verdict
+from app.stats.histogram import RATIO, bucket, exact_percentile, merge, percentile
+from app.stats.tally import (
+    HOUR_MS,
+    Check,
+    Span,
+    Sums,
+    Trouble,
+    cover_limit_ms,
+    merged,
+    overlap,
+    percent,
+    tally,
+    trouble,
+)
+
+MINUTE = 60_000
+LIMIT = cover_limit_ms(interval=60, timeout=30)  # 150 s
+UP, DOWN, UNKNOWN = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN
+
+
+def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[Check]:
+    """A check a minute; None where there was none."""
+    return [
+        Check(place * step, verdict, **fields)
+        for place, verdict in enumerate(verdicts)
+        if verdict is not None
+    ]
+
+
+def seconds(sums: Sums) -> tuple[int, int, int, int]:
+    return tuple(value // 1000 for value in (sums.up, sums.down, sums.unknown, sums.maintenance))  # type: ignore[return-value]
+
+
+# What was checked; incidents (start and end in minutes, classification); until when (minutes);
+# expected seconds of up, down, unknown, maintenance.
+TABLE = [
+    ("all good", checks(UP, UP, UP), [], 3, (180, 0, 0, 0)),
+    ("an incident", checks(UP, DOWN, DOWN, UP), [(1, 3, None)], 4, (120, 120, 0, 0)),
+    ("open still", checks(UP, DOWN, DOWN), [(1, None, None)], 3, (60, 120, 0, 0)),
+    ("a failure that a recheck cancelled", checks(UP, DOWN, UP), [], 3, (180, 0, 0, 0)),
+    ("we could not tell", checks(UP, UNKNOWN, UP), [], 3, (120, 0, 60, 0)),
+    (
+        "unknown in an outage",
+        checks(DOWN, UNKNOWN, DOWN, UP),
+        [(0, 3, None)],
+        4,
+        (60, 120, 60, 0),
+    ),
+    ("silence is a gap", checks(UP, None, None, None, None, UP), [], 6, (210, 0, 0, 0)),
+    (
+        "an outage in silence",
+        checks(UP, None, None, None, None, UP),
+        [(3, 4, None)],
+        6,
+        (210, 0, 0, 0),
+    ),
+    ("the last one covers until now", checks(UP), [], 1, (60, 0, 0, 0)),
+    ("but not for ever", checks(UP), [], 60, (150, 0, 0, 0)),
+    ("maintenance", checks(UP, DOWN, maintenance=True), [(1, 2, None)], 2, (0, 0, 0, 120)),
+    (
+        "a false alarm",
+        checks(UP, DOWN, UP),
+        [(1, 2, Classification.FALSE_ALARM)],
+        3,
+        (180, 0, 0, 0),
+    ),
+    (
+        "was maintenance",
+        checks(UP, DOWN, UP),
+        [(1, 2, Classification.MAINTENANCE)],
+        3,
+        (120, 0, 0, 60),
+    ),
+    (
+        "excused in part",
+        checks(DOWN, DOWN, DOWN),
+        [(0, 3, None), (1, 2, Classification.MAINTENANCE)],
+        3,
+        (0, 120, 0, 60),
+    ),
+    (
+        "two incidents at once count once",
+        checks(DOWN, DOWN, UP),
+        [(0, 2, None), (1, 2, None)],
+        3,
+        (60, 120, 0, 0),
+    ),
+    ("nothing", [], [(0, 1, None)], 5, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("seen", "incidents", "until", "expected"),
+    [row[1:] for row in TABLE],
+    ids=[r[0] for r in TABLE],
+)
+def test_time_counts_as_what_it_was(
+    seen: list[Check],
+    incidents: list[tuple[int, int | None, str | None]],
+    until: int,
+    expected: tuple[int, int, int, int] | None,
+) -> None:
+    end = until * MINUTE
+    spans = [
+        (start * MINUTE, None if stop is None else stop * MINUTE, what)
+        for start, stop, what in incidents
+    ]
+    found = tally(seen, trouble(spans, end), LIMIT, HOUR_MS, 0, end)
+    assert [seconds(sums) for sums in found.values()] == ([] if expected is None else [expected])
+
+
+def test_a_check_is_split_where_periods_meet_and_counted_where_it_began() -> None:
+    seen = [Check(HOUR_MS - 10_000, UP, response_time=5), Check(HOUR_MS + 50_000, UP)]
+    found = tally(seen, Trouble(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
+    assert {start // HOUR_MS: (s.up // 1000, s.checks) for start, s in found.items()} == {
+        0: (10, 1),
+        1: (200, 1),
+    }
+
+
+def test_what_was_checked_before_the_start_covers_time_after_it() -> None:
+    found = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
+    assert [(sums.up, sums.checks) for sums in found.values()] == [(120_000, 0)]
+
+
+def test_only_good_answers_outside_of_maintenance_have_a_response_time() -> None:
+    seen = [
+        Check(0, UP, response_time=100, phases=(1, 2, None, 90, 7)),
+        Check(1, Verdict.DEGRADED, response_time=300, phases=(1, 2, 3, 290, 4)),
+        Check(2, DOWN, response_time=9000),
+        Check(3, UNKNOWN, response_time=9000),
+        Check(4, UP, maintenance=True, response_time=9000),
+    ]
+    sums = tally(seen, Trouble(), LIMIT, HOUR_MS, 0, 5)[0]
+    assert (sums.checks, sums.response_count, sums.response_sum) == (5, 2, 400)
+    assert (sums.response_max, sums.phases) == (300, [2, 4, 3, 380, 11])
+    assert sum(sums.histogram.values()) == 2
+
+
+CHECKS = st.lists(
+    st.tuples(st.integers(0, 10 * HOUR_MS), st.sampled_from(list(Verdict)), st.booleans()),
+    max_size=40,
+    unique_by=lambda one: one[0],
+).map(lambda rows: [Check(*row) for row in sorted(rows)])
+INCIDENTS = st.lists(
+    st.tuples(
+        st.integers(0, 10 * HOUR_MS),
+        st.none() | st.integers(0, 10 * HOUR_MS),
+        st.none() | st.sampled_from(list(Classification)),
+    ),
+    max_size=6,
+)
+
+
+@given(CHECKS, INCIDENTS, st.integers(1, 11 * HOUR_MS), st.integers(MINUTE, HOUR_MS))
+def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
+    seen: list[Check],
+    incidents: list[tuple[int, int | None, str | None]],
+    end: int,
+    limit: int,
+) -> None:
+    what = trouble(incidents, end)
+    hours = tally(seen, what, limit, HOUR_MS, 0, end)
+    total = Sums()
+    for sums in hours.values():
+        assert min(sums.up, sums.down, sums.unknown, sums.maintenance) >= 0
+        assert sums.up + sums.down + sums.unknown + sums.maintenance <= HOUR_MS
+        total.add(sums)
+    whole = Sums()
+    for sums in tally(seen, what, limit, 24 * HOUR_MS, 0, end).values():
+        whole.add(sums)
+    assert total == whole
+    # Summed in two goes, as the rollups are, it is the same.
+    half = end // 2
+    parts = Sums()
+    for start, stop in ((0, half), (half, end)):
+        for sums in tally(seen, trouble(incidents, end), limit, HOUR_MS, start, stop).values():
+            parts.add(sums)
+    assert (parts.up, parts.down, parts.checks) == (total.up, total.down, total.checks)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100))),
+    st.integers(0, 100),
+    st.integers(0, 100),
+)
+def test_overlap_is_what_counting_each_step_gives(spans: list[Span], begin: int, end: int) -> None:
+    steps = sum(any(a <= at < b for a, b in spans) for at in range(begin, end))
+    assert overlap(merged(spans), begin, end) == steps
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "expected"),
+    [
+        (0, 0, None),
+        (1, 0, 100.0),
+        (0, 1, 0.0),
+        (1, 1, 50.0),
+        (10**9, 1, 99.9999),
+        (1, 10**9, 0.0001),
+    ],
+)
+def test_uptime_is_whole_only_when_nothing_was_down(
+    up: int, down: int, expected: float | None
+) -> None:
+    assert percent(up, down) == expected
+
+
+@given(
+    st.lists(st.integers(0, 120_000), min_size=1, max_size=300),
+    st.sampled_from([1, 50, 95, 99, 100]),
+)
+def test_percentiles_of_the_histogram_are_near_the_exact_ones(
+    values: list[int], percent: float
+) -> None:
+    histogram: dict[int, int] = {}
+    for value in values:
+        histogram[bucket(value)] = histogram.get(bucket(value), 0) + 1
+    exact = exact_percentile(values, percent)
+    near = percentile(histogram, percent, max(values))
+    assert exact is not None
+    assert near is not None
+    assert abs(near - exact) <= exact * (RATIO - 1) + 1
+    assert near <= max(values)
+
+
+def test_histograms_add_up_and_nothing_has_no_percentile() -> None:
+    assert merge([{1: 2, 5: 1}, {5: 3}, {}]) == {1: 2, 5: 4}
+    assert percentile({}, 95, None) is None
+    assert exact_percentile([], 95) is None
+    assert [bucket(ms) for ms in (0, 1, 2)] == [0, 0, 14]
+    assert exact_percentile([10, 20, 30, 40], 50) == 20

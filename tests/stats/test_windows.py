@@ -1,0 +1,170 @@
+"""When maintenance is: repeated windows, their edges and their previews."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.records import MaintenanceWindow
+from app.stats.windows import (
+    applies_to,
+    covers,
+    ends_at,
+    in_maintenance,
+    next_occurrences,
+    occurrences_between,
+    repeat_fault,
+)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def window(
+    start: str,
+    end: str,
+    repeat: str = "none",
+    until: str | None = None,
+    monitors: tuple[int, ...] = (),
+) -> MaintenanceWindow:
+    last = None if until is None else at(until)
+    return MaintenanceWindow(1, "w", at(start), at(end), monitors, repeat, last)
+
+
+NIGHT = ("2026-01-31T23:00", "2026-02-01T01:00")
+
+# A window, a moment, and whether it is in it.
+CASES = [
+    (window(*NIGHT), "2026-01-31T22:59:59", False),
+    (window(*NIGHT), "2026-01-31T23:00", True),
+    (window(*NIGHT), "2026-02-01T00:59:59", True),
+    (window(*NIGHT), "2026-02-01T01:00", False),
+    (window(*NIGHT), "2026-02-01T23:30", False),
+    (window(*NIGHT, "daily"), "2026-01-30T23:30", False),
+    (window(*NIGHT, "daily"), "2026-02-01T23:00", True),
+    (window(*NIGHT, "daily"), "2027-02-01T00:59:59", True),
+    (window(*NIGHT, "daily"), "2027-02-01T01:00", False),
+    (window(*NIGHT, "daily", "2026-02-02T23:00"), "2026-02-03T00:30", True),
+    (window(*NIGHT, "daily", "2026-02-02T22:59"), "2026-02-03T00:30", False),
+    (window(*NIGHT, "weekly"), "2026-02-07T23:30", True),
+    (window(*NIGHT, "weekly"), "2026-02-08T23:30", False),
+    (window(*NIGHT, "monthly"), "2026-02-28T23:30", True),  # the shorter month's last day
+    (window(*NIGHT, "monthly"), "2026-03-01T00:30", True),
+    (window(*NIGHT, "monthly"), "2026-03-28T23:30", False),
+    (window(*NIGHT, "monthly"), "2026-03-31T23:30", True),
+    (window(*NIGHT, "monthly"), "2028-02-29T23:30", True),
+    (window(*NIGHT, "0 3 * * 1"), "2026-01-31T23:30", True),  # the first as typed
+    (window(*NIGHT, "0 3 * * 1"), "2026-02-02T04:59:59", True),  # a Monday, two hours long
+    (window(*NIGHT, "0 3 * * 1"), "2026-02-02T05:00", False),
+    (window(*NIGHT, "0 3 * * 1"), "2026-02-02T02:59:59", False),
+    (window(*NIGHT, "0 3 * * 1"), "2026-01-26T03:30", False),  # a Monday before the start
+    (window(*NIGHT, "0 3 * * 1", "2026-02-08T00:00"), "2026-02-09T03:30", False),
+    (window("2026-01-01T00:00", "2026-01-03T00:00", "daily"), "2026-05-05T05:05", True),
+    (window(*NIGHT, until="2026-01-01T00:00"), "2026-01-31T23:30", True),  # the first always is
+]
+
+
+@pytest.mark.parametrize(("which", "moment", "expected"), CASES)
+def test_a_window_covers_its_occurrences_and_nothing_else(
+    which: MaintenanceWindow, moment: str, expected: bool
+) -> None:
+    assert covers(which, at(moment)) is expected
+    end = ends_at(which, at(moment))
+    assert (end is not None and end > at(moment)) is expected
+
+
+@pytest.mark.parametrize(
+    ("repeat", "until", "expected"),
+    [
+        ("none", None, []),
+        ("daily", None, ["2026-02-28T23:00", "2026-03-01T23:00", "2026-03-02T23:00"]),
+        ("weekly", None, ["2026-02-28T23:00", "2026-03-07T23:00", "2026-03-14T23:00"]),
+        ("monthly", None, ["2026-02-28T23:00", "2026-03-31T23:00", "2026-04-30T23:00"]),
+        ("30 4 1 * *", None, ["2026-03-01T04:30", "2026-04-01T04:30", "2026-05-01T04:30"]),
+        ("daily", "2026-03-01T23:00", ["2026-02-28T23:00", "2026-03-01T23:00"]),
+        ("30 4 1 * *", "2026-03-20T00:00", ["2026-03-01T04:30"]),
+    ],
+)
+def test_the_preview_begins_with_the_occurrence_that_is_on(
+    repeat: str, until: str | None, expected: list[str]
+) -> None:
+    found = next_occurrences(window(*NIGHT, repeat, until), 3, at("2026-03-01T00:30"))
+    assert [start for start, _ in found] == [at(text) for text in expected]
+    assert {end - start for start, end in found} <= {timedelta(hours=2)}
+
+
+def test_the_calendar_of_a_month_has_what_touches_it() -> None:
+    spans = occurrences_between(
+        window(*NIGHT, "weekly"), at("2026-02-01T00:00"), at("2026-03-01T00:00")
+    )
+    assert [start.strftime("%m-%d") for start, _ in spans] == [
+        "01-31",
+        "02-07",
+        "02-14",
+        "02-21",
+        "02-28",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repeat", "good"),
+    [
+        ("none", True),
+        ("daily", True),
+        ("monthly", True),
+        ("0 3 * * 1", True),
+        ("*/5 0-4 1,15 * MON-FRI", True),
+        ("", False),
+        ("yearly", False),
+        ("0 3 * *", False),
+        ("0 0 3 * * 1", False),  # seconds: an occurrence each second is no plan
+        ("61 3 * * 1", False),
+        ("0 0 31 2 *", False),  # never
+        ("Daily", False),
+    ],
+)
+def test_a_repeat_is_a_word_or_a_cron_line(repeat: str, good: bool) -> None:
+    fault = repeat_fault(repeat)
+    assert (fault is None) is good
+    assert fault is None or "cron line such as" in fault
+
+
+def test_a_window_without_monitors_is_for_all() -> None:
+    assert applies_to(window(*NIGHT), 7)
+    assert applies_to(window(*NIGHT, monitors=(7, 8)), 7)
+    assert not applies_to(window(*NIGHT, monitors=(8,)), 7)
+
+
+def test_a_monitor_is_in_maintenance_by_its_own_window_or_by_another() -> None:
+    inside, outside = at("2026-01-31T23:30"), at("2026-01-31T12:00")
+    own = (at("2026-01-31T11:00"), at("2026-01-31T13:00"))
+    assert in_maintenance(outside, own, [])
+    assert not in_maintenance(own[1], own, [])
+    assert in_maintenance(inside, own, [window(*NIGHT)])
+    assert not in_maintenance(outside, (None, None), [window(*NIGHT)])
+
+
+MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(
+    start=MOMENTS,
+    length=st.timedeltas(timedelta(minutes=1), timedelta(days=3)),
+    repeat=st.sampled_from(["none", "daily", "weekly", "monthly", "15 3 * * *", "0 */6 1 * *"]),
+    until=st.none() | MOMENTS,
+    moment=MOMENTS,
+)
+def test_what_covers_a_moment_is_what_the_preview_shows(
+    start: datetime, length: timedelta, repeat: str, until: datetime | None, moment: datetime
+) -> None:
+    which = MaintenanceWindow(1, "w", start, start + length, (), repeat, until)
+    shown = next_occurrences(which, 1, moment)
+    assert covers(which, moment) is any(begin <= moment < end for begin, end in shown)
+    spans = next_occurrences(which, 5, moment)
+    assert spans == sorted(spans)
+    assert all(end > moment and end - begin == length for begin, end in spans)
+    assert all(covers(which, begin) for begin, _ in spans)
