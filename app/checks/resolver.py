@@ -152,6 +152,7 @@ class _Lookup:
         self._questions: list[Question] = []
         self._timer: Timer | None = None
         self._worst: Part | None = None
+        self._began = time.monotonic()
 
     def start(self) -> None:
         try:
@@ -218,7 +219,9 @@ class _Lookup:
             return
         negative = worst.fault in (None, Cause.DNS_NXDOMAIN)
         self._resolver.finished(
-            self, _fault(self.host, self._worst), NEGATIVE_TTL if negative else 0
+            self,
+            _fault(self.host, self._worst, time.monotonic() - self._began),
+            NEGATIVE_TTL if negative else 0,
         )
 
 
@@ -241,13 +244,13 @@ def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
     return (*six, *four)
 
 
-def _fault(host: str, part: Part) -> Resolved:
+def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
     said = f" (said by DNS server {part.server})" if part.server else ""
     sentences = {
         Cause.DNS_NXDOMAIN: f"The name {host} does not exist in DNS: NXDOMAIN{said}.",
         Cause.DNS_SERVFAIL: f"DNS could not resolve {host}: SERVFAIL{said}.",
         Cause.DNS_REFUSED: f"DNS refused to resolve {host}: REFUSED{said}.",
-        Cause.DNS_TIMEOUT: f"No DNS server answered when asked for {host}.",
+        Cause.DNS_TIMEOUT: f"No DNS server answered for {host} within {seconds:.1f} s.",
         Cause.DNS_NO_ADDRESS: (
             f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}."
         ),
