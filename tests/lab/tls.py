@@ -20,7 +20,12 @@ def over_tls(context: ssl.SSLContext, inner: Handler) -> Handler:
     def handler(connection: Connection) -> None:
         # A client that refuses our certificate ends the handshake with an alert; that is the plan.
         with contextlib.suppress(ssl.SSLError):
-            connection.sock = context.wrap_socket(connection.sock, server_side=True)
+            # The handshake by hand: where it fails, wrap_socket() closes at once, and a client that
+            # is still sending would be told so by a RST instead of the alert.
+            connection.sock = context.wrap_socket(
+                connection.sock, server_side=True, do_handshake_on_connect=False
+            )
+            connection.sock.do_handshake()
             inner(connection)
 
     return handler
