@@ -19,6 +19,9 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from app.checks.canary import parse_canaries
+from app.checks.hosts import parse_servers
+
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
@@ -113,10 +116,10 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
         metrics_token=get.text("METRICS_TOKEN"),
         rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
         confirm_seconds=_or(get.parsed("CONFIRM_SECONDS", _seconds), 10.0),
-        dns_servers=get.parsed("DNS_SERVERS", _host_ports),
+        dns_servers=get.parsed("DNS_SERVERS", _readable_by(parse_servers)),
         ca_bundle=get.parsed("CA_BUNDLE", _file),
         rdap_bootstrap=get.text("RDAP_BOOTSTRAP"),
-        canaries=get.parsed("CANARIES", _host_ports, empty=""),
+        canaries=get.parsed("CANARIES", _readable_by(parse_canaries), empty=""),
         retention_days=_or(get.parsed("RETENTION_DAYS", _whole(1, 100_000)), 400),
     )
 
@@ -267,12 +270,14 @@ def _networks(raw: str) -> str:
     return raw
 
 
-def _host_ports(raw: str) -> str:
-    for part in (part.strip() for part in raw.split(",") if part.strip()):
-        host, _, port = part.rpartition(":")
-        if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
-            raise ValueError(f"{part!r} is not host:port.")
-    return raw
+def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """A value that somebody else reads later, refused now with that reader's own words."""
+
+    def check(raw: str) -> str:
+        parse(raw)
+        return raw
+
+    return check
 
 
 def _file(raw: str) -> str:

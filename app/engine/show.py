@@ -1,0 +1,78 @@
+"""``wakeful check URL``: one check, told phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import create_core
+from app.checks.certificate import days_left
+from app.config import Settings
+from app.db import db, schema
+from app.engine.probing import Policies, make_prober
+from app.records import CheckSpec, Outcome, Timings
+
+PHASES = {
+    "dns": "Look-up",
+    "connect": "Connect",
+    "tls": "TLS",
+    "ttfb": "First byte",
+    "download": "Download",
+}
+
+
+def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
+    """Check by the policy that holds for this installation; without a database, by the settings."""
+    policies = Policies(settings)
+    app = create_core(settings)
+    with app.app_context():
+        try:
+            if schema.present() is not None:
+                policies.refresh()
+        except SQLAlchemyError:
+            db.session.rollback()
+        finally:
+            db.engine.dispose()
+    prober = make_prober(settings, policies)
+    try:
+        return prober.check(spec)
+    finally:
+        prober.close()
+
+
+def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
+    """What a person sees of a check."""
+    result = outcome.result
+    yield f"{spec.request_method} {spec.url}"
+    yield _line("Verdict", str(result.verdict))
+    if result.cause:
+        yield _line("Cause", f"{result.cause} ({result.cause_code})")
+    if result.status_code is not None:
+        yield _line("Status", str(result.status_code))
+    for url in result.redirects:
+        yield _line("Redirect", url)
+    if result.ip:
+        version = f" (HTTP/{result.http_version})" if result.http_version else ""
+        yield _line("Address", f"{result.ip}{version}")
+    yield from _phases(result.timings)
+    if result.response_time is not None:
+        yield _line("In all", f"{result.response_time} ms")
+    if outcome.ssl_expires_at is not None:
+        left = days_left(outcome.ssl_expires_at, datetime.now(UTC))
+        yield _line("Certificate", f"until {outcome.ssl_expires_at:%Y-%m-%d} ({left} days)")
+    if outcome.matched:
+        yield _line("Found", outcome.matched)
+    for warning in result.warnings:
+        yield _line("Warning", warning)
+
+
+def _phases(timings: Timings) -> Iterator[str]:
+    for field, name in PHASES.items():
+        ms = getattr(timings, field)
+        yield _line(name, "-" if ms is None else f"{ms} ms")
+
+
+def _line(name: str, value: str) -> str:
+    return f"  {name:<12} {value}"
