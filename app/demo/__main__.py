@@ -25,7 +25,7 @@ DAYS = 90
 # Checks of the past lie farther apart than those to come, so that the demonstration starts in
 # seconds. Until the past is summed, the monitors have this interval: it says how long a check
 # counts.
-PAST_INTERVAL = 600
+PAST_INTERVAL = 900
 INTERVAL = 60
 FOLDER = Path("instance/demo")
 EMAIL = "demo@wakeful.test"

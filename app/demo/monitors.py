@@ -69,4 +69,4 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
 
 def _form(name: str, url: str, tags: str, *more: tuple[str, str]) -> Pairs:
     """The interval is that of the past; see ``__main__``."""
-    return [("name", name), ("url", url), ("interval", "600"), ("tags", tags), *more]
+    return [("name", name), ("url", url), ("interval", "900"), ("tags", tags), *more]
