@@ -116,6 +116,9 @@ class PairList(ListField):
                 "or the bare name empty to clear the list."
             ]
             return
+        if len(names) > 10 * self.most:  # a page of so many rows helps nobody
+            self.process_errors = [f"There are too many rows. At most {self.most} fit."]
+            return
         self.rows = self._read_rows(formdata, names)
         used = [row for row in self.rows if not (browser and row.is_blank)]
         if len(used) > self.most:
