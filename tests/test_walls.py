@@ -60,6 +60,9 @@ WALLS = {
     ),
 }
 
+# Rooms that design.md names and nobody has built yet.
+TO_COME = {"app.pages"}
+
 # All that forms know beside the standard library: one schema for the browser and for the API.
 # The pure rules that others own (URLs, statuses, alert values, repeats) are read where they stand.
 FORMS_KNOW = {
@@ -151,7 +154,8 @@ def test_a_room_does_not_know_what_is_behind_its_wall(wall):
 @pytest.mark.parametrize("wall", WALLS.values(), ids=WALLS)
 def test_a_wall_guards_rooms_that_exist(wall):
     """A renamed folder would otherwise leave its wall guarding nothing."""
-    assert not {room for room in wall.rooms if not any(within(name, [room]) for name in SOURCES)}
+    missing = {room for room in wall.rooms if not any(within(name, [room]) for name in SOURCES)}
+    assert missing <= TO_COME
 
 
 def test_forms_know_wtforms_and_records_and_little_else():
@@ -188,7 +192,7 @@ def test_the_reader_of_imports_sees_every_spelling():
         "from app.db import Row\n"
         "from .. import db\n"
         "from ..db import Row\n"
-        "from . import pages\n"
+        "from . import Row\n"
     )
     names = [name for node in tree.body for name in imported(node, "app.web")]
     assert names == ["flask.views", "app.db", "app.db", "app.db", "app.db", "app.web"]
