@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Update, func, or_, select, text, update
 
 from app.alerts import restraint
 from app.alerts.messages import FIRST_NAMED
@@ -19,6 +19,7 @@ from app.records import DeliveryStatus, Event
 
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
 MAX_PENDING = 5_000  # rows of one lane that are looked at
+FIRST_PENDING = 50  # which mostly are enough to know what comes next
 MAX_OTHERS = 200
 _LOOK_BACK = timedelta(minutes=30)
 _LOCK = 0x57414B45  # of the outbox among PostgreSQL's advisory locks
@@ -51,6 +52,11 @@ class Claim:
         return len(self.attempts) - int(self.facts.get("earlier_attempts", 0))
 
 
+def _update() -> Update:
+    """An update that does not look for loaded rows to change: none is kept across statements."""
+    return update(DeliveryRow).execution_options(synchronize_session=False)
+
+
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
     """Lanes with a pending row whose time has come, the longest waiting first."""
     query = (
@@ -78,18 +84,27 @@ class Turn:
 
 def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Turn:
     """Decide what the lane does next, write it down, and claim the row to send, if there is one."""
-    rows = _pending(session, lane, now)
+    turn = _decide(session, lane, state, now, FIRST_PENDING)
+    return turn if turn is not None else _decide(session, lane, state, now, MAX_PENDING) or Turn()
+
+
+def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: int) -> Turn | None:
+    """The turn, judged by the lane's first ``limit`` rows; None when that takes more of them."""
+    rows = _pending(session, lane, now, limit)
+    cut = len(rows) == limit and limit < MAX_PENDING
     history = _history(session, lane, rows)
     while rows:
         decision = restraint.decide(rows, history, state, now)
         if isinstance(decision, restraint.Send):
             return Turn(_lease(session, decision.row.id, now, decision.flapping))
+        if cut and not isinstance(decision, restraint.Hold | restraint.Defer):
+            return None
         if isinstance(decision, restraint.Group):
             return Turn(_group(session, decision, now))
         if decision is None:
             return Turn(waits=any(row.next_attempt_at <= now for row in rows))
         rows = _apart(session, rows, decision)
-    return Turn()
+    return None if cut else Turn()
 
 
 def _apart(
@@ -100,7 +115,7 @@ def _apart(
         _hold(session, decision.ids, decision.reason)
         return [row for row in rows if row.id not in decision.ids]
     session.execute(
-        update(DeliveryRow)
+        _update()
         .where(DeliveryRow.id == decision.id)
         .values(next_attempt_at=decision.until, reason=decision.reason)
     )
@@ -113,7 +128,7 @@ def _hold(
     session: AnySession, ids: Iterable[int], reason: Reason, covered_by: int | None = None
 ) -> None:
     session.execute(
-        update(DeliveryRow)
+        _update()
         .where(DeliveryRow.id.in_(list(ids)))
         .values(
             status=DeliveryStatus.HELD,
@@ -126,7 +141,7 @@ def _hold(
     )
 
 
-def _pending(session: AnySession, lane: str, now: datetime) -> list[Waiting]:
+def _pending(session: AnySession, lane: str, now: datetime, limit: int) -> list[Waiting]:
     row = DeliveryRow
     query = (
         select(
@@ -136,7 +151,7 @@ def _pending(session: AnySession, lane: str, now: datetime) -> list[Waiting]:
         .outerjoin(IncidentRow, IncidentRow.id == row.incident_id)
         .where(row.lane == lane, row.status == DeliveryStatus.PENDING)
         .order_by(row.id)
-        .limit(MAX_PENDING)
+        .limit(limit)
     )  # fmt: skip
     return [
         Waiting(
@@ -222,7 +237,7 @@ def _lease(
         DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now
     )
     done = session.execute(
-        update(DeliveryRow)
+        _update()
         .where(DeliveryRow.id == id, DeliveryRow.status == DeliveryStatus.PENDING, free)
         .values(lease_until=now + LEASE, lease_token=token)
     )
@@ -305,7 +320,7 @@ def mark(session: AnySession, done: Mark) -> None:
         where.append(DeliveryRow.lease_token == claimed.token)
     delivered = done.status is DeliveryStatus.DELIVERED
     session.execute(
-        update(DeliveryRow)
+        _update()
         .where(*where)
         .values(
             status=done.status,
@@ -322,7 +337,7 @@ def mark(session: AnySession, done: Mark) -> None:
 def give_up(session: AnySession, id: int, reason: str) -> None:
     """A row that cannot even be tried."""
     session.execute(
-        update(DeliveryRow)
+        _update()
         .where(DeliveryRow.id == id)
         .values(
             status=DeliveryStatus.FAILED,
@@ -338,7 +353,7 @@ def hurry(session: AnySession, lane: str, now: datetime) -> None:
     """The channel works again: what waits for a retry there is tried now, not in two minutes."""
     soon = now + timedelta(seconds=2)
     session.execute(
-        update(DeliveryRow)
+        _update()
         .where(
             DeliveryRow.lane == lane,
             DeliveryRow.status == DeliveryStatus.PENDING,

@@ -123,6 +123,8 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
     for row in rows:
         if row.monitor_id is not None and row.monitor_id in blocked:
             continue
+        if row.reason == Reason.FLAPPING and row.over:
+            return Hold((row.id,), Reason.FLAPPING)
         if row.next_attempt_at > now:
             blocked.add(row.monitor_id)
             # A message that fails holds the ones behind it, in order; but not for good: one that
@@ -161,8 +163,6 @@ def _for_row(row: Waiting, rows: Sequence[Waiting], history: History, now: datet
 
 def _opened(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
     flapping = None
-    if row.reason == Reason.FLAPPING and row.over:
-        return Hold((row.id,), Reason.FLAPPING)
     if row.reason != Reason.FLAPPING and not row.attempts:
         times = [at for at, monitor in history.changes[row.event] if monitor == row.monitor_id]
         count, again = flaps(times, row.created_at)

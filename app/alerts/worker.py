@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
 MAX_LANES = 64  # threads at a time
+MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_FAILING = 32  # of them for lanes whose last attempt failed: hanging services leave room
 SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
 HEARTBEAT_SECONDS = 15.0
@@ -100,6 +101,7 @@ class Worker:
         self._unmarked: list[_Done] = []
         self._busy: set[str] = set()
         self._states: dict[str, _State] = {}
+        self._more = False  # lanes were left for the next turn
         self._beat_at = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
@@ -122,7 +124,7 @@ class Worker:
 
         Waits up to ``wait_seconds`` for something to come back first.
         """
-        self._collect(wait_seconds)
+        self._collect(0.0 if self._more else wait_seconds)
         with self.app.app_context():
             jobs = self._turn()
             self._beat()
@@ -137,7 +139,7 @@ class Worker:
 
     def _collect(self, wait_seconds: float) -> None:
         try:
-            first = self._done.get(timeout=wait_seconds)
+            first = self._done.get(block=wait_seconds > 0, timeout=wait_seconds)
             self._unmarked += [first] if first is not None else []
             while True:
                 more = self._done.get_nowait()
@@ -153,6 +155,7 @@ class Worker:
         lanes = claims.due_lanes(db.session, now, skip)
         db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
         if not done and not lanes:
+            self._more = False
             return []
         tools = self._tools(now)
         claimed: list[Claim] = []
@@ -161,12 +164,13 @@ class Worker:
             for one in done:
                 self._mark(one, now)
             free = self._choose([*(lane for lane in lanes if lane not in returning), *returning])
-            for lane in free:
+            for lane in free[:MAX_CLAIMS]:
                 turn = claims.take_turn(session, lane, self._state(lane).lane, now)
                 claimed += [turn.claim] if turn.claim is not None else []
                 self._state(lane).asleep_until = now + SLEEP if turn.waits else None
             jobs = self._jobs(claimed, tools, now)
         # Only now: had the transaction failed, all of this would have to be done again.
+        self._more = len(free) > MAX_CLAIMS
         del self._unmarked[: len(done)]
         self._busy -= returning
         self._busy |= {job.claim.lane for job in jobs}

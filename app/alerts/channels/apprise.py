@@ -2,15 +2,21 @@
 
 Apprise opens its connections itself, so an address policy can only hold where every connection of
 the process is judged; it has no time limit as a whole, which a process can be given; and it costs
-some 40 MB, which go away again.
+some 40 MB and two seconds to load, so a process that is done waits a minute for the next message.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import select
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from app.alerts import masking
 from app.alerts.channels import answer
@@ -21,6 +27,8 @@ from app.alerts.messages import Tone
 
 _KINDS = {Tone.BAD: "failure", Tone.GOOD: "success", Tone.WARNING: "warning", Tone.PLAIN: "info"}
 _ROOT = Path(__file__).resolve().parents[3]
+SECONDS = TOTAL_SECONDS + 5  # loading counts in; still below the lease
+_MAX_IDLE = 2
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -33,29 +41,107 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         "kind": _KINDS[message.tone],
         "allow": [*sorted(policy.words), *(str(network) for network in policy.networks)],
     }
+    child = _CHILDREN.take()
     try:
-        done = subprocess.run(  # the URL holds secrets, so it goes by standard input
-            [sys.executable, "-m", "app.alerts.channels.apprise_child"],
-            input=json.dumps(task).encode(),
-            capture_output=True,
-            timeout=TOTAL_SECONDS,
-            cwd=_ROOT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        told = child.ask(task, SECONDS)
+    except TimeoutError:
+        child.end()
         return answer.retry("The service gave no answer in time.")
-    return _read(done, masking.secrets_in_url(outgoing.value))
+    except (OSError, ValueError):
+        child.end()
+        return answer.retry("Apprise stopped without an answer.")
+    _CHILDREN.give_back(child)
+    return _read(told, masking.secrets_in_url(outgoing.value))
 
 
-def _read(done: subprocess.CompletedProcess[bytes], secrets: list[str]) -> Answer:
+def _read(told: dict[str, str], secrets: list[str]) -> Answer:
     """Apprise says only yes or no; its log tells why."""
-    try:
-        told = json.loads(done.stdout)
-    except ValueError:
-        return answer.retry(f"Apprise stopped without an answer (exit status {done.returncode}).")
     said = masking.clean(told["log"], secrets)
     if told["outcome"] == "delivered":
         return answer.delivered("Apprise says that it was sent.")
     if told["outcome"] == "permanent":
         return answer.permanent(said)
     return answer.retry(said or "Apprise says that it could not be sent, and not why.")
+
+
+class _Child:
+    """A process of apprise_child.py. Tasks go by its standard input, because they hold secrets."""
+
+    def __init__(self) -> None:
+        # A proxy of the environment would connect to where policy does not see it.
+        environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "app.alerts.channels.apprise_child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=_ROOT,
+            env=environment,
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, task: dict[str, Any], seconds: float) -> dict[str, str]:
+        """Raises TimeoutError, and OSError or ValueError when the process has gone."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise OSError
+        stdin.write(json.dumps(task).encode() + b"\n")
+        stdin.flush()
+        deadline = monotonic() + seconds
+        line = b""
+        while not line.endswith(b"\n"):
+            if not select.select([stdout], [], [], max(0.0, deadline - monotonic()))[0]:
+                raise TimeoutError
+            piece = os.read(stdout.fileno(), 65_536)
+            if not piece:
+                raise OSError
+            line += piece
+        told: dict[str, str] = json.loads(line)
+        return told
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+
+
+class _Children:
+    """Those that are idle, for the next message. A hanging service holds only its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+
+    def take(self) -> _Child:
+        with self._lock:
+            while self._idle:
+                child = self._idle.pop()
+                if child.alive:
+                    return child
+                child.end()
+        return _Child()
+
+    def give_back(self, child: _Child) -> None:
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE:
+                self._idle.append(child)
+                return
+        child.end()
+
+    def end(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.end()
+
+
+_CHILDREN = _Children()
+atexit.register(_CHILDREN.end)

@@ -1,4 +1,4 @@
-"""The process that sends one message through Apprise. Reads a task, writes an outcome, both JSON.
+"""The process that sends messages through Apprise. Reads tasks, writes outcomes: JSON, one a line.
 
 Every connection of the process passes the audit hook, with the address that the kernel is about to
 connect to: names that change their mind, redirects and services' own second hosts are judged too.
@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import json
 import logging
+import select
 import sys
 from ipaddress import ip_address
 from typing import Any
 
 from app.checks.policy import Policy
 
+IDLE_SECONDS = 60.0  # then the process ends, and its memory comes back
+
 
 class Guard:
     """Refuses connections that policy closes, and remembers why."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
+    def __init__(self) -> None:
+        self.policy = Policy()
         self.refused: str | None = None
+
+    def begin(self, policy: Policy) -> None:
+        self.policy = policy
+        self.refused = None
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if event in ("subprocess.Popen", "os.exec", "os.system"):
@@ -52,30 +59,52 @@ class _Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
+# They reach this machine and nobody else, past every address that policy could judge.
+LOCAL_SERVICES = frozenset(
+    {"syslog", "dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "smsmanager"}
+)
+
+
 def main() -> None:
-    task = json.load(sys.stdin)
+    """Serve tasks from standard input, one a line, until nothing came for a while."""
     from apprise import Apprise  # here and nowhere else: it is large
 
-    guard = Guard(Policy.parse(",".join(task["allow"])))
+    guard = Guard()
+    sys.addaudithook(guard)
     log = _Lines()
     logging.getLogger("apprise").addHandler(log)
     logging.getLogger("apprise").propagate = False
+    Apprise.instantiate("json://localhost")  # loads every service, which takes a second
+    while select.select([sys.stdin], [], [], IDLE_SECONDS)[0]:
+        line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        log.lines.clear()
+        print(json.dumps(serve(json.loads(line), guard, log.lines)), flush=True)
+
+
+def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str]:
+    from apprise import Apprise
+
     client = Apprise()
+    scheme = task["url"].partition("://")[0].lower()
+    if scheme in LOCAL_SERVICES:
+        return _told("permanent", f"{scheme}:// reaches this machine only. Use another service.")
     if not client.add(task["url"]):
-        _tell("permanent", "Apprise does not know this kind of URL, or something in it is missing.")
-        return
-    sys.addaudithook(guard)
+        return _told(
+            "permanent", "Apprise does not know this kind of URL, or something in it is missing."
+        )
+    guard.begin(Policy.parse(",".join(task["allow"])))
     done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
     if done:
-        _tell("delivered", "")
-    elif guard.refused is not None:
-        _tell("permanent", guard.refused)
-    else:
-        _tell("retry", " ".join(log.lines[-3:]))
+        return _told("delivered", "")
+    if guard.refused is not None:
+        return _told("permanent", guard.refused)
+    return _told("retry", " ".join(lines[-3:]))
 
 
-def _tell(outcome: str, log: str) -> None:
-    json.dump({"outcome": outcome, "log": log}, sys.stdout)
+def _told(outcome: str, log: str) -> dict[str, str]:
+    return {"outcome": outcome, "log": log}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""A real worker process that kills itself, as ``kill -9`` would, at one step of the outbox.
+
+    python -m tests.alerts.crash_worker DATABASE_URL SECRET_KEY STEP AFTER
+
+STEP is ``claim`` (claimed and committed, not sent), ``send`` (sent and answered, not marked),
+``mark`` (marked, not committed) or ``never``. AFTER: how many times the step is passed before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+import tempfile
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from app import create_core
+from app.alerts import claims
+from app.alerts.worker import Worker
+from app.config import Settings
+
+SHORT_LEASE = timedelta(seconds=1)
+
+
+def main() -> None:
+    url, key, step, after = sys.argv[1:]
+    claims.LEASE = SHORT_LEASE  # so that the test need not wait 30 s for each crash
+    settings = Settings(
+        instance=Path(tempfile.gettempdir()),
+        database_url=url,
+        secret_key=key,
+        allow_networks="loopback",
+    )
+    worker = Crashing(step, int(after), settings)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    worker.run(stop)
+
+
+class Crashing(Worker):
+    def __init__(self, step: str, after: int, settings: Settings) -> None:
+        super().__init__(create_core(settings), settings)
+        self._step, self._after, self._passed = step, after, itertools.count()
+
+    def _die(self, step: str) -> None:
+        if step == self._step and next(self._passed) >= self._after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def _send(self, job: Any) -> None:
+        self._die("claim")
+        super()._send(job)
+        self._die("send")
+
+    def _mark(self, done: Any, now: Any) -> None:
+        super()._mark(done, now)
+        self._die("mark")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A worker that dies at any step loses nothing and repeats at most what was on its way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from app.db import db
+from app.db.tables import DeliveryRow
+from app.records import DeliveryStatus, Event
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink
+
+ROWS = 1000
+LANES = 50
+BETWEEN = 150  # messages from one crash to the next: none is on its way in two of them
+ROOT = Path(__file__).parents[2]
+
+
+def run_worker(box: Outbox, step: str, after: int) -> subprocess.Popen[bytes]:
+    settings = box.settings
+    command = [sys.executable, "-m", "tests.alerts.crash_worker", settings.database_url]
+    return subprocess.Popen([*command, settings.secret_key, step, str(after)], cwd=ROOT)
+
+
+def pending(box: Outbox) -> int:
+    with box.app.app_context():
+        found = db.session.scalar(
+            select(func.count()).where(DeliveryRow.status == DeliveryStatus.PENDING)
+        )
+        db.session.rollback()
+        return found or 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_worker_killed_at_every_step_loses_nothing_and_repeats_a_message_once_at_most(
+    box: Outbox, sink: HttpSink
+) -> None:
+    monitors = [box.monitor(("webhook", f"{sink.url}/hook/{n}")) for n in range(LANES)]
+    for _ in range(ROWS // LANES):
+        for monitor in monitors:
+            box.tell(Event.TEST, monitor)
+    ids = {row.message_id for row in box.rows()}
+    assert len(ids) == ROWS
+
+    for step in ("claim", "send", "mark"):
+        worker = run_worker(box, step, BETWEEN)
+        assert worker.wait(60) == -9
+    assert pending(box) > 0  # the crashes came in the middle, not after the end
+    worker = run_worker(box, "never", 0)
+    deadline = time.monotonic() + 120
+    while pending(box) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    worker.terminate()
+    assert worker.wait(30) == 0
+
+    assert pending(box) == 0
+    times = Counter(request.headers["webhook-id"] for request in sink.requests)
+    assert set(times) == ids
+    assert max(times.values()) <= 2
+    assert {row.status for row in box.rows()} == {DeliveryStatus.DELIVERED}

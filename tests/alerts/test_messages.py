@@ -1,0 +1,148 @@
+"""What messages say, and the links in them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.alerts import acknowledge, words
+from app.alerts.messages import Context, base_url, compose
+from app.alerts.values import TelegramTarget
+from app.errors import Denied
+from app.records import Event
+
+MONITOR = {"id": 3, "name": "Shop", "url": "https://shop.example/"}
+INCIDENT = {
+    "id": 7,
+    "started_at": "2026-11-21T08:00:00Z",
+    "acknowledged_at": None,
+    "acknowledged_by": None,
+    "ended_at": None,
+    "cause": "The server refused the connection.",
+    "cause_code": "connection_refused",
+}
+CONTEXT = Context("https://wakeful.example", lambda id: f"token-{id}", {3: "Shop", 4: "Mail"})
+
+
+def facts(event: Event, **changes: object) -> dict[str, object]:
+    return {
+        "event": str(event),
+        "at": "2026-11-21T10:05:00Z",
+        "monitor": MONITOR,
+        "incident": INCIDENT,
+    } | changes
+
+
+def test_an_opening_says_what_since_when_why_and_what_else() -> None:
+    assert compose(facts(Event.INCIDENT_OPENED), CONTEXT).text.splitlines() == [
+        "Down: Shop",
+        "The server refused the connection.",
+        "Down since: 2026-11-21 08:00 UTC",
+        "Address: https://shop.example/",
+        "Also down: Mail",
+        "Incident: https://wakeful.example/incidents/7",
+        "Acknowledge: https://wakeful.example/acknowledge/token-7",
+    ]
+
+
+def test_a_recovery_says_how_long_and_has_no_acknowledge_link() -> None:
+    ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
+    text = compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT).text
+    assert "It was down for 2 hours 5 minutes." in text
+    assert "acknowledge" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [(-3, "expired 3 days ago"), (0, "expires today"), (1, "tomorrow"), (14, "in 14 days")],
+)
+def test_an_expiry_is_told_in_days(days: int, said: str) -> None:
+    extra = {"expires_at": "2026-12-05T00:00:00Z", "days_left": days, "domain": "shop.example"}
+    for event in (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING):
+        message = compose(facts(event, incident=None, extra=extra), CONTEXT)
+        assert said in message.title
+        assert "2026-12-05" in message.text
+        assert message.data["days_left"] == days
+
+
+def test_every_event_has_words() -> None:
+    for event in Event:
+        changes: dict[str, object] = {}
+        if event in (Event.INCIDENTS_OPENED, Event.INCIDENTS_RESOLVED):
+            member = facts(Event.INCIDENT_OPENED)
+            changes = {"count": 24, "incidents": [member] * 10, "deliveries": list(range(24))}
+        message = compose(facts(event, **changes), CONTEXT)
+        assert message.title
+        assert message.summary
+        assert words.EVENT_LABELS[event]
+
+
+def test_a_long_name_and_a_long_list_are_shortened() -> None:
+    long = MONITOR | {"name": "x" * 255}
+    context = Context("https://w", str, {n: f"M{n}" for n in range(20)})
+    message = compose(facts(Event.INCIDENT_OPENED, monitor=long), context)
+    assert len(message.title) <= 90
+    assert "and 14 more" in message.text
+
+
+def test_a_telegram_text_that_is_too_long_keeps_its_links() -> None:
+    from dataclasses import replace
+
+    from app.alerts.channels import telegram
+
+    message = compose(facts(Event.INCIDENT_OPENED), CONTEXT)
+    huge = replace(message, items=tuple("\U0001f600" * 300 for _ in range(20)))
+    text = telegram.payload(huge, TelegramTarget("1"))["text"]
+    assert telegram.units(text) <= 4096
+    assert text.endswith("Acknowledge: https://wakeful.example/acknowledge/token-7")
+
+
+@pytest.mark.parametrize(
+    ("public", "bind", "base"),
+    [
+        ("https://w.example", "127.0.0.1:8000", "https://w.example"),
+        (None, "127.0.0.1:8000", "http://127.0.0.1:8000"),
+        (None, "0.0.0.0:9000", "http://127.0.0.1:9000"),
+        (None, "[::]:80", "http://[::1]"),
+    ],
+)
+def test_links_lead_to_the_public_url_or_to_where_we_listen(
+    public: str | None, bind: str, base: str
+) -> None:
+    assert base_url(public, bind) == base
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "less than a second"),
+        (1, "1 second"),
+        (61, "1 minute 1 second"),
+        (3600, "1 hour"),
+        (3605, "1 hour"),
+        (90061, "1 day 1 hour"),
+    ],
+)
+def test_durations_read_well(seconds: int, said: str) -> None:
+    assert words.duration(seconds) == said
+
+
+@pytest.mark.sqlite
+def test_an_acknowledge_link_is_signed_and_expires(core: Flask) -> None:
+    start = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+    with core.app_context(), time_machine.travel(start, tick=False) as clock:
+        token = acknowledge.make_token(7, "email to ops@example.com")
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+", token)
+        read = acknowledge.read_token(token)
+        assert (read.incident_id, read.via) == (7, "email to ops@example.com")
+        forged = token[:-2] + ("AA" if token[-2:] != "AA" else "BB")
+        for bad in (forged, "", "x.y.z"):
+            with pytest.raises(Denied, match="not valid"):
+                acknowledge.read_token(bad)
+        clock.move_to(start + timedelta(days=7, seconds=2))
+        with pytest.raises(Denied, match="expired"):
+            acknowledge.read_token(token)

@@ -1,0 +1,39 @@
+"""A service that is away for an hour gets everything within two minutes of its return."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.records import DeliveryStatus, Event
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink
+
+
+@pytest.mark.sqlite
+def test_after_an_hour_without_the_service_all_arrive_within_two_minutes(
+    box: Outbox, sink: HttpSink
+) -> None:
+    monitors = [
+        box.monitor(("webhook", f"{sink.url}/hook/{n % 4}"), name=f"M{n}") for n in range(12)
+    ]
+    sink.open = False
+    for second in range(0, 3600, 15):
+        if second % 300 == 0:
+            for monitor in monitors:
+                box.tell(Event.TEST, monitor)
+        box.turn(15)
+    assert sink.requests == []
+
+    sink.open = True
+    for _ in range(24):
+        box.turn(5)
+    assert {row.status for row in box.rows()} == {DeliveryStatus.DELIVERED}
+    assert len(sink.requests) == len(box.rows()) == 12 * 12
+    for monitor in monitors:  # each monitor's own messages came in their order
+        mine = [row for row in box.rows() if row.monitor_id == monitor.id]
+        arrived = [
+            request.headers["webhook-id"]
+            for request in sink.requests
+            if request.json["data"]["monitor"]["id"] == monitor.id
+        ]
+        assert arrived == [row.message_id for row in mine]

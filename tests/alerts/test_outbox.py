@@ -1,0 +1,405 @@
+"""The outbox loses nothing, keeps its order, and is quiet when it should be (decisions.md 5)."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from app.alerts import outbox
+from app.alerts.channels.answer import Answer, retry
+from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.worker import Worker
+from app.db import writing
+from app.db.tables import DeliveryRow, MonitorRow
+from app.errors import Conflict, NotFound
+from app.records import DeliveryStatus, Event
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink, MailSink, Reply
+
+DELIVERED, FAILED = DeliveryStatus.DELIVERED, DeliveryStatus.FAILED
+HELD, PENDING = DeliveryStatus.HELD, DeliveryStatus.PENDING
+
+
+def types(sink: HttpSink, path: str = "/hook") -> list[str]:
+    return [request.json["type"] for request in sink.to(path)]
+
+
+def test_each_channel_value_gets_one_row_and_an_acknowledgement_goes_to_webhooks_only(
+    box: Outbox, sink: HttpSink
+) -> None:
+    hook = ("webhook", f"{sink.url}/hook")
+    monitor = box.monitor(hook, ("slack", f"{sink.url}/slack"), hook)
+    incident = box.open(monitor)
+    box.tell(Event.INCIDENT_ACKNOWLEDGED, monitor, incident)
+    box.turn(1)
+    assert [(row.channel, row.event, row.status) for row in box.rows()] == [
+        ("webhook", "incident.opened", DELIVERED),
+        ("slack", "incident.opened", DELIVERED),
+        ("webhook", "incident.acknowledged", DELIVERED),
+    ]
+    assert len({row.lane for row in box.rows()}) == 2
+    assert all(sink.url not in row.lane for row in box.rows())
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "after"),
+    [
+        (500, (), "oops", (0, 5)),
+        (408, (), "", (0, 5)),
+        (429, (("Retry-After", "42"),), "slow down", (42, 42)),
+        (429, (), '{"message": "slow", "retry_after": 7.5}', (7.5, 7.5)),
+        (429, (), '{"ok": false, "parameters": {"retry_after": 33}}', (33, 33)),
+        (503, (("Retry-After", "Sat, 21 Nov 2026 08:05:00 GMT"),), "", (300, 300)),
+    ],
+)
+def test_a_passing_fault_is_tried_again_and_the_services_own_pause_wins(
+    box: Outbox,
+    sink: HttpSink,
+    status: int,
+    headers: tuple[tuple[str, str], ...],
+    body: str,
+    after: tuple[float, float],
+) -> None:
+    sink.replies["/hook"] = [Reply(status, body, headers), Reply()]
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == PENDING
+    assert row.attempts[0]["answer"].startswith(f"HTTP {status}")
+    pause = (row.next_attempt_at - box.clock.now).total_seconds()
+    assert after[0] <= pause <= after[1]
+    box.turn(pause - 0.1)
+    assert len(sink.requests) == 1
+    box.turn(0.2)
+    (row,) = box.rows()
+    assert row.status == DELIVERED
+    first, second = sink.requests
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == row.message_id
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_a_refusal_for_good_stops_at_once_and_says_why(
+    box: Outbox, sink: HttpSink, status: int
+) -> None:
+    sink.replies["/hook"] = [Reply(status, "no_service")]
+    box.tell(Event.TEST, box.monitor(("slack", f"{sink.url}/hook")))
+    box.turn()
+    box.turn(86_000)
+    (row,) = box.rows()
+    assert (row.status, row.reason) == (FAILED, f"HTTP {status}: no_service")
+    assert len(sink.requests) == 1
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("act", ["reset", "hang"])
+def test_a_broken_connection_is_tried_again(
+    box: Outbox, sink: HttpSink, act: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.alerts.channels.net.READ_SECONDS", 0.3)
+    sink.replies["/hook"] = [Reply(act=act), Reply()]
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+    assert box.rows()[0].status == PENDING
+    box.turn(5)
+    assert box.rows()[0].status == DELIVERED
+
+
+@pytest.mark.sqlite
+def test_a_greylisted_mail_arrives_later_with_the_same_id_and_a_550_stops(
+    box: Outbox, mail: MailSink
+) -> None:
+    box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}")
+    mail.script = {
+        "grey@example.com": ["450 4.7.1 greylisted, try again", "250 OK"],
+        "gone@example.com": ["550 5.1.1 no such user"],
+    }
+    monitor = box.monitor(("email", "grey@example.com"), ("email", "gone@example.com"))
+    box.tell(Event.TEST, monitor)
+    box.turn()
+    grey, gone = box.rows()
+    assert (grey.status, grey.attempts[0]["answer"]) == (
+        PENDING,
+        "SMTP 450: 4.7.1 greylisted, try again",
+    )
+    assert (gone.status, gone.reason) == (FAILED, "SMTP 550: 5.1.1 no such user")
+    box.turn(5)
+    assert box.rows()[0].status == DELIVERED
+    assert grey.message_id in mail.mails[0]["Message-ID"]
+
+
+def test_pauses_grow_to_two_minutes_and_after_a_day_it_is_given_up(
+    box: Outbox, sink: HttpSink
+) -> None:
+    sink.replies["/hook"] = [Reply(500)]
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    began = box.clock.now
+    pauses = []
+    box.turn()
+    for _ in range(8):
+        pauses.append((box.row(1).next_attempt_at - box.clock.now).total_seconds())
+        box.turn(pauses[-1])
+    assert pauses[0] <= 5
+    assert sum(pauses[:2]) <= 15
+    assert pauses == sorted(pauses[:4]) + pauses[4:]
+    assert all(80 <= pause <= 120 for pause in pauses[4:])
+    while box.row(1).status == PENDING:
+        box.turn(3600)
+    assert box.clock.now - began <= timedelta(hours=26)
+    assert "Given up after 24 hours" in (box.row(1).reason or "")
+
+
+def test_a_hanging_lane_holds_no_other_up(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/slow"] = [Reply(act="hang")]
+    slow = box.monitor(("slack", f"{sink.url}/slow"))
+    fast = box.monitor(("slack", f"{sink.url}/fast"))
+    for _ in range(5):
+        box.tell(Event.TEST, slow)
+        box.tell(Event.TEST, fast)
+    began = time.monotonic()
+    box.settle(until=lambda: len(sink.to("/fast")) == 5)
+    assert time.monotonic() - began < 5
+    assert len(sink.to("/slow")) == 1
+
+
+def test_a_lane_keeps_its_order_while_its_service_is_down(box: Outbox, sink: HttpSink) -> None:
+    sink.open = False
+    monitors = [box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{n}") for n in range(5)]
+    for monitor in monitors:
+        box.tell(Event.TEST, monitor)
+    for _ in range(10):
+        box.turn(30)
+    sink.open = True
+    box.turn(121)
+    box.turn(2)
+    names = [request.json["data"]["monitor"]["name"] for request in sink.to("/hook")]
+    assert sorted(names) == [f"M{n}" for n in range(5)]
+    assert names[0] == "M0"
+    assert [row.status for row in box.rows()] == [DELIVERED] * 5
+
+
+def test_one_message_that_a_service_chokes_on_does_not_close_the_channel(
+    box: Outbox, sink: HttpSink
+) -> None:
+    send = box.worker.senders["webhook"]
+
+    def choking(outgoing: Outgoing, tools: Tools) -> Answer:
+        bad = outgoing.message.data["monitor"]["name"] == "bad"
+        return retry("HTTP 500") if bad else send(outgoing, tools)
+
+    box.worker.senders = {**box.worker.senders, "webhook": choking}
+    for name in ("bad", "good"):
+        box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook"), name=name))
+    for _ in range(20):
+        box.turn(10)
+    assert [row.status for row in box.rows()] == [PENDING, DELIVERED]
+
+
+# --- A recovery and its outage
+
+
+def test_a_recovery_waits_for_its_outage(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(500), Reply(500), Reply()]
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    incident = box.open(monitor)
+    box.turn(1)
+    box.close(monitor, incident)
+    box.turn(1)
+    box.turn(15)
+    box.turn(15)
+    assert types(sink) == ["incident.opened"] * 3 + ["incident.resolved"]
+
+
+def test_a_recovery_is_held_when_its_outage_was_refused(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(410), Reply()]
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    incident = box.open(monitor)
+    box.turn(1)
+    box.close(monitor, incident)
+    box.turn(1)
+    opened, resolved = box.rows()
+    assert opened.status == FAILED
+    assert (resolved.status, resolved.reason) == (HELD, "outage not delivered")
+    assert types(sink) == ["incident.opened"]
+
+
+def test_retry_now_sends_a_refused_message_again_with_the_same_id(
+    box: Outbox, sink: HttpSink
+) -> None:
+    sink.replies["/hook"] = [Reply(404), Reply(500), Reply()]
+    (id,) = box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+    assert box.row(id).status == FAILED
+    box.clock.pass_(2 * 86_400)  # its 24 hours begin again
+    with box.app.app_context():
+        outbox.retry(id, box.clock.now)
+    box.turn()
+    row = box.row(id)
+    assert row.status == PENDING
+    assert row.next_attempt_at - box.clock.now <= timedelta(seconds=5)
+    box.turn(5)
+    assert box.row(id).status == DELIVERED
+    assert len({request.headers["webhook-id"] for request in sink.requests}) == 1
+    with box.app.app_context():
+        with pytest.raises(Conflict):
+            outbox.retry(id, box.clock.now)
+        with pytest.raises(NotFound):
+            outbox.retry(99, box.clock.now)
+
+
+# --- Bursts
+
+
+def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink: HttpSink) -> None:
+    hook = ("webhook", f"{sink.url}/hook")
+    monitors = [box.monitor(hook, name=f"M{n:02}") for n in range(25)]
+    incidents = [box.open(monitor) for monitor in monitors]
+    box.turn(1)
+    assert types(sink) == ["incidents.opened"]
+    data = sink.requests[0].json["data"]
+    members = box.rows()[:25]
+    assert data["count"] == 25
+    assert [one["monitor"]["name"] for one in data["incidents"]] == [f"M{n:02}" for n in range(10)]
+    assert data["incidents"][0]["id"] == incidents[0].id
+    assert data["deliveries"] == [row.id for row in members]
+    group = box.rows()[25]
+    assert (group.event, group.status) == ("incidents.opened", DELIVERED)
+    assert {(row.status, row.reason, row.covered_by) for row in members} == {
+        (HELD, "burst", group.id)
+    }
+
+    box.clock.pass_(30)
+    for monitor, incident in zip(monitors, incidents, strict=True):
+        box.close(monitor, incident)
+    box.turn(1)
+    assert types(sink) == ["incidents.opened", "incidents.resolved"]
+    assert sink.requests[1].json["data"]["incidents"][9]["duration"] == 31
+
+    box.clock.pass_(61)
+    box.open(monitors[0])
+    box.turn(2)
+    assert types(sink)[2:] == ["incident.opened"]
+
+
+def test_a_trickle_that_becomes_a_burst_groups_what_is_not_yet_sent(
+    box: Outbox, sink: HttpSink
+) -> None:
+    monitors = [box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{n}") for n in range(40)]
+    for monitor in monitors:
+        box.open(monitor)
+        box.turn(0.25)
+    box.turn(3)
+    counts = [request.json["data"].get("count", 1) for request in sink.requests]
+    assert sum(counts) == 40
+    assert len(counts) < 25
+    held = [row for row in box.rows() if row.reason == "burst"]
+    assert len(held) >= 20
+
+
+def test_nineteen_are_no_burst_and_none_waits_longer_than_two_seconds(
+    box: Outbox, sink: HttpSink
+) -> None:
+    for n in range(19):
+        box.open(box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{n}"))
+    box.turn(2)
+    assert types(sink) == ["incident.opened"] * 19
+
+
+def test_a_lonely_opening_leaves_within_a_second(box: Outbox, sink: HttpSink) -> None:
+    box.open(box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn(0.6)
+    assert types(sink) == ["incident.opened"]
+
+
+# --- Flapping
+
+
+def test_flapping_is_told_once_and_nothing_of_it_is_lost(box: Outbox, sink: HttpSink) -> None:
+    monitor = box.monitor(("slack", f"{sink.url}/hook"))
+    for _ in range(7):
+        incident = box.open(monitor)
+        box.turn(30)
+        box.close(monitor, incident)
+        box.turn(30)
+    texts = [request.json["text"] for request in sink.requests]
+    assert sum("Down: Shop" in text for text in texts) == 4
+    assert sum("Flapping" in text for text in texts) == 1
+    assert "Flapping: Down 4 times in 10 minutes" in texts[6]
+    assert sum("Up again: Shop" in text for text in texts) == 4
+    held = [row for row in box.rows() if row.status == HELD]
+    assert len(held) == 6
+    assert {row.reason for row in held} == {"flapping"}
+
+
+def test_a_flapping_monitor_that_stays_down_is_told_after_all(box: Outbox, sink: HttpSink) -> None:
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    for _ in range(4):
+        incident = box.open(monitor)
+        box.turn(30)
+        box.close(monitor, incident)
+        box.turn(30)
+    last = box.open(monitor)
+    box.turn(30)
+    assert box.rows()[-1].reason == "flapping"
+    assert types(sink)[-1] == "incident.resolved"
+    box.turn(600)
+    box.turn(2)
+    assert types(sink)[-1] == "incident.opened"
+    box.close(monitor, last)
+    box.turn(2)
+    assert types(sink)[-1] == "incident.resolved"
+
+
+# --- What else may happen
+
+
+def test_deleting_a_monitor_takes_its_messages_with_it(box: Outbox, sink: HttpSink) -> None:
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    box.open(monitor)
+    with box.app.app_context(), writing() as session:
+        session.delete(session.get_one(MonitorRow, monitor.id))
+    box.turn(2)
+    assert (box.rows(), sink.requests) == ([], [])
+
+
+def test_a_message_that_cannot_be_written_stops_no_other(box: Outbox, sink: HttpSink) -> None:
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    (broken, _fine) = (*box.tell(Event.TEST, monitor), *box.tell(Event.TEST, monitor))
+    with box.app.app_context(), writing() as session:
+        session.get_one(DeliveryRow, broken).facts = {"event": "test"}
+    box.turn()
+    box.turn(2)
+    assert [row.status for row in box.rows()] == [FAILED, DELIVERED]
+
+
+def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> None:
+    other = Worker(box.app, box.settings, clock=box.clock)
+    for _ in range(20):
+        box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    for _ in range(400):
+        started = box.worker.step(0.01) + other.step(0.01)
+        if not started and box.worker.idle and other.idle:
+            box.clock.pass_(1)
+        if all(row.status == DELIVERED for row in box.rows()):
+            break
+    ids = [request.headers["webhook-id"] for request in sink.requests]
+    assert len(ids) == len(set(ids)) == 20
+
+
+def test_the_facts_are_those_of_the_moment_of_the_event(box: Outbox, sink: HttpSink) -> None:
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"), name="Before")
+    box.open(monitor)
+    with box.app.app_context(), writing() as session:
+        session.get_one(MonitorRow, monitor.id).name = "After"
+    box.turn(1)
+    assert sink.requests[0].json["data"]["monitor"]["name"] == "Before"
+
+
+def test_a_message_says_what_else_is_down(box: Outbox, sink: HttpSink) -> None:
+    box.open(box.monitor(name="Mail server"))
+    box.open(box.monitor(("flock", f"{sink.url}/hook")))
+    box.turn(1)
+    assert "Also down: Mail server" in sink.requests[0].json["text"]
