@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ class Curls:
         self._wires: dict[pycurl.Curl, Wire] = {}
         self._pinned: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._timer: Timer | None = None
+        self._due: float | None = None  # when curl wants to be called, in monotonic seconds
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, 0)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
@@ -89,14 +91,29 @@ class Curls:
             self._loop.watch(fd, _EVENTS[what], self._ready)
 
     def _set_timer(self, milliseconds: int) -> None:
+        """curl asks to be called in a while. It changes its mind several times in each check, so a
+        timer of ours that is early enough stays, and looks again when it goes off.
+        """
+        if milliseconds < 0:
+            self._due = None
+            return
+        self._due = due = time.monotonic() + milliseconds / 1000
+        if self._timer is None or self._timer.due > due:
+            self._arm(due)
+
+    def _arm(self, due: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if milliseconds >= 0:
-            self._timer = self._loop.call_later(milliseconds / 1000, self._timeout)
+        self._timer = self._loop.call_at(due, self._timeout)
 
     def _timeout(self) -> None:
         self._timer = None
+        if self._due is None:
+            return
+        if self._due > time.monotonic():
+            self._arm(self._due)
+            return
+        self._due = None
         self._dirty = True
         self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 

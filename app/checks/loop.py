@@ -49,6 +49,7 @@ class Loop:
         self._calls: deque[Callable[[], None]] = deque()
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, READ)
+        self._woken = False
         self._stopping = False
         # Called after every round of events; curl's finished transfers are collected there, once a
         # round.
@@ -89,8 +90,10 @@ class Loop:
     def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
         """Run ``call`` on the loop's thread, soon. From any thread."""
         self._calls.append(call)
-        with suppress(OSError):  # the loop has been closed meanwhile
-            os.eventfd_write(self._wakeup, 1)
+        if not self._woken:
+            self._woken = True
+            with suppress(OSError):  # the loop has been closed meanwhile
+                os.eventfd_write(self._wakeup, 1)
 
     def stop(self) -> None:
         """Leave ``run`` after the present round. From any thread."""
@@ -110,6 +113,8 @@ class Loop:
         for fd, events in self._epoll.poll(wait, 256):
             if fd == self._wakeup:
                 os.eventfd_read(fd)
+                # Before the calls are counted: one that comes later must write again.
+                self._woken = False
                 continue
             handler = self._handlers.get(fd)
             if handler is not None:

@@ -95,40 +95,41 @@ def answered(story: Story) -> bool:
 
 
 def figures(story: Story) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase over all hops, and in all when the last answer was read to its end
-    or the cap.
+    """Milliseconds in each phase over all hops, and in all when the last answer was read to its
+    end or to the cap.
     """
-    phases: dict[str, float] = {}
+    dns: float | None = None
+    phases = [-1.0, -1.0, -1.0, -1.0]
     total = 0.0
     for hop in story.hops:
         if hop.dns is not None:
-            phases["dns"] = phases.get("dns", 0.0) + hop.dns
+            dns = (dns or 0.0) + hop.dns
             total += hop.dns
         if hop.seen is not None:
             total += hop.seen.total
             _add_phases(hop.seen, phases)
     last = story.last.seen if story.last else None
     whole = last is not None and last.complete and (last.code == 0 or last.cut or last.redirect)
-    timings = Timings(**{name: round(seconds * 1000) for name, seconds in phases.items()})
+    timings = Timings(
+        None if dns is None else round(dns * 1000),
+        *(None if phase < 0 else round(phase * 1000) for phase in phases),
+    )
     return timings, round(total * 1000) if whole else None
 
 
-def _add_phases(seen: Seen, phases: dict[str, float]) -> None:
-    """Add one request's phases; the phase in which it ended, well or not, gets the rest of its
-    time.
+def _add_phases(seen: Seen, phases: list[float]) -> None:
+    """Add one request's connect, tls, ttfb and download, in seconds; -1 stands for not reached. The
+    phase in which the request ended, well or not, gets the rest of its time.
     """
+    # Headers that never ended are still the phase before the body, though their first byte came.
+    ends = (seen.connect, seen.tls, seen.first_byte if seen.complete else 0.0, seen.total)
     secure = seen.request.target.scheme == "https"
-    ends = [("connect", seen.connect)]
-    if secure:
-        ends.append(("tls", seen.tls))
-    # Headers that never ended are still the phase before the body, though their first byte came
-    # long ago.
-    ends.append(("ttfb", seen.first_byte if seen.complete else 0.0))
     before = 0.0
-    for name, end in ends:
+    for place, end in enumerate(ends):
+        if place == 1 and not secure:
+            continue
         reached = end if end > 0 else seen.total
-        phases[name] = phases.get(name, 0.0) + max(0.0, reached - before)
+        phases[place] = max(phases[place], 0.0) + max(0.0, reached - before)
         if end <= 0:
             return
         before = end
-    phases["download"] = phases.get("download", 0.0) + max(0.0, seen.total - before)

@@ -70,7 +70,6 @@ class Run:
             self.story.fail(Cause.CHECK_ERROR, f"The URL cannot be checked. {error}")
             self._done(self.story)
             return
-        self._visited.add(self._carried.state(target))
         self._hop(target)
 
     # --- look-up and policy
@@ -189,6 +188,7 @@ class Run:
             self.story.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, location, str(error)))
             self._done(self.story)
             return
+        self._visited.add(self._carried.state(here))
         self._carried.remember(here, seen.all_headers("set-cookie"))
         self._carried.redirected(seen.status, target.origin != here.origin)
         state = self._carried.state(target)
@@ -204,7 +204,6 @@ class Run:
                 f"There were more than {MAX_REDIRECTS} redirects; the next is to {target.url}.",
             )
         else:
-            self._visited.add(state)
             if (
                 here.scheme == "https"
                 and target.scheme == "http"

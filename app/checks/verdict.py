@@ -86,7 +86,7 @@ _OUR_CODES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Judged:
     verdict: Verdict
     failure: Failure | None
