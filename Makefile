@@ -24,7 +24,7 @@ DEBIAN_PACKAGES := chromium nginx postgresql redis-server
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: help run test quick lint format lock wheel bench-truth clean
+.PHONY: help run test quick lint format lock wheel bench-truth bench-checks clean
 
 help: ## List what there is to type
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -58,6 +58,9 @@ wheel: $(TEST) ## Build the wheel into dist/
 
 bench-truth: $(TEST) ## How often a check tells the truth: accuracy, causes, false alarms
 	@$(BIN)/python -m bench.truth $(ARGS)
+
+bench-checks: $(TEST) ## What one check costs in CPU, beside other ways to check
+	@$(BIN)/python -m bench.checks $(ARGS)
 
 clean: ## Remove what building and testing left behind (not .venv, not instance/)
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

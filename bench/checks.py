@@ -1,4 +1,4 @@
-"""``make bench-checks``: what one check costs in CPU, beside others that do the same in this session.
+"""``make bench-checks``: what one check costs in CPU, beside others in the same session.
 
     python -m bench.checks                  HTTP and HTTPS, 3 rounds of 2,000 checks each
     python -m bench.checks --checks 5000 --rounds 5
@@ -77,23 +77,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _compare(url: str, works: dict[str, Work], checks: int, rounds: int) -> None:
     figures: dict[str, list[float]] = {name: [] for name in works}
-    for name, work in works.items():
+    for work in works.values():
         work(url, max(50, checks // 20))  # what is loaded once belongs to no check
     for _ in range(rounds):
         for name, work in works.items():
             # requests is so slow that a share of the checks says enough.
             count = checks // 5 if name.startswith("requests") else checks
             figures[name].append(work(url, count) / count * 1000)
-    print(
-        f"\n{url.partition(':')[0].upper()}: {checks} checks a round, {rounds} rounds, {AT_ONCE} at once"
-    )
+    scheme = url.partition(":")[0].upper()
+    print(f"\n{scheme}: {checks} checks a round, {rounds} rounds, {AT_ONCE} at once")
     ours = statistics.median(figures["Wakeful"])
     for name, values in figures.items():
         middle = statistics.median(values)
         spread = f"{min(values):.3f}-{max(values):.3f}"
-        print(
-            f"  {name:<22} {middle:8.3f} ms CPU a check  ({spread})   {middle / ours:6.2f} x Wakeful"
-        )
+        ratio = f"{middle / ours:6.2f} x Wakeful"
+        print(f"  {name:<22} {middle:8.3f} ms CPU a check  ({spread})   {ratio}")
 
 
 # --- The target -----------------------------------------------------------------------------------
@@ -114,7 +112,7 @@ def _nginx(folder: Path) -> Iterator[tuple[int, int]]:
     text = NGINX.format(folder=folder, http=ports[0], https=ports[1], page=PAGE)
     (folder / "nginx.conf").write_text(text)
     process = subprocess.Popen(
-        ["nginx", "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
+        [_program("nginx"), "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
     )
     try:
         for _ in range(100):
@@ -126,6 +124,13 @@ def _nginx(folder: Path) -> Iterator[tuple[int, int]]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+def _program(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise SystemExit(f"{name} is not installed.")
+    return path
 
 
 def _free_port() -> int:
@@ -212,16 +217,15 @@ class Contestants:
         address = url.replace(HOST, "127.0.0.1")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run = subprocess.run(
-            ["wrk", "-t1", f"-c{AT_ONCE}", "-d1", "-H", "Connection: close", address],
+            [_program("wrk"), "-t1", f"-c{AT_ONCE}", "-d1", "-H", "Connection: close", address],
             capture_output=True,
             text=True,
             check=True,
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        answered = next(
-            int(line.split()[0]) for line in run.stdout.splitlines() if " requests in " in line
-        )
+        words = run.stdout.split()
+        answered = int(words[words.index("requests") - 1])
         return used / answered * checks
 
 
@@ -229,11 +233,12 @@ class _Named(requests.adapters.HTTPAdapter):
     """Verifies against the bench's name while connecting to its address."""
 
     def init_poolmanager(self, *arguments: object, **options: object) -> None:
-        super().init_poolmanager(*arguments, assert_hostname=HOST, server_hostname=HOST, **options)  # type: ignore[arg-type]
+        options |= {"assert_hostname": HOST, "server_hostname": HOST}
+        super().init_poolmanager(*arguments, **options)
 
 
 class BareCurl:
-    """pycurl's multi on epoll and nothing else: no policy, no headers, no verdict, no certificates."""
+    """pycurl's multi on epoll, nothing else: no policy, no headers, no certificates, no verdict."""
 
     def __init__(self, url: str, authority: str) -> None:
         self._epoll = select.epoll()
