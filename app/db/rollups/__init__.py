@@ -1,0 +1,12 @@
+"""Results summed by hour and UTC day: written by ``roll`` and ``reroll``, read by lists and charts.
+
+Two things always hold, so that readers need no case distinctions: rows of hours exist only before
+``MonitorStateRow.rolled_until``, from where on the results themselves are read; and the row of a
+day is the sum of its hours' rows.
+"""
+
+from app.db.rollups.reading import pieces, single, uptimes
+from app.db.rollups.rows import incidents_between
+from app.db.rollups.writing import reroll, roll
+
+__all__ = ["incidents_between", "pieces", "reroll", "roll", "single", "uptimes"]

@@ -1,0 +1,152 @@
+"""What is summed, and sums as rows of the ``rollups`` table. Times are milliseconds since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, or_, select
+
+from app.db import db
+from app.db.journal import VERDICTS
+from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
+from app.db.types import from_ms, to_ms
+from app.stats.tally import (
+    DAY_MS,
+    HOUR_MS,
+    PHASES,
+    Check,
+    Sums,
+    Trouble,
+    cover_limit_ms,
+    trouble,
+)
+
+HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
+Incident = tuple[int, int | None, str | None]
+
+# Put together once: asked for each monitor each hour, building them would cost more than the
+# answer.
+_BETWEEN = (
+    ResultRow.monitor_id == bindparam("id"),
+    ResultRow.at >= bindparam("start"),
+    ResultRow.at < bindparam("end"),
+)
+_VERDICTS = (
+    select(ResultRow.at, ResultRow.verdict, ResultRow.maintenance)
+    .where(*_BETWEEN)
+    .order_by(ResultRow.at)
+)
+_RESPONSES = (
+    select(
+        ResultRow.at,
+        ResultRow.verdict,
+        ResultRow.maintenance,
+        ResultRow.response_time,
+        *(getattr(ResultRow, phase) for phase in PHASES),
+    )
+    .where(*_BETWEEN)
+    .order_by(ResultRow.at)
+)
+
+
+def checks(id: int, start: int, end: int) -> list[Check]:
+    """The results of a monitor between two times, as far as they count."""
+    rows = db.session.execute(_RESPONSES, {"id": id, "start": start, "end": end})
+    return [Check(row[0], VERDICTS[row[1]], row[2], row[3], tuple(row[4:])) for row in rows]
+
+
+def verdicts(id: int, start: int, end: int) -> list[Check]:
+    """The same without response times, for those who only want the time."""
+    rows = db.session.execute(_VERDICTS, {"id": id, "start": start, "end": end})
+    return [Check(row[0], VERDICTS[row[1]], row[2]) for row in rows]
+
+
+def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
+    """Start, end and classification of the incidents that touch this time, oldest first."""
+    found: dict[int, list[Incident]] = {id: [] for id in ids}
+    rows = db.session.execute(
+        select(
+            IncidentRow.monitor_id,
+            IncidentRow.started_at,
+            IncidentRow.ended_at,
+            IncidentRow.classification,
+        )
+        .where(
+            IncidentRow.monitor_id.in_(ids),
+            IncidentRow.started_at < from_ms(end),
+            or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > from_ms(start)),
+        )
+        .order_by(IncidentRow.started_at, IncidentRow.id)
+    )
+    for monitor_id, started, ended, classification in rows:
+        stop = None if ended is None else to_ms(ended)
+        found[monitor_id].append((to_ms(started), stop, classification))
+    return found
+
+
+def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
+    found = incidents_between(ids, start, end)
+    return {id: trouble(incidents, end) for id, incidents in found.items()}
+
+
+def monitors(ids: Sequence[int]) -> Any:
+    """Asks for what summing needs of these monitors; ``limit`` of each row gives the cover
+    limit.
+    """
+    return (
+        select(
+            MonitorStateRow.monitor_id,
+            MonitorStateRow.rolled_until,
+            MonitorRow.interval,
+            MonitorRow.timeout,
+        )
+        .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+        .where(MonitorStateRow.monitor_id.in_(ids))
+        .order_by(MonitorStateRow.monitor_id)
+    )
+
+
+def limit_of(monitor: Any) -> int:
+    return cover_limit_ms(monitor.interval, monitor.timeout)
+
+
+def columns_of(id: int, period: int, begin: int, sums: Sums) -> dict[str, Any]:
+    return {
+        "monitor_id": id,
+        "period": period,
+        "start": begin // 1000,
+        "checks": sums.checks,
+        "up_s": round(sums.up / 1000),
+        "down_s": round(sums.down / 1000),
+        "unknown_s": round(sums.unknown / 1000),
+        "maintenance_s": round(sums.maintenance / 1000),
+        "response_count": sums.response_count,
+        "response_sum": sums.response_sum,
+        "response_max": sums.response_max,
+        "histogram": {str(place): number for place, number in sorted(sums.histogram.items())},
+        "phases": sums.phases,
+    }
+
+
+def sums_of(row: Any) -> Sums:
+    """``row`` has the columns of ``RollupRow``."""
+    return Sums(
+        checks=row.checks,
+        up=row.up_s * 1000,
+        down=row.down_s * 1000,
+        unknown=row.unknown_s * 1000,
+        maintenance=row.maintenance_s * 1000,
+        response_count=row.response_count,
+        response_sum=row.response_sum,
+        response_max=row.response_max,
+        histogram={int(place): number for place, number in (row.histogram or {}).items()},
+        phases=list(row.phases or [0] * len(PHASES)),
+    )
+
+
+ROLLUPS = RollupRow.__table__
+
+
+def floor(ms: int, step: int) -> int:
+    return ms - ms % step

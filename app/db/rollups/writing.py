@@ -1,0 +1,185 @@
+"""Summing hours when they are complete, and again when an incident in them has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.db import DbSession, db, writing
+from app.db.rollups.rows import (
+    DAY_S,
+    HOUR_S,
+    ROLLUPS,
+    checks,
+    columns_of,
+    floor,
+    limit_of,
+    monitors,
+    sums_of,
+    troubles,
+)
+from app.db.tables import MonitorStateRow, ResultRow, RollupRow
+from app.db.types import from_ms, to_ms
+from app.stats.tally import DAY_MS, HOUR_MS, Sums, tally
+
+# An hour is summed this long after its end: the checks that began in it are then recorded, and the
+# failures in it confirmed. What comes later still calls ``reroll``.
+GRACE = timedelta(minutes=10)
+# Monitors summed in one transaction: some 50 ms, so that a check's result never waits for long.
+CHUNK = 25
+NEVER = 2**62  # ms; later than any time that is asked for
+
+_STATES = MonitorStateRow.__table__
+_ROLLED = (
+    update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
+    .where(_STATES.c.monitor_id == bindparam("of"))
+    .values(rolled_until=bindparam("until"))
+)
+# A monitor, and between which times (ms) it is summed.
+Span = tuple[Any, int, int]
+
+
+def roll(now: datetime, limit: int = 1000) -> int:
+    """Sum the hours that are complete, for ``limit`` monitors at most; how many there were.
+
+    The engine calls this every minute. Monitors that are farthest behind come first.
+    """
+    until = floor(to_ms(now - GRACE), HOUR_MS)
+    rolled = MonitorStateRow.rolled_until
+    behind = (
+        select(MonitorStateRow.monitor_id)
+        .where(or_(rolled.is_(None), rolled < from_ms(until)))
+        .order_by(rolled.is_not(None), rolled, MonitorStateRow.monitor_id)
+        .limit(limit)
+    )
+    ids = list(db.session.scalars(behind))
+    for place in range(0, len(ids), CHUNK):
+        with writing() as session:
+            spans = [
+                (monitor, _first_due(monitor, until), until)
+                for monitor in _locked(session, ids[place : place + CHUNK])
+            ]
+            _sum(session, [span for span in spans if span[1] < until])
+            rows = [{"of": span[0].monitor_id, "until": from_ms(until)} for span in spans]
+            if rows:
+                session.execute(_ROLLED, rows)
+    return len(ids)
+
+
+def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:
+    """Sum again what was summed between two times, because an incident in it has changed.
+
+    ``to`` defaults to now. It joins the caller's transaction, and costs nothing where these hours
+    are not summed yet. Hours whose results have been deleted by age stay as they are.
+    """
+    start = floor(to_ms(from_), HOUR_MS)
+    with writing() as session:
+        for monitor in _locked(session, [monitor_id]):
+            until = -NEVER if monitor.rolled_until is None else to_ms(monitor.rolled_until)
+            if start >= until:
+                return
+            end = until if to is None else min(until, floor(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
+            start = max(start, _first_whole_hour(monitor_id))
+            if start < end:
+                _forget(session, monitor_id, start, end)
+                _sum(session, [(monitor, start, end)])
+
+
+def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
+    # The recorder writes the same rows when an incident begins or ends, so on PostgreSQL too it
+    # either sees these hours as summed or we see its incident.
+    return session.execute(monitors(ids).with_for_update(of=MonitorStateRow)).all()
+
+
+def _first_due(monitor: Any, until: int) -> int:
+    """The first hour that is not summed yet; ``until`` when there is nothing to sum at all."""
+    if monitor.rolled_until is not None:
+        return to_ms(monitor.rolled_until)
+    first = _first_result(monitor.monitor_id)
+    return until if first is None else min(until, floor(first, HOUR_MS))
+
+
+def _sum(session: DbSession, spans: Sequence[Span]) -> None:
+    """Write the hours of these monitors, and the days that they are part of."""
+    if not spans:
+        return
+    ids = [span[0].monitor_id for span in spans]
+    begin, end = min(span[1] for span in spans), max(span[2] for span in spans)
+    trouble = troubles(ids, begin, end)
+    hours = []
+    for monitor, start, stop in spans:
+        id, limit = monitor.monitor_id, limit_of(monitor)
+        sums = tally(checks(id, start - limit, stop), trouble[id], limit, HOUR_MS, start, stop)
+        hours += [columns_of(id, HOUR_S, at, one) for at, one in sums.items()]
+    _upsert(session, hours)
+    _upsert(session, _days(session, ids, floor(begin, DAY_MS), floor(end - 1, DAY_MS) + DAY_MS))
+
+
+def _days(session: DbSession, ids: Sequence[int], begin: int, end: int) -> list[dict[str, Any]]:
+    """The days between two midnights, each the sum of its hours."""
+    days: dict[tuple[int, int], Sums] = {}
+    rows = session.execute(
+        select(ROLLUPS).where(
+            ROLLUPS.c.monitor_id.in_(ids),
+            ROLLUPS.c.period == HOUR_S,
+            ROLLUPS.c.start >= begin // 1000,
+            ROLLUPS.c.start < end // 1000,
+        )
+    )
+    for row in rows:
+        day = floor(row.start * 1000, DAY_MS)
+        days.setdefault((row.monitor_id, day), Sums()).add(sums_of(row))
+    return [columns_of(id, DAY_S, day, sums) for (id, day), sums in days.items()]
+
+
+def _upsert(session: DbSession, rows: Sequence[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
+    statement = insert(ROLLUPS)
+    keys = {"monitor_id", "period", "start"}
+    changes = {c.name: statement.excluded[c.name] for c in ROLLUPS.c if c.name not in keys}
+    session.execute(
+        statement.on_conflict_do_update(index_elements=sorted(keys), set_=changes), rows
+    )
+
+
+def _forget(session: DbSession, id: int, start: int, end: int) -> None:
+    """Delete hours that are summed again, and the days that they are part of."""
+    for period, begin, stop in (
+        (HOUR_S, start, end),
+        (DAY_S, floor(start, DAY_MS), floor(end - 1, DAY_MS) + DAY_MS),
+    ):
+        session.execute(
+            delete(RollupRow)
+            .where(
+                RollupRow.monitor_id == id,
+                RollupRow.period == period,
+                RollupRow.start >= begin // 1000,
+                RollupRow.start < stop // 1000,
+            )
+            .execution_options(synchronize_session=False)
+        )
+
+
+def _first_result(id: int) -> int | None:
+    return db.session.execute(
+        select(func.min(ResultRow.at)).where(ResultRow.monitor_id == id)
+    ).scalar_one()
+
+
+def _first_whole_hour(id: int) -> int:
+    """The first hour (ms) that can be summed again in full; in older ones results were deleted."""
+    first = _first_result(id)
+    if first is None:
+        return NEVER
+    hour = floor(first, HOUR_MS)
+    older = select(RollupRow.start).where(
+        RollupRow.monitor_id == id, RollupRow.period == HOUR_S, RollupRow.start < hour // 1000
+    )
+    # Where older hours are known whose results are gone, this one's may be gone in part.
+    return hour if db.session.execute(older.limit(1)).first() is None else hour + HOUR_MS
