@@ -91,8 +91,9 @@ def needs(role: Role) -> Callable[[V], V]:
 
 
 def default_role() -> Role:
-    """Looking is for everybody with an account, changing for editors."""
-    return Role.VIEWER if request.method in SAFE_METHODS else Role.EDITOR
+    """Looking is for everybody with an account, changing for editors, and so is seeing its form."""
+    changes = request.url_rule is not None and (request.url_rule.methods or set()) - SAFE_METHODS
+    return Role.EDITOR if changes else Role.VIEWER
 
 
 def guarded(blueprint: Blueprint) -> Blueprint:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
+from datetime import UTC, datetime
 
 from flask import Blueprint, current_app, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
+from app.alerts import secret
 from app.checks.policy import Policy
 from app.config import Settings
+from app.errors import Conflict
 from app.records import Role
 from app.stores import current_access
 from app.web.forms import DeleteForm, NetworksForm
@@ -18,8 +19,6 @@ from app.web.session import guarded, needs
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
 
 ALLOW_NETWORKS = "allow_networks"
-WEBHOOK_SECRET = "webhook_secret"  # noqa: S105 - a setting's name
-SECRET_BYTES = 32
 
 Answer = str | Response | tuple[str, int]
 
@@ -42,17 +41,17 @@ def show() -> Answer:
     return _page(form)
 
 
-def _page(form: NetworksForm, secret: str | None = None) -> tuple[str, int]:
+def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     settings = _settings()
     page = render_template(
         "settings/show.html",
         form=form,
         networks_locked=settings.allow_networks is not None,
         secret_locked=settings.webhook_secret is not None,
-        secret=secret,
+        secret=shown,
         settings=settings,
     )
-    return page, 422 if form.is_submitted() and secret is None else 200
+    return page, 422 if form.is_submitted() and shown is None else 200
 
 
 @blueprint.post("/webhook-secret/show")
@@ -60,10 +59,10 @@ def _page(form: NetworksForm, secret: str | None = None) -> tuple[str, int]:
 def show_secret() -> Answer:
     """The present secret, made where there is none. A POST, so that no history keeps it."""
     settings, access = _settings(), current_access()
-    secret = settings.webhook_secret or access.setting_or_make(WEBHOOK_SECRET, new_secret)
+    shown = secret.webhook_secret(settings, access)
     kept = access.setting(ALLOW_NETWORKS) or ""
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: settings.allow_networks or kept})
-    page, _ = _page(form, secret)
+    page, _ = _page(form, shown)
     return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
 
 
@@ -72,15 +71,18 @@ def show_secret() -> Answer:
 def change_secret() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
-        current_access().set_setting(WEBHOOK_SECRET, new_secret())
-        flash("The webhook secret is changed. Give the new one to your receivers.", "success")
+        try:
+            secret.rotate(_settings(), current_access(), datetime.now(UTC))
+        except Conflict as fault:
+            flash(str(fault), "danger")
+        else:
+            flash(
+                "The webhook secret is changed. Give the new one to your receivers within 24 "
+                "hours: until then the old one signs too.",
+                "success",
+            )
         return redirect(url_for(".show"))
     return render_template("settings/change_secret.html", form=form)
-
-
-def new_secret() -> str:
-    """As Standard Webhooks writes them: ``whsec_`` and base64."""
-    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def _settings() -> Settings:

@@ -89,7 +89,10 @@ def _make(app: Flask, part: Part) -> int:
         interval=part.interval,
         created_at=born,
         updated_at=born,
-        alerts=[["email", "ops@example.com"], ["slack", "https://hooks.slack.com/services/T0/B0/x1"]],
+        alerts=[
+            ["email", "ops@example.com"],
+            ["slack", "https://hooks.slack.com/services/T0/B0/x1"],
+        ],
         **part.fields,
     )
     results = list(_history(row.id, part, at)) if part.days else []
@@ -169,9 +172,7 @@ EVIDENCE = {
 }  # fmt: skip
 
 
-def _incident(
-    app: Flask, row: Any, part: Part, at: datetime, ago: int, length: int | None
-) -> None:
+def _incident(app: Flask, row: Any, part: Part, at: datetime, ago: int, length: int | None) -> None:
     started = at - timedelta(seconds=ago)
     ended = None if length is None else started + timedelta(seconds=length)
     code, cause = part.cause

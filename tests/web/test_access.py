@@ -1,0 +1,306 @@
+"""Who gets in, and what they may do there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.factories import PASSWORD, make_incident, make_monitor, make_person
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite  # the contract suite of the stores runs on both databases
+
+NEW_PASSWORD = "another long password"
+
+
+def setup_path(app):
+    with app.app_context():
+        return "/setup/" + app.extensions["wakeful.access"].setup_token()
+
+
+def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
+    path = setup_path(app)
+    stranger.open("/login")
+    assert "Nobody has an account here yet" in stranger.text
+    assert stranger.open("/setup/guess").status == 404
+    stranger.open(path).press(
+        "Create account", email="ada@example.org", password="short", password_again="short"
+    )
+    assert stranger.status == 422
+    assert "The password is too short" in stranger.text
+    stranger.press(
+        "Create account", email="ada@example.org", password=PASSWORD, password_again=PASSWORD + "x"
+    )
+    assert "The two passwords are not the same." in stranger.text
+    stranger.press(
+        "Create account", email="ada@example.org", password=PASSWORD, password_again=PASSWORD
+    )
+    assert stranger.path == "/monitors/new"
+    assert stranger.open("/people").status == 200
+    assert Visitor(app).open(path).status == 404
+
+
+def test_a_wrong_password_keeps_the_email_and_says_nothing_about_who_exists(app, stranger):
+    make_person(app, "editor", "ada@example.org")
+    stranger.log_in("ada@example.org", "wrong")
+    known = stranger.text
+    assert stranger.status == 422
+    assert dict(stranger.form_with("Log in")[0].values)["email"] == "ada@example.org"
+    stranger.log_in("bob@example.org", "wrong")
+    assert stranger.text.replace("bob@", "ada@") == known
+    stranger.log_in("ada@example.org")
+    assert stranger.path == "/"
+
+
+def test_too_many_attempts_are_told_how_long_to_wait(app, stranger):
+    make_person(app, "editor", "ada@example.org")
+    for _ in range(10):
+        stranger.log_in("ada@example.org", "wrong")
+        assert stranger.status == 422
+    stranger.log_in("ada@example.org")
+    assert stranger.status == 429
+    assert int(stranger.page.headers["Retry-After"]) > 0
+    assert "Too many attempts" in stranger.text
+
+
+@pytest.mark.parametrize(
+    ("target", "lands"),
+    [
+        ("/monitors?search=a&page=1", "/monitors"),
+        ("https://evil.example/", "/"),
+        ("//evil.example/", "/"),
+        ("/\\evil.example", "/"),
+        ("\\\\evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/%09/evil.example", "/"),
+        ("http:evil.example", "/"),
+        ("//[", "/"),
+    ],
+)
+def test_login_leads_on_to_pages_of_this_site_only(app, stranger, target, lands):
+    make_person(app, "editor", "ada@example.org")
+    page = stranger.client.get("/login", query_string={"next": target})
+    stranger._take(page)
+    form, _ = stranger.form_with("Log in")
+    values = dict(form.values) | {"email": "ada@example.org", "password": PASSWORD}
+    answer = stranger.client.post("/login", query_string={"next": target}, data=values)
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/")
+    if lands == "/" and "%09" not in target:
+        assert answer.headers["Location"] == "/"
+    assert "evil" not in answer.headers["Location"] or target.startswith("/%")
+
+
+def test_every_page_but_the_open_ones_asks_for_a_login(app):
+    open_endpoints = {
+        "auth.login", "auth.logout", "auth.setup", "acknowledge.page", "static", "bootstrap.static",
+        "health.healthz", "health.readyz", "health.metrics",
+    }  # fmt: skip
+    client = app.test_client()
+    app.config["WTF_CSRF_ENABLED"] = False
+    asked = 0
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint in open_endpoints or rule.rule.startswith(
+            ("/api", "/healthz", "/readyz", "/metrics")
+        ):
+            continue
+        path = re.sub(r"<int:\w+>", "1", rule.rule)
+        path = re.sub(r"<\w+>", "x", path)
+        for method in rule.methods - {"HEAD", "OPTIONS"}:
+            answer = client.open(path, method=method)
+            assert answer.status_code == 302, f"{method} {path}"
+            assert answer.headers["Location"].startswith("/login"), path
+            asked += 1
+    assert asked > 30
+
+
+def test_a_viewer_changes_nothing_whatever_is_posted(app, viewer):
+    monitor = make_monitor(app)
+    make_incident(app, monitor)
+    app.config["WTF_CSRF_ENABLED"] = False
+    own = {
+        "profile.show",
+        "profile.password",
+        "auth.login",
+        "auth.logout",
+        "auth.setup",
+        "acknowledge.page",
+    }
+    tried = 0
+    for rule in app.url_map.iter_rules():
+        if "POST" not in rule.methods or rule.endpoint in own or rule.rule.startswith("/api"):
+            continue
+        path = re.sub(r"<\w+>", "x", re.sub(r"<int:\w+>", "1", rule.rule))
+        answer = viewer.client.post(
+            path, data={"name": "x", "url": "http://x.test", "interval": "60"}
+        )
+        assert answer.status_code == 403, path
+        tried += 1
+    assert tried > 15
+    assert viewer.open("/monitors/1").status == 200
+    assert not [
+        button for form in viewer.forms for button in form.buttons if button[0] != "Log out"
+    ]
+
+
+def test_an_editor_is_kept_from_people_and_settings(editor):
+    for path in (
+        "/people",
+        "/people/new",
+        "/people/1",
+        "/settings",
+        "/settings/webhook-secret/change",
+    ):
+        assert editor.open(path).status == 403, path
+    assert editor.open("/keys").status == 200
+
+
+def test_a_post_without_its_token_changes_nothing_and_shows_what_was_typed(app, editor):
+    answer = editor.client.post(
+        "/monitors/new",
+        data={"name": "Shop", "url": "http://a.test", "request_auth_password": "pss"},
+    )
+    assert answer.status_code == 400
+    assert "Shop" in answer.text
+    assert "pss" not in answer.text
+    assert "Nothing is watched yet" in editor.open("/monitors").text
+
+
+def test_every_answer_carries_the_security_headers(app, editor):
+    for path in ("/", "/login", "/nowhere", "/static/css/base.css"):
+        answer = editor.client.get(path)
+        answer.close()  # a static file would stay open
+        headers = answer.headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Referrer-Policy"] == "same-origin"
+    page = editor.client.get("/monitors/new").text
+    assert " style=" not in page
+    assert not re.search(r"<script(?![^>]*src=)", page)
+    assert not re.search(r"\son\w+=", page)
+
+
+def test_versioned_assets_are_kept_for_good(editor):
+    page = editor.client.get("/").text
+    addresses = re.findall(r'(?:href|src)="(/[^"]*\?v=[^"]+)"', page)
+    assert len(addresses) > 5
+    for address in addresses:
+        answer = editor.client.get(address)
+        answer.close()
+        assert answer.status_code == 200, address
+        assert "immutable" in answer.headers["Cache-Control"]
+
+
+def test_a_new_password_ends_every_other_session(app, editor):
+    elsewhere = Visitor(app).log_in("editor@wakeful.test")
+    editor.open("/profile").press(
+        "Change the password",
+        current_password="wrong", password=NEW_PASSWORD, password_again=NEW_PASSWORD,
+    )  # fmt: skip
+    assert "This is not the present password." in editor.text
+    editor.press(
+        "Change the password",
+        current_password=PASSWORD, password=NEW_PASSWORD, password_again=NEW_PASSWORD,
+    )  # fmt: skip
+    assert editor.path == "/profile"
+    assert elsewhere.open("/monitors").path == "/login"
+    assert Visitor(app).log_in("editor@wakeful.test", NEW_PASSWORD).path == "/"
+
+
+def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin):
+    admin.open("/people/new").press(
+        "Add this person", email="eve@example.org", password=PASSWORD, role="editor"
+    )
+    assert "eve@example.org can log in now." in admin.text
+    admin.open("/people/new").press(
+        "Add this person", email="EVE@example.org", password=PASSWORD, role="viewer"
+    )
+    assert "Somebody already has this email address." in admin.text
+    eve = Visitor(app).log_in("eve@example.org")
+    assert eve.open("/monitors/new").status == 200
+    admin.open("/people/2").press("Save", role="viewer")
+    assert eve.open("/monitors").path == "/login"
+    eve.log_in("eve@example.org")
+    assert eve.open("/monitors/new").status == 403
+    admin.open("/people/2").press("Save", disabled=True)
+    assert eve.open("/").path == "/login"
+    assert eve.log_in("eve@example.org").status == 422
+    admin.open("/people/2/delete").press("Delete this person")
+    assert "eve@example.org is deleted." in admin.text
+
+
+def test_the_last_admin_stays(admin):
+    admin.open("/people/1").press("Save", role="viewer")
+    assert "This is the last admin." in admin.text
+    admin.open("/people/1/delete").press("Delete this person")
+    assert admin.status == 409
+    assert "This is the last admin." in admin.text
+
+
+def test_a_key_is_shown_once_and_works_until_it_is_revoked(app, editor):
+    editor.open("/keys").press("Make the key", name="CI", scope="write")
+    assert editor.status == 201
+    assert editor.page.headers["Cache-Control"] == "no-store"
+    secret = re.search(r"wk_\w{8}_[\w-]+", editor.text)[0]
+    call = {"Authorization": f"Bearer {secret}"}
+    api = app.test_client()
+    assert api.get("/api/v1/monitors", headers=call).status_code == 200
+    editor.open("/keys")
+    assert secret not in editor.page.text
+    prefix = secret.split("_")[1]
+    editor.open(f"/keys/{prefix}/revoke").press("Revoke this key")
+    assert api.get("/api/v1/monitors", headers=call).status_code == 401
+
+
+def test_times_are_shown_and_typed_in_the_persons_zone(app, editor):
+    editor.open("/profile").press("Save", time_zone="Asia/Kolkata", theme="dark")
+    assert 'data-theme="dark"' in editor.page.text
+    monitor = make_monitor(app, url="http://127.0.0.1:9/")
+    editor.open(f"/monitors/{monitor.id}/edit").press(
+        "Save",
+        maintenance_start_at="2030-01-02T05:30",
+        maintenance_end_at="2030-01-02T06:00",
+    )
+    assert "2 Jan 2030 05:30:00 IST" in editor.text
+    assert '<time datetime="2030-01-02T00:00:00Z"' in editor.page.text
+    form, _ = editor.open(f"/monitors/{monitor.id}/edit").form_with("Save")
+    assert dict(form.values)["maintenance_start_at"] == "2030-01-02T05:30:00"
+
+
+@pytest.mark.settings(allow_networks=None)
+def test_an_admin_opens_networks_and_a_wrong_one_is_refused_by_name(app, admin):
+    admin.open("/settings").press("Save", allow_networks="10.0.0.0/8, nonsense")
+    assert admin.status == 422
+    assert "nonsense" in admin.text
+    admin.press("Save", allow_networks="10.0.0.0/8, loopback")
+    assert "Saved." in admin.text
+    assert dict(admin.form_with("Save")[0].values)["allow_networks"] == "10.0.0.0/8, loopback"
+
+
+def test_networks_from_the_environment_lock_the_page(admin):
+    admin.open("/settings")
+    assert "WAKEFUL_ALLOW_NETWORKS" in admin.text
+    assert not [form for form in admin.forms if "allow_networks" in form.names()]
+
+
+def test_the_webhook_secret_is_shown_on_demand_and_changed(admin):
+    assert "whsec_" not in admin.open("/settings").text
+    first = re.search(r"whsec_\S+", admin.press("Show the secret").text)[0]
+    assert admin.page.headers["Cache-Control"] == "no-store"
+    assert first in admin.open("/settings").press("Show the secret").text
+    admin.open("/settings/webhook-secret/change").press("Change the secret")
+    assert first not in admin.press("Show the secret").text
+
+
+def test_a_wrong_address_and_a_wrong_method_get_a_page_that_leads_on(editor):
+    assert editor.open("/monitors/999").status == 404
+    assert "There is no monitor with the id 999." in editor.text
+    assert editor.open("/monitors/999999999999999999999999").status == 404
+    assert editor.open("/nowhere").status == 404
+    assert editor.client.get("/monitors/1/pause").status_code == 405
+    assert editor.open("/monitors?sort=sideways").status == 422
+    assert editor.open("/monitors?serach=x").status == 422

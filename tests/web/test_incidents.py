@@ -1,0 +1,141 @@
+"""Incidents in a browser that runs no script."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.alerts.acknowledge import make_token
+from app.db import db
+from app.db.tables import IncidentRow
+from app.web import comments
+from tests.factories import make_incident, make_monitor, now
+from tests.web import scene
+
+pytestmark = pytest.mark.sqlite
+
+
+def row(app, id=1):
+    with app.app_context():
+        found = db.session.get(IncidentRow, id)
+        db.session.expunge_all()
+        return found
+
+
+def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_deleted(app, editor):
+    monitor = make_monitor(app, name="Shop")
+    make_incident(app, monitor, cause="The server answered <503>", evidence=scene.EVIDENCE)
+    editor.open("/").open("/incidents/1")
+    assert "The server answered <503>" in editor.text
+    assert "<script>alert" not in editor.page.text
+    assert "&lt;script&gt;alert" in editor.page.text
+    editor.press("Acknowledge")
+    assert "Acknowledged by editor@wakeful.test" in editor.text
+    editor.press("Add the comment", text="Looking at it.\n<b>Disk</b> is full.")
+    assert "editor@wakeful.test wrote" in editor.text
+    assert "<b>Disk</b> is full." in editor.text
+    editor.press("Add the comment", text="")
+    assert editor.status == 422
+    assert "This field is required." in editor.text
+    editor.open("/incidents/1").press("Resolve")
+    assert row(app).ended_at is not None
+    editor.press("Reopen")
+    assert row(app).ended_at is None
+    editor.open("/incidents/1/delete").press("Delete this incident")
+    assert row(app) is None
+
+
+def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):
+    make_incident(app, make_monitor(app), comment="x" * 9_990)
+    editor.open("/incidents/1").press("Add the comment", text="one more thought")
+    assert editor.status == 422
+    assert "too long" in editor.text
+    assert dict(editor.form_with("Add the comment")[0].values)["text"] == "one more thought"
+    assert row(app).comment == "x" * 9_990
+
+
+def test_an_incident_is_reported_by_hand(app, editor):
+    make_monitor(app, name="Shop")
+    editor.open("/incidents/new?monitor_id=1").press("Report it", cause="Customers call")
+    assert editor.path == "/incidents/1"
+    assert "Reported by hand" in editor.text
+    editor.open("/incidents/new").press("Report it", monitor_id="1", cause="Again")
+    assert editor.status == 409
+    assert "Open that incident" in editor.text
+    editor.open("/incidents/new").press("Report it", cause="Which one?")
+    assert editor.status == 422
+    later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+    editor.press("Report it", monitor_id="1", started_at=later)
+    assert "in the future" in editor.text
+
+
+def test_edit_corrects_times_and_cause(app, editor):
+    make_incident(app, make_monitor(app), started_at=now() - timedelta(hours=2))
+    ended = (now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S")
+    editor.open("/incidents/1/edit").press("Save", ended_at=ended, cause="A cable")
+    assert editor.path == "/incidents/1"
+    assert row(app).cause == "A cable"
+    editor.open("/incidents/1/edit").press("Save", ended_at="2001-01-01T00:00")
+    assert editor.status == 422
+    assert "before the incident started" in editor.text
+
+
+def test_the_list_filters_by_status_search_and_monitor(app, editor):
+    one, two = make_monitor(app, name="Shop"), make_monitor(app, name="Docs")
+    make_incident(app, one, cause="Disk full")
+    make_incident(app, two, cause="Cable cut", ended_at=now() + timedelta(seconds=5))
+    for query, seen in {
+        "": {"Shop", "Docs"},
+        "?status=unresolved": {"Shop"},
+        "?status=resolved": {"Docs"},
+        "?status=acknowledged": set(),
+        "?search=cable&search_by=cause": {"Docs"},
+        f"?monitor_id={one.id}": {"Shop"},
+        "?monitor_id=99": set(),
+    }.items():
+        text = editor.open(f"/incidents{query}").text
+        assert {name for name in ("Shop", "Docs") if name in text} == seen, query
+
+
+def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, stranger):
+    incident = make_incident(app, make_monitor(app, name="Shop"))
+    with app.app_context():
+        token = make_token(incident.id, "the email to ops@example.com")
+    stranger.open(f"/acknowledge/{token}")
+    assert row(app).acknowledged_at is None, "opening the link alone must change nothing"
+    stranger.press("Acknowledge")
+    assert "by the email to ops@example.com" in stranger.text
+    assert row(app).acknowledged_by == "the email to ops@example.com"
+    assert not stranger.forms, "there is nothing left to press"
+    assert stranger.open(f"/acknowledge/{token}x").status == 404
+
+
+def test_a_link_used_by_somebody_logged_in_names_them(app, editor):
+    incident = make_incident(app, make_monitor(app))
+    with app.app_context():
+        token = make_token(incident.id, "a link")
+    editor.open(f"/acknowledge/{token}").press("Acknowledge")
+    assert row(app).acknowledged_by == "editor@wakeful.test"
+
+
+def test_a_link_to_a_deleted_incident_says_so(app, stranger):
+    with app.app_context():
+        token = make_token(77)
+    assert stranger.open(f"/acknowledge/{token}").status == 404
+    assert "not there any more" in stranger.text
+
+
+def test_remarks_survive_what_people_write():
+    at = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+    text = comments.add("Imported from elsewhere", "First\n\nwith a gap", "ada@example.org", at)
+    text = comments.add(text, "[not a head]", "bob@example.org", at + timedelta(minutes=1))
+    found = comments.remarks(text)
+    assert [(one.who, one.text) for one in found] == [
+        (None, "Imported from elsewhere"),
+        ("ada@example.org", "First\n\nwith a gap"),
+        ("bob@example.org", "[not a head]"),
+    ]
+    assert found[1].at == at
+    assert comments.remarks("[2026-02-31 08:00:00 UTC, x]\nno such day")[0].at is None
+    assert comments.remarks(None) == []

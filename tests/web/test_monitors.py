@@ -1,0 +1,207 @@
+"""Monitors in a browser that runs no script."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.db import db
+from app.db.tables import MonitorRow
+from tests.factories import make_monitor
+from tests.web import scene
+
+pytestmark = pytest.mark.sqlite
+
+
+def row(app, id=1):
+    with app.app_context():
+        found = db.session.get(MonitorRow, id)
+        db.session.expunge_all()
+        return found
+
+
+def test_a_monitor_is_made_shown_changed_cloned_and_deleted(app, editor):
+    editor.open("/monitors").open("/monitors/new").press(
+        "Save",
+        url="http://127.0.0.1:9/health",
+        name="Shop <b>",
+        interval="300",
+        request_auth_username="ada",
+        request_auth_password="geheim",
+        tags="prod, shop",
+        ssl_alert_days="14",
+    )
+    assert editor.path == "/monitors/1"
+    assert "Shop <b> is saved." in editor.text
+    assert "Shop &lt;b&gt;" in editor.page.text
+    editor.open("/monitors/1/edit").press("Save", name="Shop", follow_redirects=False)
+    stored = row(app)
+    assert (stored.name, stored.interval, stored.follow_redirects) == ("Shop", 300, False)
+    assert stored.request_auth_password == "geheim"
+    editor.open("/monitors/1/clone").press("Save")
+    assert editor.path == "/monitors/2"
+    copy = row(app, 2)
+    assert copy.name == "Shop (copy)"
+    assert copy.request_auth_password == "geheim"
+    assert copy.tags == stored.tags
+    editor.open("/monitors/2/delete")
+    assert "cannot be undone" in editor.text
+    editor.press("Delete this monitor")
+    assert "Shop (copy) is deleted" in editor.text
+    assert row(app, 2) is None
+
+
+def test_wrong_input_is_told_at_its_field_and_in_a_summary_and_nothing_typed_is_lost(editor):
+    editor.open("/monitors/new").press(
+        "Save",
+        url="ftp://example.com",
+        name="",
+        timeout="99",
+        alert_condition="url_text",
+        request_auth_password="typed",
+        tags="kept",
+    )
+    assert editor.status == 422
+    page = editor.page.text
+    assert 'role="alert"' in page
+    for id in ("url", "name", "timeout", "alert_text_lookup"):
+        assert f'href="#{id}"' in page, id
+        assert f'id="{id}-fault"' in page, id
+        assert (
+            f"{id}-fault"
+            in page.split(f'id="{id}"')[0].rsplit("<", 1)[1]
+            + page.split(f'id="{id}"')[1].split(">")[0]
+        ), id
+    values = dict(editor.form_with("Save")[0].values)
+    assert values["url"] == "ftp://example.com"
+    assert values["timeout"] == "99"
+    assert values["request_auth_password"] == "typed"
+    assert values["tags"] == "kept"
+    assert editor.page.headers["Cache-Control"] == "no-store"
+
+
+def test_rows_are_added_and_removed_without_a_script(app, editor):
+    editor.open("/monitors/new").press("Add a header", url="http://127.0.0.1:9/", name="Rows")
+    form, _ = editor.form_with("Save")
+    assert dict(form.values)["url"] == "http://127.0.0.1:9/"
+    assert {"request_headers[0][key]", "request_headers[1][key]"} <= form.names()
+    editor.press(
+        "Add a channel",
+        **{
+            "request_headers[0][key]": "X-One",
+            "request_headers[0][value]": "1",
+            "request_headers[1][key]": "X-Two",
+            "request_headers[1][value]": "2",
+        },
+    )
+    remove = next(b for b in editor.form_with("Save")[0].buttons if b[2] == "request_headers[0]")
+    values = dict(editor.form_with("Save")[0].values) | {remove[1]: remove[2]}
+    editor._take(editor.client.post("/monitors/new", data=values))
+    editor.press(
+        "Save",
+        **{"alerts[0][key]": "email", "alerts[0][value]": "ops@example.com"},
+    )
+    stored = row(app)
+    assert stored.request_headers == [["X-Two", "2"]]
+    assert stored.alerts == [["email", "ops@example.com"]]
+    # Stored values come masked, and the mask keeps them.
+    editor.open("/monitors/1/edit")
+    assert "ops@example.com" not in editor.page.text
+    editor.press("Save", name="Other")
+    assert row(app).alerts == [["email", "ops@example.com"]]
+    assert row(app).name == "Other"
+
+
+def test_a_faulty_row_is_told_by_its_place(editor):
+    editor.open("/monitors/new").press(
+        "Save",
+        url="http://a.test",
+        name="A",
+        **{"alerts[0][key]": "email", "alerts[0][value]": "not an address"},
+    )
+    assert editor.status == 422
+    assert 'href="#alerts-0-value"' in editor.page.text
+    assert "This is not an email address." in editor.text
+
+
+def test_pause_and_resume(app, editor):
+    make_monitor(app)
+    editor.open("/monitors/1").press("Pause")
+    assert "is paused" in editor.text
+    assert row(app).paused
+    editor.press("Resume")
+    assert not row(app).paused
+
+
+def test_search_order_state_tag_and_page_size_stand_in_the_address(app, editor):
+    scene.fill(app, [part for part in scene.PARTS if part.days <= 5])
+    editor.open("/monitors?sort_by=name&sort=asc")
+    names = ["Brand new", "Checkout API", "Login", "Old blog", "Printer", "Warehouse"]
+    places = [editor.text.index(name) for name in names]
+    assert places == sorted(places)
+    editor.press("Show", search="LOG")
+    assert "Login" in editor.text
+    assert "Old blog" in editor.text
+    assert "Printer" not in editor.text
+    assert "search=LOG" in editor.page.request.url
+    assert "sort_by=name" in editor.page.request.url
+    editor.open("/monitors?state=unknown")
+    assert "Printer" in editor.text
+    assert "Login" not in editor.text
+    editor.open("/monitors?tag=api")
+    assert "Checkout API" in editor.text
+    assert "Printer" not in editor.text
+    assert editor.open("/monitors?search=zzz").text.count("Nothing found") == 1
+    assert editor.open("/monitors?page=77").status == 200
+    assert editor.open("/monitors?state=broken").status == 422
+
+
+def test_check_now_and_test_before_saving_say_what_they_saw(app, editor, httpserver):
+    httpserver.expect_request("/").respond_with_data("<p>All is well here</p>", status=200)
+    httpserver.expect_request("/gone").respond_with_data("gone", status=410)
+    url = httpserver.url_for("/")
+    editor.open("/monitors/new").press(
+        "Test", url=url, alert_condition="url_no_text", alert_text_lookup="well"
+    )
+    assert editor.status == 200
+    assert "HTTP 200" in editor.text
+    assert "Look-up" in editor.text
+    assert "All is well here" in editor.text  # the text that was found, in its surroundings
+    assert dict(editor.form_with("Save")[0].values)["url"] == url
+    with app.app_context():
+        assert db.session.query(MonitorRow).count() == 0
+    editor.press("Test", url=httpserver.url_for("/gone"))
+    assert "HTTP 410" in editor.text
+    editor.press("Test", url="nonsense")
+    assert editor.status == 422
+    editor.press("Save", url=url, name="Live", alert_condition="url_unavailable")
+    editor.press("Check now")
+    assert "Checked now. Up" in editor.text
+    assert "127.0.0.1" in editor.text or "200" in editor.text
+
+
+def test_a_test_for_the_script_is_the_outcome_alone(app, editor, httpserver):
+    httpserver.expect_request("/").respond_with_data("fine")
+    form, _ = editor.open("/monitors/new").form_with("Save")
+    values = dict(form.values) | {"url": httpserver.url_for("/"), "test": "1"}
+    answer = editor.client.post("/monitors/new", data=values, headers={"X-Fragment": "test"})
+    assert answer.status_code == 200
+    assert "<html" not in answer.text
+    assert "HTTP 200" in answer.text
+
+
+def test_a_stored_password_is_used_by_the_test_and_never_shown(app, editor, httpserver):
+    httpserver.expect_request(
+        "/", headers={"Authorization": "Basic YWRhOmdlaGVpbQ=="}
+    ).respond_with_data("in")
+    make_monitor(
+        app,
+        url=httpserver.url_for("/"),
+        request_auth_username="ada",
+        request_auth_password="geheim",
+    )
+    editor.open("/monitors/1/edit")
+    assert "geheim" not in editor.page.text
+    editor.press("Test")
+    assert "HTTP 200" in editor.text
+    editor.press("Save", remove_password=True)
+    assert row(app).request_auth_password is None

@@ -1,0 +1,172 @@
+"""A person with a browser that runs no script: reads pages, fills their forms as they stand and
+presses their buttons. What the form does not offer cannot be sent.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from tests.factories import PASSWORD
+
+
+@dataclass
+class Form:
+    action: str
+    method: str
+    values: list[tuple[str, str]] = field(default_factory=list)
+    boxes: dict[str, str] = field(default_factory=dict)  # all checkboxes, ticked or not
+    choices: dict[str, list[str]] = field(default_factory=dict)
+    buttons: list[tuple[str, str | None, str | None]] = field(
+        default_factory=list
+    )  # text, name, value
+
+    def names(self) -> set[str]:
+        return {name for name, _ in self.values} | set(self.boxes)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[Form] = []
+        self.text: list[str] = []
+        self.ids: list[str] = []
+        self._form: Form | None = None
+        self._select: str | None = None
+        self._picked: str | None = None
+        self._option: list[str] | None = None
+        self._area: tuple[str, list[str]] | None = None
+        self._button: list[str] | None = None
+        self._silent = 0
+
+    def handle_starttag(self, tag, attrs):
+        at = {name: value if value is not None else "" for name, value in attrs}
+        if "id" in at:
+            self.ids.append(at["id"])
+        if tag in ("script", "style", "svg"):
+            self._silent += 1
+        if tag == "form":
+            self._form = Form(at.get("action", ""), at.get("method", "get"))
+            self.forms.append(self._form)
+        form = self._form
+        if form is None:
+            return
+        if tag == "input" and "name" in at:
+            kind = at.get("type", "text")
+            if kind in ("checkbox", "radio"):
+                form.boxes[at["name"]] = at.get("value", "on")
+                if "checked" in at:
+                    form.values.append((at["name"], at.get("value", "on")))
+            else:
+                form.values.append((at["name"], at.get("value", "")))
+        elif tag == "select":
+            self._select, self._picked = at["name"], None
+            form.choices[at["name"]] = []
+        elif tag == "option":
+            self._option = [at.get("value", "\0"), "selected" in at and "1" or "", ""]
+        elif tag == "textarea":
+            self._area = (at["name"], [])
+        elif tag == "button":
+            self._button = [at.get("name", ""), at.get("value", ""), ""]
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style", "svg"):
+            self._silent -= 1
+        form = self._form
+        if form is None:
+            return
+        if tag == "option" and self._option and self._select:
+            value = self._option[2].strip() if self._option[0] == "\0" else self._option[0]
+            form.choices[self._select].append(value)
+            if self._option[1] or self._picked is None:
+                self._picked = value
+            self._option = None
+        elif tag == "select" and self._select:
+            if self._picked is not None:
+                form.values.append((self._select, self._picked))
+            self._select = None
+        elif tag == "textarea" and self._area:
+            # A browser drops the first line break and sends the others as CRLF.
+            text = "".join(self._area[1]).replace("\r\n", "\n").removeprefix("\n")
+            text = text.replace("\n", "\r\n")
+            form.values.append((self._area[0], text))
+            self._area = None
+        elif tag == "button" and self._button:
+            name, value, text = self._button
+            form.buttons.append((" ".join(text.split()), name or None, value))
+            self._button = None
+        elif tag == "form":
+            self._form = None
+
+    def handle_data(self, data):
+        if self._option:
+            self._option[2] += data
+        if self._area:
+            self._area[1].append(data)
+        if self._button:
+            self._button[2] += data
+        if not self._silent:
+            self.text.append(data)
+
+
+class Visitor:
+    """One browser. ``page`` is the last answer, ``text`` what a person reads on it."""
+
+    def __init__(self, app: Flask) -> None:
+        self.client = app.test_client()
+        self.page: TestResponse
+
+    def open(self, address: str, **kwargs: object) -> Visitor:
+        self._take(self.client.get(address, follow_redirects=True, **kwargs))
+        return self
+
+    def _take(self, page: TestResponse) -> None:
+        self.page = page
+        self.path = urlsplit(page.request.url).path
+        reader = _Reader()
+        reader.feed(page.text if page.mimetype == "text/html" else "")
+        assert len(reader.ids) == len(set(reader.ids)), "an id stands twice on the page"
+        self.forms = reader.forms
+        self.text = " ".join(" ".join(reader.text).split())
+
+    @property
+    def status(self) -> int:
+        return self.page.status_code
+
+    def form_with(self, button: str) -> tuple[Form, tuple[str, str | None, str | None]]:
+        for form in self.forms:
+            for one in form.buttons:
+                if one[0] == button:
+                    return form, one
+        found = [one[0] for form in self.forms for one in form.buttons]
+        raise AssertionError(f"no button {button!r}, but {found}")
+
+    def press(self, button: str, _value: str | None = None, **fields: object) -> Visitor:
+        """Fill the form with that button and send it. True and False tick and untick boxes."""
+        form, (_, name, value) = self.form_with(button)
+        values = dict(form.values)
+        for key, typed in fields.items():
+            assert key in form.names(), f"no field {key!r}, but {sorted(form.names())}"
+            if typed is False:
+                values.pop(key, None)
+            else:
+                values[key] = form.boxes[key] if typed is True else str(typed)
+            if key in form.choices:
+                assert values[key] in form.choices[key], f"{key} offers {form.choices[key]}"
+        if name:
+            values[name] = _value or value or ""
+        target = form.action or self.page.request.url
+        send = self.client.post if form.method == "post" else self.client.get
+        if form.method != "post":
+            target = target.partition("?")[0]  # as browsers do
+        data = {"data" if form.method == "post" else "query_string": values}
+        self._take(send(html.unescape(target), follow_redirects=True, **data))
+        return self
+
+    def log_in(self, email: str, password: str = PASSWORD) -> Visitor:
+        return self.open("/login").press("Log in", email=email, password=password)
