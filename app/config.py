@@ -7,6 +7,7 @@ variable. Values that hold secrets are not shown in ``repr`` or in errors.
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import os
 import secrets
@@ -252,7 +253,12 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
 
 
 def _webhook_secret(raw: str) -> str:
-    if not raw.startswith("whsec_") or len(raw) < 30:
+    encoded = raw.removeprefix("whsec_")
+    try:
+        base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except ValueError:
+        encoded = ""  # a secret that is no base64 could sign nothing
+    if not raw.startswith("whsec_") or len(encoded) < 24:
         raise ValueError("it must start with whsec_ and hold at least 24 characters of base64.")
     return raw
 

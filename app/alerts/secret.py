@@ -12,10 +12,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from app.alerts.channels.webhook import PREFIX
 from app.config import Settings
 from app.errors import Conflict
 
+PREFIX = "whsec_"  # as Standard Webhooks writes secrets: this, and base64
 SETTING = "webhook_secret"
 PREVIOUS = "webhook_secret_previous"
 OVERLAP = timedelta(hours=24)

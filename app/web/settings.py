@@ -74,7 +74,7 @@ def change_secret() -> Answer:
         try:
             secret.rotate(_settings(), current_access(), datetime.now(UTC))
         except Conflict as fault:
-            flash(str(fault), "danger")
+            flash(str(fault), "warning")
         else:
             flash(
                 "The webhook secret is changed. Give the new one to your receivers within 24 "

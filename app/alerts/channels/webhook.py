@@ -13,8 +13,7 @@ import json
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.alerts.outbox import moment
-
-PREFIX = "whsec_"
+from app.alerts.secret import PREFIX
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
