@@ -53,7 +53,9 @@ def dispatch(request: Request) -> Response:
 def _answer(request: Request) -> Response:
     if current_app.extensions["wakeful.settings"].store != "local":
         return problem(404, REMOTE)
-    found = find(request.path.removeprefix(PREFIX)) if request.path.startswith(PREFIX) else None
+    # As it came: the framework's own ``path`` has a double slash at its start taken away.
+    sent_path: str = request.environ.get("PATH_INFO", "")
+    found = find(sent_path.removeprefix(PREFIX)) if sent_path.startswith(PREFIX) else None
     if found is None:
         return problem(404, NO_PATH)
     path, number = found

@@ -1,0 +1,206 @@
+"""A stranger's client, written against interface.md alone, and the wire itself, over real HTTP.
+
+The server is gunicorn with ``wsgi:app``, as decisions.md 9 promises it for any gunicorn.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from flask import Flask
+
+from app.config import Settings
+from tests.factories import make_key
+
+ROOT = Path(__file__).parents[2]
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.fixture
+def server(app: Flask, settings: Settings) -> Iterator[str]:
+    """The address of a gunicorn over this test's database, on a socket that is ours."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        environ = os.environ | {
+            "WAKEFUL_DATABASE_URL": settings.database_url,
+            "WAKEFUL_SECRET_KEY": settings.secret_key,
+            "WAKEFUL_INSTANCE": str(settings.instance),
+        }
+        descriptor = listening.fileno()
+        command = [
+            *(str(Path(sys.executable).with_name("gunicorn")), "wsgi:app"),
+            *("--bind", f"fd://{descriptor}", "--worker-class", "gthread", "--threads", "4"),
+            "--no-control-socket",  # a file in the home directory that every test would share
+        ]
+        process = subprocess.Popen(command, env=environ, cwd=ROOT, pass_fds=[descriptor])
+        try:
+            yield "http://{}:{}".format(*listening.getsockname())
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+class Stranger:
+    """Knows paths, field names and headers of interface.md, and of the answers only their
+    status."""
+
+    def __init__(self, base_url: str, key: str) -> None:
+        self.base_url = base_url
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.headers["Authorization"] = f"Bearer {key}"
+
+    def read(self, path: str, **query: str) -> requests.Response:
+        return self.session.get(
+            f"{self.base_url}/api/v1/{path}",
+            params=query,
+            headers={"Accept": "application/json"},
+            timeout=60,
+        )
+
+    def write(self, method: str, path: str, fields: dict[str, str]) -> requests.Response:
+        return self.session.request(
+            method,
+            f"{self.base_url}/api/v1/{path}",
+            data=fields,
+            headers={"Content-Type": FORM},
+            timeout=60,
+        )
+
+    def delete(self, path: str) -> requests.Response:
+        return self.session.delete(f"{self.base_url}/api/v1/{path}", timeout=60)
+
+
+@pytest.fixture
+def stranger(app: Flask, server: str) -> Stranger:
+    return Stranger(server, make_key(app))
+
+
+MONITOR = {
+    "name": "Shop",
+    "url": "https://shop.example/",
+    "interval": "600",
+    "alert_condition": "url_no_text",
+    "alert_text_lookup": "Add to basket",
+    "request_method": "POST",
+    "request_headers[0][key]": "X-From",
+    "request_headers[0][value]": "monitor",
+    "request_auth_username": "me",
+    "request_auth_password": "secret",
+    "cache_buster": "1",
+    "ssl_alert_days": "14",
+    "domain_alert_days": "60",
+    "maintenance_start_at": "2027-01-01T00:00:00",
+    "maintenance_end_at": "2027-01-01T01:00:00",
+    "alerts[0][key]": "email",
+    "alerts[0][value]": "ops@shop.example",
+    "alerts[1][key]": "sms",
+    "alerts[1][value]": "+447700900123",
+}
+
+
+def test_a_client_written_against_interface_md_alone_works(stranger):
+    stored = stranger.write("POST", "monitors", MONITOR)
+    assert stored.status_code == 201, stored.text
+    id = stored.json()["data"]["id"]
+    assert stranger.write("POST", "monitors", MONITOR | {"name": "Second"}).status_code == 201
+    assert stranger.read(f"monitors/{id}").json()["data"]["name"] == "Shop"
+    for query in (
+        {},
+        {"search": "sho", "search_by": "name", "sort_by": "name", "sort": "asc", "per_page": "25"},
+        {"search": "shop.example", "search_by": "url", "sort_by": "url", "sort": "desc"},
+        {"sort_by": "id", "per_page": "100"},
+    ):
+        found = stranger.read("monitors", **query)
+        assert found.status_code == 200, found.text
+        assert id in [monitor["id"] for monitor in found.json()["data"]]
+    assert stranger.read("monitors", status_page_id="1").status_code == 200
+    for method, fields in (
+        ("PUT", {"name": "Shop 2", "pause": "true"}),
+        ("PATCH", {"pause": "false", "interval": "60", "alert_condition": "url_unavailable"}),
+    ):
+        updated = stranger.write(method, f"monitors/{id}", fields)
+        assert updated.status_code == 200, updated.text
+    started = {"monitor_id": str(id), "started_at": "2026-02-01T00:00:00"}
+    reported = stranger.write("POST", "incidents", started | {"cause": "Flood", "comment": "Wet"})
+    assert reported.status_code == 201, reported.text
+    incident = f"incidents/{reported.json()['data']['id']}"
+    for fields in (
+        {"acknowledged_at": "2026-02-01T01:00:00"},
+        {"ended_at": "2026-02-01T02:00:00", "cause": "Rain", "comment": "Dry again"},
+    ):
+        assert stranger.write("PATCH", incident, fields).status_code == 200
+    for query in (
+        {"status": "resolved", "sort_by": "ended_at", "sort": "desc", "per_page": "50"},
+        {"search": "rain", "search_by": "cause", "monitor_id": str(id)},
+        {"search": "shop 2", "search_by": "monitor", "sort_by": "started_at"},
+    ):
+        found = stranger.read("incidents", **query)
+        assert [row["cause"] for row in found.json()["data"]] == ["Rain"], (query, found.text)
+    assert stranger.read(incident).json()["data"]["status"] == "resolved"
+    for path in (incident, f"monitors/{id}"):
+        assert stranger.delete(path).status_code == 200
+        assert stranger.read(path).status_code == 404
+
+
+def raw(server: str, request: bytes) -> bytes:
+    """What comes back for these bytes on a connection of their own."""
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(request)
+        answer = b""
+        while chunk := connection.recv(65536):
+            answer += chunk
+        return answer
+
+
+def test_the_wire(stranger, server):
+    """Bodies that are too large or chunked, paths that clients would tidy, and HEAD."""
+    session, monitors = stranger.session, f"{server}/api/v1/monitors"
+    form = {"Content-Type": FORM}
+    for _ in range(2):  # the connection lives on afterwards
+        large = session.post(monitors, data=b"name=" + b"a" * 2_097_152, headers=form, timeout=60)
+        assert large.status_code == 413
+        assert large.json()["status"] == 413
+    chunked = session.post(
+        monitors,
+        data=iter([b"name=Chunks&url=http%3A%2F%2Fx.example", b"&interval=60"]),
+        headers=form,
+        timeout=60,
+    )
+    assert chunked.status_code == 201, chunked.text
+    endless = session.post(
+        monitors, data=iter([b"name=" + b"a" * 65_536] * 40), headers=form, timeout=60
+    )
+    assert endless.status_code == 413
+
+    key = session.headers["Authorization"].encode()
+    lines = b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: " + key + b"\r\n"
+    head = raw(server, b"HEAD /api/v1/monitors" + lines + b"\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert head.endswith(b"\r\n\r\n")
+    for path in (b"//api/v1/monitors", b"/api//v1/monitors", b"/api/v1/monitors/", b"/api/v1/../x"):
+        answer = raw(server, b"GET " + path + lines + b"\r\n")
+        assert answer.startswith(b"HTTP/1.1 404"), path
+        assert b'"status":404' in answer
+    # A method nobody knows, a host nobody has, and a body that waits to be asked for.
+    odd = raw(server, b"BREW /api/v1/monitors" + lines + b"\r\n")
+    assert odd.startswith(b"HTTP/1.1 405")
+    assert b"\r\nAllow: GET, HEAD, POST, OPTIONS\r\n" in odd
+    for host in (b"a b", b"\xff", b"x/../y", b"[::1", b""):
+        strange = lines.replace(b"Host: x", b"Host: " + host)
+        answer = raw(server, b"GET /api/v1/monitors" + strange + b"\r\n")
+        assert answer[9:10] in (b"2", b"4"), answer
+        assert b'"status":' in answer or b"gunicorn" in answer or b"<html>" in answer
+    asked = raw(
+        server,
+        b"POST /api/v1/monitors" + lines + b"Expect: 100-continue\r\nContent-Length: 6\r\n"
+        b"Content-Type: application/json\r\n\r\n[1, 2]",
+    )
+    assert b"HTTP/1.1 422" in asked
