@@ -1,0 +1,211 @@
+"""What is done now and then: domains, retention, old counters, monitors that nobody watches."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import delete, func, select
+
+from app.checks.domain import DomainExpiry
+from app.db import db, journal, writing
+from app.db.tables import (
+    CounterRow,
+    DeliveryRow,
+    DomainRow,
+    HeartbeatRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+)
+from app.db.types import to_ms
+from app.engine import domains
+from app.engine.housekeeping import Housekeeper
+from app.engine.probing import Policies
+from tests.factories import make_monitor, make_outcome
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+class Registry:
+    """Says when domains expire, and remembers who asked."""
+
+    def __init__(self):
+        self.asked = []
+        self.expiries = {}
+
+    def __call__(self, domain):
+        self.asked.append(domain)
+        expires = self.expiries.get(domain)
+        note = None if expires else "The registry does not say."
+        return DomainExpiry(domain, expires, "rdap" if expires else None, note)
+
+
+@pytest.fixture
+def house(core, settings):
+    with core.app_context():
+        yield House(core, settings)
+
+
+class House:
+    def __init__(self, core, settings):
+        self.core = core
+        self.registry = Registry()
+        self.now = NOW
+        self.keeper = Housekeeper(
+            core,
+            settings,
+            Policies(settings),
+            clock=lambda: self.now,
+            look_up=self.registry,
+        )
+
+    def monitor(self, url, **fields):
+        fields = {"alerts": [["email", "a@example.test"]]} | fields
+        return make_monitor(self.core, url=url, **fields).id
+
+    def look_after_domains(self, days=0):
+        self.now = NOW + days * DAY
+        self.keeper.look_after_domains()
+        db.session.expire_all()
+
+    def told(self):
+        rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id)).all()
+        return [(row.monitor_id, row.event, row.facts["extra"]["days_left"]) for row in rows]
+
+
+def test_a_registry_is_asked_once_a_day_for_each_domain(house):
+    for url in ("https://www.example.com/a", "https://api.example.com/b", "http://example.org"):
+        house.monitor(url)
+    house.monitor("http://127.0.0.1/")
+    house.monitor("http://nas.local/")
+    house.monitor("http://paused.example.net/", paused=True)
+    house.look_after_domains()
+    house.look_after_domains(0.9)
+    assert sorted(house.registry.asked) == ["example.com", "example.org"]
+    house.look_after_domains(1.01)
+    assert sorted(house.registry.asked) == 2 * ["example.com"] + 2 * ["example.org"]
+
+
+def test_two_checkers_ask_a_registry_once(house):
+    for place in range(10):
+        house.monitor(f"https://www.example{place}.com/")
+    domains.name_domains(private=False)
+    start = threading.Barrier(2)
+    claimed, faults = [], []
+
+    def run():
+        with house.core.app_context():
+            start.wait()
+            try:
+                while domain := domains.claim_domain(NOW):
+                    claimed.append(domain)
+            except Exception as fault:
+                faults.append(fault)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    while domain := domains.claim_domain(NOW):
+        claimed.append(domain)
+    assert faults == []
+    assert len(claimed) == len(set(claimed)) == 10
+
+
+def test_a_date_once_given_outlives_a_registry_that_does_not_say(house):
+    house.monitor("https://example.com/")
+    house.registry.expiries["example.com"] = NOW + 100 * DAY
+    house.look_after_domains()
+    house.registry.expiries.clear()
+    house.look_after_domains(2)
+    row = db.session.get(DomainRow, "example.com")
+    assert row.expires_at == NOW + 100 * DAY
+    assert row.note == "The registry does not say."
+
+
+def test_a_domain_is_told_of_once_and_a_renewal_arms_it_again(house):
+    near = house.monitor("https://example.com/", domain_alert_days=7)
+    house.monitor("https://example.com/", domain_alert_days=1)
+    house.monitor("https://example.com/", domain_alert_days=None)
+    house.registry.expiries["example.com"] = NOW + 8 * DAY
+    house.look_after_domains()
+    assert house.told() == []
+    house.look_after_domains(1)
+    house.look_after_domains(2)
+    assert house.told() == [(near, "domain.expiring", 7)]
+    house.registry.expiries["example.com"] = NOW + 370 * DAY
+    house.look_after_domains(4)
+    assert len(house.told()) == 1
+    house.look_after_domains(364)
+    assert house.told()[1:] == [(near, "domain.expiring", 6)]
+
+
+def test_maintenance_keeps_a_domain_alert_for_later(house):
+    quiet = {"maintenance_start_at": NOW, "maintenance_end_at": NOW + DAY}
+    house.monitor("https://example.com/", domain_alert_days=60, **quiet)
+    house.registry.expiries["example.com"] = NOW + 8 * DAY
+    house.look_after_domains()
+    assert house.told() == []
+    house.look_after_domains(1)
+    assert len(house.told()) == 1
+
+
+def test_a_new_url_is_another_domain(house):
+    id = house.monitor("https://example.com/")
+    house.look_after_domains()
+    with writing() as session:
+        session.get(MonitorStateRow, id).domain = None
+        session.get(MonitorRow, id).url = "https://example.org/"
+    house.look_after_domains()
+    assert house.registry.asked == ["example.com", "example.org"]
+    assert db.session.get(MonitorStateRow, id).domain == "example.org"
+
+
+@pytest.mark.settings(retention_days=30)
+def test_what_is_old_goes(house):
+    ids = [house.monitor("http://127.0.0.1/") for _ in range(3)]
+    with writing() as session:
+        for id in ids:
+            for days in (31, 29, 0):
+                result = make_outcome("up", NOW - days * DAY, monitor_id=id).result
+                # What repeats needs no number here.
+                row = dict.fromkeys(("context_id", "cause_code_id", "cause"))
+                row |= {
+                    "monitor_id": id, "at": to_ms(result.checked_at), "location_id": 1,
+                    "verdict": 0, "maintenance": False, "status_code": 200, "response_time": 1,
+                    "dns": None, "connect": 0, "tls": None, "ttfb": 1, "download": 0,
+                }  # fmt: skip
+                journal.keep([row])
+        session.add(HeartbeatRow(name="checker:dead:1", at=NOW - 2 * DAY))
+        session.add(HeartbeatRow(name="checker:alive:1", at=NOW))
+        session.add(CounterRow(name="key", window=0, count=1))
+    house.keeper.forget_old()
+    assert db.session.scalar(select(func.count()).select_from(ResultRow)) == 6
+    assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
+    assert db.session.scalars(select(HeartbeatRow.name)).all() == ["checker:alive:1"]
+    assert db.session.scalar(select(CounterRow.name)) is None
+
+
+def test_a_monitor_without_a_state_is_watched_again(house):
+    id = house.monitor("http://127.0.0.1/")
+    with writing() as session:
+        session.execute(delete(MonitorStateRow))
+    house.keeper.watch_the_unwatched()
+    assert db.session.get(MonitorStateRow, id).next_check_at == NOW
+
+
+@pytest.mark.sqlite
+def test_a_chore_that_fails_holds_no_other_up(house, monkeypatch):
+    done = threading.Event()
+    monkeypatch.setattr("app.engine.housekeeping.LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("app.engine.housekeeping.rollups.roll", lambda _now: 1 / 0)
+    monkeypatch.setattr(Housekeeper, "watch_the_unwatched", lambda _self: done.set())
+    stop = threading.Event()
+    threads = house.keeper.start(stop)
+    assert done.wait(10)
+    stop.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()

@@ -1,0 +1,128 @@
+"""``wakeful serve`` keeps its parts running and stops them all, however it ends."""
+
+import os
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from app.config import SettingError
+from app.engine.serve import listen
+from tests.support.service import Service, eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def service(tmp_path):
+    running = Service(tmp_path / "instance", CANARIES="")
+    running.start()
+    yield running
+    running.stop()
+
+
+def parts(service):
+    """The process ids of the supervisor's children by name; ``zombies`` among them is a fault."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+            words = (path.parent / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if int(fields[1]) == service.process.pid:
+            if fields[0] == "Z":
+                found["zombies"] = int(path.parent.name)
+            elif "app.cli" in words:
+                found[words[words.index("app.cli") + 1]] = int(path.parent.name)
+    return found
+
+
+def alive(pid):
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def ready(base):
+    def look():
+        answer = requests.get(f"{base}/readyz", timeout=30).json()
+        return answer["status"] == "ready" and answer["heartbeat_age"] is not None
+
+    return look
+
+
+def test_it_greets_restarts_what_dies_and_stops_it_all(service):
+    base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
+    link = service.await_line(r"(http://\S+)/setup/\S+")
+    assert link[1] == base
+    assert requests.get(link[0], timeout=60).status_code == 200
+    eventually(ready(base), "the checker shows life")
+    before = parts(service)
+    assert set(before) == {"web", "checker", "worker"}
+
+    os.kill(before["checker"], signal.SIGKILL)
+    service.await_line("The checker ended")
+    eventually(lambda: not ready(base)(), "/readyz says that no checker runs", 20)
+    eventually(ready(base), "the checker came back")
+
+    # The web server keeps its port: the socket is the supervisor's.
+    os.kill(before["web"], signal.SIGKILL)
+    service.await_line("The web server ended")
+    assert requests.get(f"{base}/healthz", timeout=60).status_code == 200
+    after = eventually(
+        lambda: (found := parts(service)).keys() == before.keys() and found, "all parts run again"
+    )
+    assert after["checker"] != before["checker"]
+    assert after["web"] != before["web"]
+    assert after["worker"] == before["worker"]
+
+    assert service.stop() == 0
+    eventually(lambda: not any(map(alive, after.values())), "all parts end")
+    link_secret = link[0].rpartition("/")[2]
+    assert sum(link_secret in line for line in service.lines) == 1, "printed once, never logged"
+
+
+def test_its_parts_die_with_it(service):
+    base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
+    eventually(ready(base), "the checker shows life")
+    before = parts(service)
+    service.process.kill()
+    service.process.wait(10)
+    eventually(lambda: not any(map(alive, before.values())), "no part outlives it", 30)
+
+
+def test_a_second_start_is_not_greeted_by_a_set_up_link_once_there_is_an_account(tmp_path):
+    service = Service(tmp_path / "instance", CANARIES="")
+    service.command(
+        "user", "create", "ada@example.org", "--role", "admin", input="a passphrase 1\n"
+    )
+    service.start()
+    try:
+        base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
+        eventually(ready(base), "the checker shows life")
+        assert not any("/setup/" in line for line in service.lines)
+    finally:
+        service.stop()
+
+
+def test_an_address_in_use_is_told_in_a_sentence():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(SettingError, match=re.escape(bind) + ".*WAKEFUL_BIND"):
+            listen(bind)
+
+
+def test_it_listens_on_ipv6_as_well():
+    if not socket.has_ipv6 or sys.platform != "linux":
+        pytest.skip("this machine has no IPv6")
+    listener = listen("[::1]:0")
+    assert listener.getsockname()[0] == "::1"
+    listener.close()

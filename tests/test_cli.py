@@ -1,0 +1,211 @@
+"""The ``wakeful`` command, as typed (decisions.md 9)."""
+
+import re
+import stat
+
+import pytest
+from click.testing import CliRunner
+
+from app import cli as command
+from app import create_core
+from app.config import read
+from app.stores.access import Access
+from tests.engine.test_checker import Site
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An installation without anything: no folder, no database, no key."""
+    folder = tmp_path / "instance"
+    monkeypatch.setenv("WAKEFUL_INSTANCE", str(folder))
+    monkeypatch.setenv("WAKEFUL_ALLOW_NETWORKS", "loopback")
+    return folder
+
+
+@pytest.fixture
+def type_(home, monkeypatch, capsys):
+    """Type a command; its exit code, standard output and standard error."""
+
+    def run(*words, input=""):
+        monkeypatch.setattr("sys.argv", ["wakeful", *words])
+        result = CliRunner().invoke(Main(), list(words), input=input)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+class Main:
+    """``main``, in the shape that click's runner calls."""
+
+    name = "wakeful"
+
+    def main(self, args, prog_name, **_options):
+        command.main()
+
+
+@pytest.fixture
+def site():
+    site = Site()
+    yield site
+    site.close()
+
+
+def access():
+    settings = read()
+    context = create_core(settings).app_context()
+    context.push()
+    return Access(settings), context
+
+
+def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
+    code, out, _err = type_("key", "create", "ci", "--scope", "write")
+    assert code == 0
+    assert re.fullmatch(r"wk_[a-z0-9]{8}_\S+\n", out)
+    secret = out.strip()
+    keys, context = access()
+    try:
+        assert keys.authenticate_key(secret).scope == "write"
+    finally:
+        context.pop()
+    prefix = secret.split("_")[1]
+    _code, listed, _err = type_("key", "list")
+    assert listed.split("\t")[:3] == [prefix, "write", "ci"]
+    assert secret not in listed
+    assert type_("key", "revoke", prefix)[0] == 0
+    assert "revoked" in type_("key", "list")[1]
+    assert type_("key", "revoke", "nobody00") == (
+        1,
+        "",
+        "There is no key with the id nobody00.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("expires", "code", "said"),
+    [
+        ("2099-01-31T00:00:00", 0, ""),
+        ("2099-01-31T00:00:00+02:00", 0, ""),
+        ("tomorrow", 2, "2027-01-31T00:00:00"),
+        ("2001-01-01T00:00:00", 1, "expired already"),
+    ],
+)
+def test_when_a_key_expires(type_, expires, code, said):
+    got, _out, err = type_("key", "create", "ci", "--scope", "read", "--expires", expires)
+    assert (got, said in err) == (code, True), err
+
+
+def test_an_account_is_made_with_a_password_from_standard_input(type_):
+    words = ("user", "create", "ada@example.org", "--role", "admin")
+    assert type_(*words, input="a long enough passphrase\n")[0] == 0
+    people, context = access()
+    try:
+        assert people.login("ada@example.org", "a long enough passphrase").role == "admin"
+    finally:
+        context.pop()
+    code, _out, err = type_(*words, input="a long enough passphrase\n")
+    assert code == 1
+    assert "already" in err or "taken" in err
+    code, _out, err = type_("user", "create", "bob@example.org", "--role", "admin", input="short\n")
+    assert code == 1
+    assert "short" not in err.lower().split("password")[0]
+
+
+def test_the_webhook_secret_stays_the_same(type_):
+    code, first, _err = type_("webhook-secret")
+    assert code == 0
+    assert first.startswith("whsec_")
+    assert type_("webhook-secret")[1] == first
+
+
+def test_the_secret_key_of_an_installation_is_its_owners_alone(type_, home):
+    assert type_("db", "upgrade")[0] == 0
+    assert stat.S_IMODE((home / "secret_key").stat().st_mode) == 0o600
+
+
+def test_check_shows_every_phase_and_fails_unless_the_target_is_up(type_, site):
+    code, out, _err = type_("check", site.url)
+    assert code == 0
+    for word in ("up", "200", "127.0.0.1", "Look-up", "Connect", "TLS", "First byte", "Download"):
+        assert word in out
+    site.status = 503
+    code, out, _err = type_("check", site.url)
+    assert code == 1
+    assert "http_status:503" in out
+
+
+def test_check_says_what_policy_keeps_it_from_and_what_to_do(type_, site, monkeypatch):
+    monkeypatch.setenv("WAKEFUL_ALLOW_NETWORKS", "")
+    code, out, _err = type_("check", site.url)
+    assert code == 1
+    assert "blocked_by_policy" in out
+    assert "WAKEFUL_ALLOW_NETWORKS" in out
+    assert site.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "condition", "code"),
+    [
+        ("--text ok", "text_found", 1),
+        ("--no-text ok", "", 0),
+        ("--no-text gone", "text_missing", 1),
+    ],
+)
+def test_check_looks_for_text(type_, site, words, condition, code):
+    got, out, _err = type_("check", site.url, *words.split())
+    assert (got, condition in out) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"), [("ftp://example.test/", "http"), ("https://u:p@example.test/", "password")]
+)
+def test_check_refuses_what_is_no_plain_url(type_, url, said):
+    code, _out, err = type_("check", url)
+    assert code == 2
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("BIND", "8000", "WAKEFUL_BIND"),
+        ("DATABASE_URL", "mysql://x", "WAKEFUL_DATABASE_URL"),
+        ("DNS_SERVERS", "dns.example:53", "WAKEFUL_DNS_SERVERS"),
+        ("CANARIES", "nowhere", "WAKEFUL_CANARIES"),
+        ("INTERVALL", "60", "WAKEFUL_INTERVALL"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_a_sentence_that_names_it(
+    type_, monkeypatch, name, value, said
+):
+    monkeypatch.setenv(f"WAKEFUL_{name}", value)
+    code, out, err = type_("db", "upgrade")
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_a_database_that_does_not_answer_is_told_without_a_trace(type_, monkeypatch, tmp_path):
+    monkeypatch.setenv("WAKEFUL_DATABASE_URL", f"sqlite:///{tmp_path}/no/such/folder.db")
+    code, _out, err = type_("db", "upgrade")
+    assert code == 1
+    assert err.startswith("The database cannot be used")
+
+
+def test_the_checker_does_not_start_on_old_tables(type_):
+    code, _out, err = type_("checker")
+    assert (code, err) == (1, "The database is not up to date. Do: wakeful db upgrade\n")
+
+
+def test_doctor_names_what_is_wrong(type_, monkeypatch, home):
+    monkeypatch.setenv("WAKEFUL_CANARIES", "")
+    monkeypatch.setenv("WAKEFUL_DNS_SERVERS", "127.0.0.1:9")
+    code, out, _err = type_("doctor")
+    assert code == 1
+    assert re.search("WRONG +tables: .*wakeful db upgrade", out)
+    assert re.search("WRONG +names: ", out)
+    type_("db", "upgrade")
+    (home / "secret_key").chmod(0o644)
+    code, out, _err = type_("doctor")
+    assert re.search("ok +tables: ", out)
+    assert re.search("WRONG +secret key: .*chmod 600", out)
