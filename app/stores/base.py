@@ -12,7 +12,7 @@ store does not offer (``offers`` tells beforehand), ``Unavailable`` when it cann
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -118,6 +118,12 @@ class Store(ABC):
     @abstractmethod
     def overview(self) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``."""
+
+    def strips(self, ids: Sequence[int]) -> Mapping[int, Sequence[Mapping[str, Any]]]:
+        """The last hours of each monitor, as ``app.stats.strip`` shows them; nothing for any where
+        a store does not offer ``OVERVIEW``.
+        """
+        return {}
 
     @abstractmethod
     def test_alert(self, monitor_id: int) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from app.db.tables import RollupRow
 from app.db.types import to_ms
 from app.stats import UPTIME_RANGES
 from app.stats.series import start_of
+from app.stats.strip import start_of_strip
 from app.stats.tally import DAY_MS, HOUR_MS, Sums, percent, tally
 
 
@@ -79,6 +80,35 @@ def single(
         if check.at >= start_ms and check.response_time is not None and check.response_counts
     ]
     return tally(seen, trouble, limit, width_ms, start_ms, end), times
+
+
+def strips(ids: Sequence[int], now: datetime) -> dict[int, list[tuple[int, Sums]]]:
+    """Start and sums of the last hours of many monitors, for lists; without histograms."""
+    now_ms = to_ms(now)
+    start = start_of_strip(now_ms)
+    found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
+    rows = db.session.execute(
+        select(
+            RollupRow.monitor_id,
+            RollupRow.start,
+            RollupRow.up_s,
+            RollupRow.down_s,
+            RollupRow.unknown_s,
+            RollupRow.maintenance_s,
+            RollupRow.response_count,
+            RollupRow.response_sum,
+        ).where(
+            RollupRow.monitor_id.in_(ids),
+            RollupRow.period == HOUR_S,
+            RollupRow.start >= start // 1000,
+        )
+    )
+    for id, begin, up, down, unknown, maintenance, count, total in rows:
+        sums = Sums(0, up * 1000, down * 1000, unknown * 1000, maintenance * 1000, count, total)
+        found[id].append((begin * 1000, sums))
+    for id, hours in _tails(ids, start, now_ms, checks).items():
+        found[id] += hours.items()
+    return found
 
 
 def _tails(ids: Sequence[int], since: int, now: int, read: Any) -> dict[int, dict[int, Sums]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
@@ -14,6 +14,7 @@ from app.db.types import to_ms
 from app.errors import Invalid
 from app.records import MAX_ID, CheckSpec, Outcome, Page, Result, ResultQuery, Verdict
 from app.stats import CHART_RANGES, series
+from app.stats.strip import strip
 from app.stats.tally import DAY_MS
 from app.stores.local.part import Part, found_monitor
 
@@ -57,6 +58,11 @@ class History(Part):
             return series.statistics(range_, end, sums.items(), incidents, times)
         parts = rollups.pieces(monitor_id, start, now, days=width == DAY_MS)
         return series.statistics(range_, end, parts, incidents)
+
+    def strips(self, ids: Sequence[int]) -> Mapping[int, Sequence[Mapping[str, Any]]]:
+        now = self.now()
+        found = rollups.strips(ids, now) if ids else {}
+        return {id: strip(to_ms(now), pieces) for id, pieces in found.items()}
 
     def check_now(self, id: int) -> Result:
         from app.engine import now
