@@ -17,6 +17,7 @@ from app.records import (
     MonitorStatus,
     RequestMethod,
     Scope,
+    StatisticsRange,
     Verdict,
 )
 
@@ -128,6 +129,20 @@ def parameters(form_class: type[SchemaForm]) -> list[Schema]:
     return found
 
 
+PHASES = ("dns", "connect", "tls", "ttfb", "download")  # in ms
+SECONDS = ("downtime", "watched", "unknown", "maintenance")
+BUCKET = record(
+    {
+        "start": MOMENT,
+        "end": MOMENT,
+        "checks": INTEGER,
+        "uptime": nullable(NUMBER),
+        **dict.fromkeys(("up", "down", "unknown", "maintenance"), INTEGER),
+        **{name: nullable(NUMBER) for name in ("response_time", "p95", "max")},
+        "timings": record({name: nullable(NUMBER) for name in PHASES}),
+    }
+)
+
 RECORDS: dict[str, Schema] = {
     "Monitor": record(
         {
@@ -196,9 +211,7 @@ RECORDS: dict[str, Schema] = {
             "cause": nullable(STRING),
             "status_code": nullable(INTEGER),
             "response_time": nullable(INTEGER),
-            "timings": record(
-                {name: nullable(INTEGER) for name in ("dns", "connect", "tls", "ttfb", "download")}
-            ),
+            "timings": record({name: nullable(INTEGER) for name in PHASES}),
             "ip": nullable(STRING),
             "http_version": nullable(STRING),
             "redirects": array(STRING),
@@ -207,7 +220,23 @@ RECORDS: dict[str, Schema] = {
             "maintenance": BOOLEAN,
         }
     ),
-    "Statistics": thing({}),
+    "Statistics": record(
+        {
+            "range": words(StatisticsRange),
+            "from": MOMENT,
+            "to": MOMENT,
+            "uptime": nullable(NUMBER),  # percent
+            **dict.fromkeys(SECONDS, INTEGER),
+            "checks": INTEGER,
+            "incidents": INTEGER,
+            "mttr": nullable(INTEGER),
+            "response_time": record(
+                {name: nullable(NUMBER) for name in ("avg", "p50", "p95", "p99", "max")}
+            ),
+            "bucket_seconds": INTEGER,
+            "buckets": array(BUCKET),
+        }
+    ),
     "Delivery": record(
         {
             "id": INTEGER,

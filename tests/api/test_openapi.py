@@ -1,0 +1,140 @@
+"""/api/v1/openapi.json says what the API does (decisions.md 11); it is read from the same forms."""
+
+from __future__ import annotations
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from app.api.operations import PATHS
+from app.records import (
+    ALERT_DAYS,
+    INTERVALS,
+    PAGE_SIZES,
+    AlertCondition,
+    Channel,
+    RequestMethod,
+    StatisticsRange,
+)
+from app.stats import RANGES
+from tests.factories import make_incident, make_key, make_monitor
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+
+@pytest.fixture
+def written(stranger):
+    return stranger.get("/openapi.json")
+
+
+def test_it_needs_no_key_and_names_the_address_it_was_asked_under(stranger):
+    answer = stranger("GET", "/openapi.json", headers={"Host": "status.example"})
+    assert answer.json["servers"] == [{"url": "http://status.example/api/v1"}]
+    assert answer.json["openapi"] == "3.1.0"
+    assert stranger("POST", "/openapi.json").status_code == 405
+
+
+def test_it_has_every_operation_under_a_name_of_its_own(written):
+    described = {
+        (path, method.upper()) for path, found in written["paths"].items() for method in found
+    }
+    assert described == {(p, method) for p, found in PATHS.items() for method in found.operations}
+    names = [op["operationId"] for found in written["paths"].values() for op in found.values()]
+    assert len(names) == len(set(names))
+
+
+def test_its_choices_and_limits_are_those_of_the_forms(written):
+    body = written["paths"]["/monitors"]["post"]["requestBody"]["content"]
+    fields = body["application/json"]["schema"]
+    assert body["application/x-www-form-urlencoded"]["schema"] == fields
+    assert fields["required"] == ["name", "url", "interval"]
+    properties = fields["properties"]
+    assert properties["interval"]["enum"] == list(INTERVALS)
+    assert properties["alert_condition"]["enum"] == [*AlertCondition, None]
+    assert properties["request_method"]["enum"] == [*RequestMethod, None]
+    assert properties["ssl_alert_days"]["enum"] == [*ALERT_DAYS, None]
+    assert properties["alerts"]["items"]["properties"]["key"]["enum"] == list(Channel)
+    assert properties["name"]["maxLength"] == 255
+    assert properties["timeout"]["default"] == 30
+    assert "pause" not in properties
+    update = written["paths"]["/monitors/{id}"]["patch"]["requestBody"]
+    assert "pause" in update["content"]["application/json"]["schema"]["properties"]
+    query = {p["name"]: p["schema"] for p in written["paths"]["/monitors"]["get"]["parameters"]}
+    assert query["per_page"] == {"type": "integer", "enum": list(PAGE_SIZES), "default": 10}
+
+
+def test_the_ranges_of_statistics_are_those_that_statistics_know():
+    assert list(StatisticsRange) == list(RANGES)
+
+
+def test_what_the_api_returns_is_what_the_document_says(app, api, written):
+    """Every property is documented and every documented property is there."""
+    monitor = make_monitor(app)
+    make_incident(app, monitor)
+    channel = {"alerts[0][key]": "email", "alerts[0][value]": "ops@shop.example"}
+    stored = api.monitor(**channel)
+    api.data("POST", f"/monitors/{stored['id']}/test-alert")
+    window = {"name": "w", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-02T00:00:00"}
+    api.data("POST", "/maintenance-windows", data=window)
+    shown = {
+        "Monitor": api.get("/monitors")["data"],
+        "Incident": api.get("/incidents")["data"],
+        "Delivery": api.get("/deliveries")["data"],
+        "MaintenanceWindow": api.get("/maintenance-windows")["data"],
+        "Key": [api.get("/me")["data"]],
+        "Result": [api.data("POST", f"/monitors/{stored['id']}/check")],
+        "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],
+        "Links": [api.get("/monitors")["links"]],
+        "Meta": [api.get("/monitors")["meta"]],
+        "Deleted": [api("DELETE", f"/monitors/{stored['id']}").json],
+        "Error": [api("GET", "/monitors/999").json],
+        "Invalid": [api("POST", "/monitors", data={"timeout": "x"}).json],
+    }
+    schemas = written["components"]["schemas"]
+    assert set(schemas) == {*shown, "DeliveryIds"}
+    for name, records in shown.items():
+        assert records, name
+        for record in records:
+            jsonschema_rs.validate({**schemas[name], "components": written["components"]}, record)
+            assert set(record) == set(schemas[name]["properties"]), name
+
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
+@pytest.mark.slow
+def test_made_up_requests_get_documented_answers(app):
+    """Schemathesis makes them up from the document, right ones and wrong ones."""
+    make_incident(app, make_monitor(app))
+    key = {"Authorization": f"Bearer {make_key(app)}"}
+    schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)
+    tried = 0
+    # A check reaches out to whatever URL is made up.
+    for found in schema.exclude(path_regex="check").get_all_operations():
+        operation = found.ok()
+
+        @settings(
+            max_examples=10,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def ask(case):
+            case.call_and_validate(checks=CHECKS, headers=key)
+
+        ask()
+        tried += 1
+    assert tried > 20
