@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
     from tests.support.postgres import Server
 
-pytest_plugins = ["tests.support.postgres"]
+pytest_plugins = ["tests.support.postgres", "tests.support.browser"]
 
 SECRET_KEY = "a secret key for tests only"
 

@@ -148,7 +148,11 @@ class MonitorForm(SchemaForm):
         description="Sent with every check. Stored values are shown masked.",
     )
     request_auth_username = Text(
-        "User name", most=MAX_CREDENTIAL, description="For Basic authentication of the check."
+        "User name",
+        most=MAX_CREDENTIAL,
+        description="For Basic authentication of the check.",
+        # The target's user, not the person's: a browser must not fill in the dashboard's own login.
+        render_kw={"autocomplete": "off"},
     )
     request_auth_password = Password(
         "Password", most=MAX_CREDENTIAL, description="Kept encrypted and never shown again."
