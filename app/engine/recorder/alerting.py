@@ -6,6 +6,7 @@ from datetime import datetime
 
 from app.alerts.outbox import enqueue
 from app.checks.certificate import days_left
+from app.db import rollups
 from app.db.tables import IncidentRow, MonitorRow
 from app.engine.recorder import evidence
 from app.engine.recorder.rows import AnySession, open_incident, whole
@@ -36,6 +37,8 @@ def open_automatic(
     )
     session.add(incident)
     session.flush()
+    # Confirming may have taken longer than the rollups wait for.
+    rollups.reroll(monitor_id, incident.started_at)
     enqueue(
         session,
         Event.INCIDENT_OPENED,
@@ -54,6 +57,7 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
     incident.ended_at = max(whole(at), incident.started_at)
     incident.updated_at = whole(now)
     session.flush()
+    rollups.reroll(monitor_id, incident.ended_at)
     monitor = session.get_one(MonitorRow, monitor_id)
     enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
 

@@ -1,0 +1,200 @@
+"""Rollups: what is read from them is what the results say, whenever they were summed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import delete, insert
+
+from app.config import Settings
+from app.db import db, rollups, writing
+from app.db.journal import VERDICT_NUMBERS
+from app.db.tables import MonitorStateRow, ResultRow, RollupRow
+from app.db.types import to_ms
+from app.records import Classification, Verdict
+from app.stats.tally import DAY_MS, HOUR_MS
+from app.stores.local import LocalStore
+from tests.factories import make_incident, make_monitor, now
+
+pytestmark = pytest.mark.usefixtures("context")
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def context(core: Flask) -> Iterator[None]:
+    with core.app_context():
+        yield
+
+
+@pytest.fixture
+def store(settings: Settings) -> LocalStore:
+    return LocalStore(settings)
+
+
+def hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
+
+
+def add_results(monitor_id: int, start: datetime, end: datetime, **fields: Any) -> None:
+    """A check a minute from ``start`` to ``end``, up unless ``fields`` say otherwise."""
+    values = {"verdict": VERDICT_NUMBERS[Verdict.UP], "maintenance": False, "response_time": 100}
+    rows = []
+    at = start
+    while at < end:
+        rows.append(
+            {"monitor_id": monitor_id, "at": to_ms(at), "location_id": 1, **values} | fields
+        )
+        at += MINUTE
+    with writing() as session:
+        session.execute(insert(ResultRow), rows)
+
+
+def rows_of(monitor_id: int, period_ms: int) -> dict[int, RollupRow]:
+    rows = db.session.query(RollupRow).filter_by(monitor_id=monitor_id, period=period_ms // 1000)
+    return {row.start: row for row in rows}
+
+
+def figures(store: LocalStore, monitor_id: int) -> list[Any]:
+    """All that people are shown of a monitor's past."""
+    shown = dict(store.monitor(monitor_id).uptime)
+    found: list[Any] = [shown]
+    for range_ in ("24h", "7d", "30d", "90d"):
+        answer = store.statistics(monitor_id, range_)
+        found.append(
+            {
+                name: answer[name]
+                for name in ("uptime", "downtime", "watched", "unknown", "maintenance", "checks")
+            }
+        )
+        assert shown[range_] == answer["uptime"]
+        for kind, whole in (("down", "downtime"), ("maintenance", "maintenance")):
+            assert abs(sum(one[kind] for one in answer["buckets"]) - answer[whole]) <= 5
+    return found
+
+
+def test_figures_are_the_same_before_and_after_summing(
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = hour(now()) + timedelta(minutes=25)
+    monkeypatch.setattr(LocalStore, "now", lambda self: here)
+    monitor = make_monitor(core, created_at=here - timedelta(days=3))
+    start = here - timedelta(days=2)
+    down = VERDICT_NUMBERS[Verdict.DOWN]
+    add_results(monitor.id, start, here - timedelta(hours=30))
+    add_results(monitor.id, here - timedelta(hours=30), here - timedelta(hours=29), verdict=down)
+    add_results(monitor.id, here - timedelta(hours=29), here - timedelta(hours=9))
+    add_results(monitor.id, here - timedelta(hours=7), here - timedelta(hours=6), maintenance=True)
+    add_results(monitor.id, here - timedelta(hours=6), here)
+    make_incident(
+        core,
+        monitor,
+        started_at=here - timedelta(hours=30),
+        ended_at=here - timedelta(hours=29),
+    )
+    before = figures(store, monitor.id)
+    assert before[1]["maintenance"] == 3600
+    assert before[2]["downtime"] == 3600
+    assert before[1]["uptime"] == 100
+    assert before[2]["checks"] == (48 - 2) * 60
+    assert rollups.roll(here) == 1
+    assert len(rows_of(monitor.id, HOUR_MS)) > 40
+    assert figures(store, monitor.id) == before
+    assert rollups.roll(here) == 0
+
+
+def test_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) -> None:
+    end = hour(now())
+    monitor = make_monitor(core)
+    add_results(monitor.id, end - timedelta(hours=2), end)
+    for minutes, expected in ((9, 1), (10, 2), (59, 2)):
+        rollups.roll(end + timedelta(minutes=minutes))
+        assert len(rows_of(monitor.id, HOUR_MS)) == expected, minutes
+    row = rows_of(monitor.id, HOUR_MS)[to_ms(end - timedelta(hours=1)) // 1000]
+    assert (row.checks, row.up_s, row.response_count, row.response_sum) == (60, 3600, 60, 6000)
+    assert sum(row.histogram.values()) == 60
+
+
+def test_a_day_is_the_sum_of_its_hours_while_it_grows(core: Flask) -> None:
+    midnight = now().replace(hour=0, minute=0, second=0) - timedelta(days=1)
+    monitor = make_monitor(core)
+    add_results(monitor.id, midnight - timedelta(hours=1), midnight + timedelta(hours=5))
+    for hours in (1, 3, 6):
+        rollups.roll(midnight + timedelta(hours=hours, minutes=15))
+        per_hour = rows_of(monitor.id, HOUR_MS)
+        for start, day in rows_of(monitor.id, DAY_MS).items():
+            mine = [row for at, row in per_hour.items() if start <= at < start + 86400]
+            assert day.checks == sum(row.checks for row in mine)
+            assert day.up_s == sum(row.up_s for row in mine)
+            assert sum(day.histogram.values()) == sum(sum(row.histogram.values()) for row in mine)
+    assert len(rows_of(monitor.id, DAY_MS)) == 2
+
+
+def test_changing_an_incident_corrects_what_was_summed(core: Flask, store: LocalStore) -> None:
+    here = now()
+    monitor = make_monitor(core)
+    add_results(monitor.id, here - timedelta(days=2), here)
+    rollups.roll(here)
+    started, ended = here - timedelta(hours=30), here - timedelta(hours=28)
+
+    def downtime() -> tuple[int, int]:
+        answer = store.statistics(monitor.id, "7d")
+        return answer["downtime"], answer["maintenance"]
+
+    assert downtime() == (0, 0)
+    incident = store.create_incident(
+        {"monitor_id": monitor.id, "started_at": started, "ended_at": ended}
+    )
+    assert downtime() == (7200, 0)
+    store.update_incident(incident.id, {"ended_at": ended - timedelta(hours=1)})
+    assert downtime() == (3600, 0)
+    store.update_incident(incident.id, {"ended_at": ended})
+    assert downtime() == (7200, 0)
+    store.update_incident(incident.id, {"classification": Classification.FALSE_ALARM})
+    assert downtime() == (0, 0)
+    assert store.incident(incident.id).classification == "false_alarm"
+    store.update_incident(incident.id, {"classification": Classification.MAINTENANCE})
+    assert downtime() == (0, 7200)
+    store.update_incident(incident.id, {"classification": None})
+    assert downtime() == (7200, 0)
+    store.delete_incident(incident.id)
+    assert downtime() == (0, 0)
+
+
+def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
+    core: Flask, store: LocalStore
+) -> None:
+    here = now()
+    monitor = make_monitor(core)
+    add_results(monitor.id, here - timedelta(hours=10), here)
+    rollups.roll(here)
+    before = store.statistics(monitor.id, "7d")["checks"]
+    horizon = to_ms(here - timedelta(hours=5))
+    with writing() as session:
+        session.execute(delete(ResultRow).where(ResultRow.at < horizon))
+    rollups.reroll(monitor.id, here - timedelta(hours=9))
+    assert store.statistics(monitor.id, "7d")["checks"] == before
+
+
+def test_many_monitors_are_summed_a_bounded_number_at_a_time(core: Flask) -> None:
+    here = now()
+    monitors = [make_monitor(core) for _ in range(60)]
+    for monitor in monitors:
+        add_results(monitor.id, here - timedelta(hours=3), here - timedelta(hours=2))
+    assert rollups.roll(here, limit=40) == 40
+    assert rollups.roll(here, limit=40) == 20
+    assert rollups.roll(here, limit=40) == 0
+    assert {row.checks for m in monitors for row in rows_of(m.id, DAY_MS).values()} <= set(
+        range(1, 61)
+    )
+    assert all(rows_of(monitor.id, HOUR_MS) for monitor in monitors)
+
+
+def test_a_monitor_that_was_never_checked_is_not_looked_at_again_each_minute(core: Flask) -> None:
+    make_monitor(core)
+    assert rollups.roll(now()) == 1
+    assert rollups.roll(now()) == 0
+    assert db.session.query(MonitorStateRow).one().rolled_until is not None
