@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -56,7 +57,9 @@ class Request:
 
 
 class HttpSink:
-    def __init__(self) -> None:
+    """``context``: speak TLS with it."""
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         self.replies: dict[str, list[Reply]] = defaultdict(list)
         self.open = True  # closed, every request is reset: the service is down
@@ -81,6 +84,8 @@ class HttpSink:
         self._server = Server(("127.0.0.1", 0), Handler)
         self.port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        if context is not None:
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def take(self, handler: BaseHTTPRequestHandler) -> None:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import re
+import ssl
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from app.alerts import secret
+from app.alerts.channels import net
+from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.alerts.messages import Message, Tone
+from app.checks.hosts import SystemNames
+from app.checks.policy import Policy
+from app.checks.resolver import Resolved
 from app.db import db
+from app.errors import Conflict
 from app.records import DeliveryStatus, Event
 from app.stores.access import Access
 from tests.alerts.conftest import Outbox
@@ -21,6 +32,7 @@ from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
 
 pytestmark = pytest.mark.sqlite  # what goes over the wire does not depend on the database
 
+DELIVERED, PENDING = DeliveryStatus.DELIVERED, DeliveryStatus.PENDING
 HOSTILE = 'Shop <!channel> @everyone *[x](http://evil.test)* & "quotes" \U0001f600 <b>'
 TOKEN = "123456:AAF-secretpartofthetoken"
 SECRET_PATH = "/hook/T0SECRETSECRET/B0SECRETSECRET"
@@ -231,10 +243,6 @@ def test_tls_required_refuses_a_server_without(
 def test_starttls_is_used_where_offered_and_a_password_wants_a_trusted_certificate(
     box: Outbox, tmp_path: Any, trusted: bool
 ) -> None:
-    import ssl
-
-    import trustme
-
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -310,8 +318,6 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
 def test_the_environments_secret_signs_and_cannot_be_changed_here(
     box: Outbox, sink: HttpSink
 ) -> None:
-    from app.errors import Conflict
-
     box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()
     assert verified(sink.to("/hook")[0], box.settings.webhook_secret)
@@ -333,8 +339,6 @@ def test_the_environments_secret_signs_and_cannot_be_changed_here(
 def test_what_vonage_says_in_its_body_counts(
     box: Outbox, sink: HttpSink, part: dict[str, str], status: DeliveryStatus
 ) -> None:
-    import json
-
     box.configure(sms_url=f"vonage://key:vonagesecret@Wakeful?api={sink.url}")
     sink.replies["/sms/json"] = [Reply(200, json.dumps({"messages": [part]}))]
     box.tell(Event.TEST, box.monitor(("sms", "+447700900123")))
@@ -359,6 +363,40 @@ def test_a_closed_address_is_not_connected_to(box: Outbox, sink: HttpSink, chann
     assert row.status == DeliveryStatus.FAILED
     assert "allow loopback" in (row.reason or "")
     assert sink.requests == []
+
+
+@pytest.mark.parametrize(
+    ("certified", "status", "said"),
+    [("localhost", DELIVERED, "HTTP 200"), ("other.example", PENDING, "could not be verified")],
+)
+def test_tls_is_verified_for_the_name_although_the_address_is_pinned(
+    box: Outbox, tmp_path: Path, certified: str, status: DeliveryStatus, said: str
+) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(certified).configure_cert(context)
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(bundle)
+    box.configure(ca_bundle=str(bundle))
+    sink = HttpSink(context)
+    try:
+        box.tell(Event.TEST, box.monitor(("slack", f"https://localhost:{sink.port}/hook")))
+        box.turn()
+    finally:
+        sink.close()
+    (row,) = box.rows()
+    assert row.status == status, row.attempts
+    assert said in row.attempts[0]["answer"]
+
+
+def test_of_a_names_addresses_only_the_judged_open_ones_are_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([("127.0.0.1", "169.254.169.254"), ("169.254.169.254",)])
+    monkeypatch.setattr(net, "resolve", lambda host, *_, **__: Resolved(host, next(answers)))
+    network = net.Network(Policy.parse("loopback"), SystemNames())
+    assert network.addresses("rebinding.example") == ["127.0.0.1"]
+    with pytest.raises(net.Blocked, match="metadata"):
+        network.addresses("rebinding.example")
 
 
 def test_a_redirect_is_not_followed(box: Outbox, sink: HttpSink) -> None:
@@ -390,14 +428,8 @@ def test_no_secret_of_a_channel_is_kept_in_answers(
 
 
 def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:
-    from app.alerts.channels.base import Outgoing, Tools, post_json
-    from app.alerts.channels.net import Network
-    from app.alerts.messages import Message, Tone
-    from app.checks.hosts import SystemNames
-    from app.checks.policy import Policy
-
     sink.replies["/hook"] = [Reply(act="drip")]
-    network = Network(Policy.parse("loopback"), SystemNames(), total_seconds=1.0)
+    network = net.Network(Policy.parse("loopback"), SystemNames(), total_seconds=1.0)
     message = Message("test", Tone.PLAIN, "t", "s", box.clock.now)
     outgoing = Outgoing("msg_1", f"{sink.url}/hook", message, box.clock.now)
     began = time.monotonic()

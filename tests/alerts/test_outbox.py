@@ -10,11 +10,12 @@ import pytest
 from app.alerts import outbox
 from app.alerts.channels.answer import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.log import covered_ids, to_record
 from app.alerts.worker import Worker
-from app.db import writing
+from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.errors import Conflict, NotFound
-from app.records import DeliveryStatus, Event
+from app.records import DeliveryStatus, Event, mask
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, MailSink, Reply
 
@@ -270,6 +271,13 @@ def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink:
     assert {(row.status, row.reason, row.covered_by) for row in members} == {
         (HELD, "burst", group.id)
     }
+
+    with box.app.app_context():
+        record = to_record(group, covered_ids(db.session, [group.id])[group.id])
+        db.session.rollback()
+    assert record.covers == tuple(row.id for row in members)
+    assert record.target == mask(f"{sink.url}/hook")
+    assert [set(attempt) for attempt in record.attempts] == [{"at", "ok", "answer"}]
 
     box.clock.pass_(30)
     for monitor, incident in zip(monitors, incidents, strict=True):
