@@ -181,9 +181,9 @@ class Run:
 
     def _follow(self, seen: Seen) -> None:
         here = self.story.hops[-1].target
-        location = seen.header("location") or ""
+        location = _as_sent(seen.header("location") or "")
         try:
-            target = join(here, _as_sent(location))
+            target = join(here, location)
         except ValueError as error:
             self.story.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, location, str(error)))
             self._done(self.story)

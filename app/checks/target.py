@@ -101,7 +101,7 @@ def join(base: Target, location: str) -> Target:
     Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the
     rest is as strict as ``parse_url``.
     """
-    tidy = quote(location.strip(" \t"), safe=_SAFE + '#\\"<>')
+    tidy = location.strip(" \t").replace(" ", "%20")
     if tidy.startswith("//"):
         return parse_url(f"{base.scheme}:{tidy}")
     if _SHAPE.fullmatch(tidy):

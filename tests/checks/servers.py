@@ -1,0 +1,215 @@
+"""Small real servers for the tests of checks: names from a table, a trap, answers as written."""
+
+from __future__ import annotations
+
+import select
+import socket
+import socketserver
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+
+from app.checks.hosts import Server
+
+Records = Sequence[tuple[str, str, str]]  # (name, type, value)
+# What a name gets: records, or a function of (query, how often the name was asked before) that
+# gives a message, bytes as they are, or None for silence.
+Answer = Records | Callable[[dns.message.Message, int], dns.message.Message | bytes | None]
+
+
+class NameServer:
+    """A DNS server over UDP and TCP on 127.0.0.1. ``zone`` may be changed while it runs."""
+
+    def __init__(self, zone: dict[str, Answer] | None = None, ttl: int = 0) -> None:
+        self.zone: dict[str, Answer] = zone or {}
+        self.ttl = ttl
+        self.asked: Counter[tuple[str, str]] = Counter()
+        self.over_tcp = 0
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._tcp.getsockname()[1])
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind(("127.0.0.1", self.port))
+        self._end, self._ended = socket.socketpair()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    @property
+    def server(self) -> Server:
+        return Server("127.0.0.1", self.port)
+
+    def close(self) -> None:
+        self._end.close()
+        self._thread.join(5)
+        for one in (self._tcp, self._udp, self._ended):
+            one.close()
+
+    def _serve(self) -> None:
+        while True:
+            ready, _, _ = select.select([self._udp, self._tcp, self._ended], [], [])
+            if self._ended in ready:
+                return
+            if self._udp in ready:
+                data, peer = self._udp.recvfrom(4096)
+                for answer in self._answers(data):
+                    self._udp.sendto(answer, peer)
+            if self._tcp in ready:
+                with self._tcp.accept()[0] as one:
+                    one.settimeout(5)
+                    self.over_tcp += 1
+                    data = one.recv(4096)
+                    for answer in self._answers(data[2:], tcp=True):
+                        one.sendall(struct.pack("!H", len(answer)) + answer)
+
+    def _answers(self, data: bytes, tcp: bool = False) -> list[bytes]:
+        query = dns.message.from_wire(data)
+        question = query.question[0]
+        name = question.name.to_text(omit_final_dot=True)
+        kind = dns.rdatatype.to_text(question.rdtype)
+        times = self.asked[name, kind]
+        self.asked[name, kind] += 1
+        found = self.zone.get(name)
+        if callable(found):
+            answer = found(query, times)
+            if answer is None:
+                return []
+            return [answer if isinstance(answer, bytes) else answer.to_wire(max_size=65_535)]
+        return [reply(query, found, ttl=self.ttl).to_wire()]
+
+
+def reply(
+    query: dns.message.Message,
+    records: Records | None,
+    *,
+    rcode: dns.rcode.Rcode = dns.rcode.NOERROR,
+    ttl: int = 0,
+) -> dns.message.Message:
+    """Those of ``records`` that fit the question, CNAMEs always; None is NXDOMAIN."""
+    message = dns.message.make_response(query, recursion_available=True)
+    message.set_rcode(dns.rcode.NXDOMAIN if records is None else rcode)
+    wanted = dns.rdatatype.to_text(query.question[0].rdtype)
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for name, kind, value in records or ():
+        if kind in (wanted, "CNAME"):
+            grouped.setdefault((name, kind), []).append(value)
+    for (name, kind), values in grouped.items():
+        message.answer.append(dns.rrset.from_text_list(f"{name}.", ttl, "IN", kind, values))
+    return message
+
+
+def host(name: str, *addresses: str) -> Records:
+    """Address records for a name."""
+    return [(name, "AAAA" if ":" in address else "A", address) for address in addresses]
+
+
+class Trap:
+    """Listens on every address of this machine, in both families, and counts who connects."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(
+            ("::", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=512
+        )
+        self._socket.setblocking(False)
+        self.port = int(self._socket.getsockname()[1])
+
+    def caught(self) -> list[str]:
+        """The addresses that somebody connected to. The kernel completes a connection whether or
+        not it is accepted, so none can be missed.
+        """
+        found = []
+        while True:
+            try:
+                one, _ = self._socket.accept()
+            except BlockingIOError:
+                return found
+            found.append(one.getsockname()[0])
+            one.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class Web:
+    """An HTTP/1.1 server whose answer is a function of the request's head and body."""
+
+    def __init__(
+        self, answer: Callable[[str, bytes], bytes], address: str = "127.0.0.1", context: Any = None
+    ) -> None:
+        self.heads: list[str] = []
+        self.bodies: list[bytes] = []
+        web = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                data = b""
+                self.request.settimeout(5)
+                while b"\r\n\r\n" not in data and (piece := self.request.recv(65_536)):
+                    data += piece
+                head, _, body = data.partition(b"\r\n\r\n")
+                text = head.decode("latin-1")
+                length = next(
+                    (int(line[15:]) for line in text.split("\r\n") if line[:15].lower() == LENGTH),
+                    0,
+                )
+                while len(body) < length and (piece := self.request.recv(65_536)):
+                    body += piece
+                if head:
+                    web.heads.append(text)
+                    web.bodies.append(body)
+                    self.request.sendall(answer(text, body))
+
+        class Threads(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+            block_on_close = False
+            request_queue_size = 256
+            allow_reuse_address = True
+
+            def get_request(self) -> Any:
+                connection, peer = super().get_request()
+                if context is not None:
+                    connection = context.wrap_socket(
+                        connection, server_side=True, do_handshake_on_connect=False
+                    )
+                return connection, peer
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """A check that hangs up is no news."""
+
+        Threads.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._server = Threads((address, 0), Handler)
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+
+LENGTH = "content-length:"
+
+
+def http(status: str = "200 OK", body: bytes = b"hello", *headers: str) -> bytes:
+    """A whole answer."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8") + body
+
+
+@contextmanager
+def closing(*things: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for thing in things:
+            thing.close()
