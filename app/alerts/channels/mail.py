@@ -14,7 +14,7 @@ import idna
 from jinja2 import Environment, FileSystemLoader, Template
 
 from app.alerts.channels.base import Outgoing
-from app.alerts.messages import COLOURS, SIGNS
+from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
 from app.paths import TEMPLATES
 
@@ -45,9 +45,7 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
 
 def html(outgoing: Outgoing) -> str:
     message = outgoing.message
-    return _template().render(
-        message=message, sign=SIGNS[message.tone], colour=f"#{COLOURS[message.tone]:06x}"
-    )
+    return _template().render(message=message, colour=f"#{COLOURS[message.tone]:06x}")
 
 
 def wire_address(address: str) -> str:
