@@ -48,23 +48,24 @@ class _Zlib:
     def __init__(self, name: str) -> None:
         self.name = name
         self._gzip = name == "gzip"
-        self._inflate = zlib.decompressobj(31 if self._gzip else 15)
-        self._fresh = True
+        self._inflate = zlib.decompressobj(31) if self._gzip else None
+        self._head = b""  # of deflate, until it is long enough to tell its two kinds apart
         self.whole = False
 
     def push(self, data: bytes) -> Iterator[bytes]:
+        if self._inflate is None:
+            data, self._head = self._head + data, b""
+            if len(data) < 2:
+                self._head = data
+                return
+            self._inflate = zlib.decompressobj(15 if _has_zlib_header(data) else -15)
         while data:
             if self.whole and not self._another_member(data):
                 return
             try:
                 out = self._inflate.decompress(data, _PIECE)
             except zlib.error as error:
-                if not self._fresh or self._gzip:
-                    raise Undecodable(f"{self.name}: {error}") from None
-                self._inflate = zlib.decompressobj(-15)
-                self._fresh = False
-                continue
-            self._fresh = False
+                raise Undecodable(f"{self.name}: {error}") from None
             data = self._inflate.unconsumed_tail or self._inflate.unused_data
             self.whole = self._inflate.eof
             if out:
@@ -81,6 +82,11 @@ class _Zlib:
         return True
 
 
+def _has_zlib_header(data: bytes) -> bool:
+    """RFC 1950 2.2: method 8, and a check so that the two bytes are a multiple of 31."""
+    return data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+
+
 class _Brotli:
     name = "br"
 
@@ -89,7 +95,7 @@ class _Brotli:
 
     def push(self, data: bytes) -> Iterator[bytes]:
         try:
-            while not self._decoder.is_finished():  # what follows the end is padding
+            while not self._decoder.is_finished():
                 out = self._decoder.process(data, output_buffer_limit=_PIECE)
                 if not out:
                     return

@@ -33,7 +33,7 @@ _NO_CHARSETS = frozenset(
         "unicode_escape",
         "raw_unicode_escape",
         "undefined",
-        "utf-7",
+        "utf_7",
         "mbcs",
         "oem",
         "palmos",
@@ -73,10 +73,10 @@ def codec_name(label: str) -> str | None:
         return _EXTRA_NAMES[label]
     try:
         info = codecs.lookup(label)
-        b"".decode(info.name)  # refuses what is no text encoding, such as base64 or zlib
+        b"x".decode(info.name, "replace")  # refuses what is no text encoding, such as base64
     except (LookupError, ValueError):
         return None
-    return None if info.name in _NO_CHARSETS else _MEANT.get(info.name, info.name)
+    return None if info.name.replace("-", "_") in _NO_CHARSETS else _MEANT.get(info.name, info.name)
 
 
 def charset(body: bytes, content_type: str | None) -> tuple[str, int]:

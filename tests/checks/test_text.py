@@ -1,0 +1,204 @@
+"""Bodies as text: codings, charsets and conditions (decisions.md 3)."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import brotli
+import pytest
+import zstandard
+
+from app.checks.decode import Decoder, Undecodable, codings
+from app.checks.text import charset, codec_name, decode, excerpt, judge_text
+from app.records import BODY_CAP_BYTES, AlertCondition, Cause
+
+TEXT = AlertCondition.URL_TEXT
+NO_TEXT = AlertCondition.URL_NO_TEXT
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "name"),
+    [
+        (b"\xef\xbb\xbfx", "text/html; charset=iso-8859-1", "utf-8"),
+        (b"\xff\xfex\0", "text/html; charset=utf-8", "utf-16-le"),
+        (b"\xfe\xff\0x", None, "utf-16-be"),
+        (b"\xff\xfe\0\0x\0\0\0", None, "utf-32-le"),
+        (b"x", "text/html; charset=ISO-8859-1", "cp1252"),
+        (b"x", 'text/html;charset="koi8-r"', "koi8-r"),
+        (b"x", "text/html; CHARSET = 'Shift_JIS' ; x=y", "cp932"),
+        (b"x", "text/html; charset=x-sjis", "cp932"),
+        (b"x", "text/html; charset=gb2312", "gb18030"),
+        (b"x", "text/html; charset=us-ascii", "cp1252"),
+        (b'<meta charset="koi8-r">', "text/html; charset=windows-1251", "cp1251"),
+        (b'<meta charset="koi8-r">', "text/html; charset=bogus", "koi8-r"),
+        (b"<META CHARSET=koi8-r>", "text/html", "koi8-r"),
+        (b"<meta http-equiv=content-type content='text/html; charset=euc-jp'>", None, "euc_jp"),
+        (b'<?xml version="1.0" encoding="iso-8859-2"?>', "text/xml", "iso8859-2"),
+        (b'<!-- <meta charset="koi8-r"> --><meta charset="cp1251">', None, "cp1251"),
+        (b'<!-- <meta charset="koi8-r">', None, "utf-8"),
+        (b'<meta charset="utf-16">', None, "utf-8"),
+        (b'<meta charset="bogus">', None, "utf-8"),
+        (b" " * 5000 + b'<meta charset="koi8-r">', None, "utf-8"),
+        (b"", None, "utf-8"),
+        *[(b"x", f"text/plain; charset={name}", "utf-8")
+          for name in ("base64", "zlib", "rot13", "hex", "idna", "punycode", "undefined",
+                       "unicode_escape", "utf-7", "none", "../../etc")],
+    ],
+)  # fmt: skip
+def test_the_charset_is_that_of_mark_header_document_or_utf_8(
+    body: bytes, content_type: str | None, name: str
+) -> None:
+    assert charset(body, content_type)[0] == name
+
+
+def test_bad_bytes_are_replaced_and_the_mark_is_no_text() -> None:
+    assert decode(b"\xef\xbb\xbfgr\xc3\xbcn \xff", None) == "grün \ufffd"
+    assert decode("grün".encode("utf-16"), "text/plain") == "grün"
+    assert decode(b"\x80 5", "text/plain; charset=iso-8859-1") == "€ 5"
+
+
+def test_no_name_of_a_charset_makes_trouble() -> None:
+    for name in ("", "\x00", "a" * 5000, "ünknown", "utf-8\n", "latin-1", "undefined"):
+        codec_name(name)
+
+
+@pytest.mark.parametrize(
+    ("condition", "lookup", "text", "cut", "cause"),
+    [
+        (TEXT, "bad", "all bad", False, Cause.TEXT_FOUND),
+        (TEXT, "bad", "all good", False, None),
+        (TEXT, "bad", "all good", True, None),
+        (TEXT, "bad", "all bad", True, Cause.TEXT_FOUND),
+        (TEXT, "Bad", "all bad", False, None),
+        (NO_TEXT, "good", "all good", False, None),
+        (NO_TEXT, "good", "all bad", False, Cause.TEXT_MISSING),
+        (NO_TEXT, "good", "all bad", True, None),
+        (NO_TEXT, "good", "", False, Cause.TEXT_MISSING),
+        (NO_TEXT, "", "x", False, None),
+        (NO_TEXT, None, "x", False, None),
+        (AlertCondition.URL_UNAVAILABLE, "good", "bad", False, None),
+    ],
+)
+def test_a_text_condition_gives_its_cause(
+    condition: str, lookup: str | None, text: str, cut: bool, cause: Cause | None
+) -> None:
+    assert judge_text(condition, lookup, text, cut) == cause
+
+
+def test_an_excerpt_shows_the_text_and_what_is_around_it() -> None:
+    assert excerpt("x" * 100 + "\n needle \n" + "y" * 100, "needle", 5) == "…xxx needle yyy…"
+    assert excerpt("needle", "needle") == "needle"
+    assert excerpt("hay", "needle") is None
+
+
+# --- Codings --------------------------------------------------------------------------------------
+
+PAGE = b"<p>" + bytes(range(256)) * 300
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+PACKED = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "deflate, raw": raw_deflate,
+    "br": lambda data: brotli.compress(data, quality=5),
+    "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "gzip, two members": lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:]),
+    "zstd, two frames": lambda data: b"".join(
+        map(zstandard.ZstdCompressor().compress, (data[:99], data[99:]))
+    ),
+    "gzip, padded": lambda data: gzip.compress(data) + b"\0" * 50,
+}
+
+
+def coding(name: str) -> str:
+    return name.partition(",")[0]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 10**6])
+@pytest.mark.parametrize("name", PACKED)
+def test_a_coding_is_undone_whatever_the_pieces(name: str, size: int) -> None:
+    packed = PACKED[name](PAGE)
+    decoder = Decoder([coding(name)], BODY_CAP_BYTES)
+    for place in range(0, len(packed), size):
+        decoder.feed(packed[place : place + size])
+    assert bytes(decoder.out) == PAGE
+    assert decoder.whole
+    assert not decoder.cut
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_a_coded_body_that_is_cut_short_is_not_whole(name: str) -> None:
+    decoder = Decoder([name], BODY_CAP_BYTES)
+    decoder.feed(PACKED[name](PAGE)[:-10])
+    assert not decoder.whole
+
+
+@pytest.mark.parametrize("name", ["gzip", "br", "zstd"])
+def test_bytes_that_were_never_coded_are_undecodable(name: str) -> None:
+    with pytest.raises(Undecodable, match=name):
+        Decoder([name], BODY_CAP_BYTES).feed(b"<html>not coded at all</html>" * 10)
+    decoder = Decoder([name], BODY_CAP_BYTES)
+    with pytest.raises(Undecodable):
+        decoder.feed(b"<html>not coded at all</html>" * 10)
+    assert decoder.whole in (True, False), "it can still be asked"
+
+
+@pytest.mark.parametrize("excess", [-1, 0, 1, 5_000_000])
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+def test_the_cap_holds_to_the_byte(name: str, excess: int) -> None:
+    decoder = Decoder([name], 100_000)
+    decoder.feed(PACKED[name](b"x" * (100_000 + excess)))
+    assert len(decoder.out) == min(100_000, 100_000 + excess)
+    assert decoder.cut == (excess > 0)
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd", "br, wide", "zstd, twice"])
+def test_a_bomb_takes_little_memory(name: str) -> None:
+    if name == "br, wide":
+        packed = brotli.compress(bytes(64_000_000), quality=5, lgwin=24)
+    elif name == "zstd, twice":
+        inner = zstandard.ZstdCompressor().compress(bytes(64_000_000))
+        packed = zstandard.ZstdCompressor().compress(inner)
+    else:
+        packed = PACKED[name](bytes(64_000_000))
+    names = ["zstd", "zstd"] if name == "zstd, twice" else [coding(name)]
+    tracemalloc.start()
+    try:
+        decoder = Decoder(names, BODY_CAP_BYTES)
+        for place in range(0, len(packed), 16_384):
+            decoder.feed(packed[place : place + 16_384])
+            if decoder.cut:
+                break
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert decoder.cut
+    assert len(decoder.out) == BODY_CAP_BYTES
+    assert peak < 6_000_000
+
+
+def test_codings_come_off_in_the_reverse_order() -> None:
+    decoder = Decoder(codings(["gzip", "BR , identity"]), BODY_CAP_BYTES)
+    decoder.feed(brotli.compress(gzip.compress(PAGE)))
+    assert bytes(decoder.out) == PAGE
+    assert decoder.whole
+
+
+def test_what_is_no_coding_is_not_taken_for_one() -> None:
+    assert codings(["identity", "utf-8, none", ""]) == []
+    with pytest.raises(Undecodable, match="'compress'"):
+        Decoder(codings(["compress"]), 10)
+    with pytest.raises(Undecodable, match="4 codings"):
+        Decoder(["gzip"] * 4, 10)
+
+
+def test_a_body_that_never_came_is_whole() -> None:
+    assert Decoder(["gzip"], 10).whole
