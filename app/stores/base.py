@@ -25,6 +25,7 @@ from app.records import (
     MaintenanceWindow,
     Monitor,
     MonitorQuery,
+    MonitorRef,
     Outcome,
     Page,
     Result,
@@ -48,6 +49,7 @@ class Feature(StrEnum):
     STATUS_PAGES = "status_pages"
     EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
     OVERVIEW = "overview"  # counters, state and tag filters
+    REPORTS = "reports"  # figures between any two times
 
 
 class Store(ABC):
@@ -76,6 +78,14 @@ class Store(ABC):
 
     @abstractmethod
     def delete_monitor(self, id: int) -> None: ...
+
+    @abstractmethod
+    def refs(
+        self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
+    ) -> Sequence[MonitorRef]:
+        """Names and URLs alone, by name, for choosing and for links: at most ``limit`` of all
+        monitors, of those with these ``ids``, or of those with ``search`` in the name or URL.
+        """
 
     # incidents
 
@@ -113,6 +123,14 @@ class Store(ABC):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics``
         shows.
+        """
+
+    @abstractmethod
+    def report(
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+    ) -> Mapping[int, Mapping[str, Any]]:
+        """Figures of each of these monitors between two full hours, as ``app.stats.report`` gives
+        them; under the key 0 those of all together. Unknown ids are left out.
         """
 
     @abstractmethod

@@ -5,8 +5,17 @@ Two things always hold, so that readers need no case distinctions: rows of hours
 day is the sum of its hours' rows.
 """
 
-from app.db.rollups.reading import pieces, single, strips, uptimes
+from app.db.rollups.reading import between, pieces, single, strips, uptimes
 from app.db.rollups.rows import incidents_between
 from app.db.rollups.writing import reroll, roll
 
-__all__ = ["incidents_between", "pieces", "reroll", "roll", "single", "strips", "uptimes"]
+__all__ = [
+    "between",
+    "incidents_between",
+    "pieces",
+    "reroll",
+    "roll",
+    "single",
+    "strips",
+    "uptimes",
+]

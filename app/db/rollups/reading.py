@@ -63,6 +63,27 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
     return found + list(_tails([monitor_id], start_ms, now_ms, checks)[monitor_id].items())
 
 
+def between(monitor_id: int, start_ms: int, end_ms: int, now: datetime) -> list[tuple[int, Sums]]:
+    """Start and sums of the hours from ``start_ms`` to ``end_ms`` (both on the hour, or the end is
+    now); whole UTC days as one.
+    """
+    last = min(end_ms, to_ms(now))
+    period = _edges_and_days(start_ms, last)
+    rows = db.session.execute(
+        select(ROLLUPS)
+        .where(
+            RollupRow.monitor_id == monitor_id,
+            RollupRow.start >= start_ms // 1000,
+            RollupRow.start < -(-last // 1000),
+            period,
+        )
+        .order_by(RollupRow.start)
+    )
+    found = [(row.start * 1000, sums_of(row)) for row in rows]
+    tails = _tails([monitor_id], start_ms, last, checks)
+    return found + list(tails[monitor_id].items())
+
+
 def single(
     monitor_id: int, start_ms: int, width_ms: int, now: datetime
 ) -> tuple[dict[int, Sums], list[int]]:

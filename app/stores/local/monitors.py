@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, case, func, or_, select
 
 from app.db import DbSession, db, rollups, writing
 from app.db.tables import (
@@ -25,11 +25,13 @@ from app.records import (
     AlertCondition,
     Monitor,
     MonitorQuery,
+    MonitorRef,
     MonitorSearchBy,
     MonitorSortBy,
     MonitorStatus,
     Page,
     RequestMethod,
+    Sort,
 )
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.rows import Known, monitor_columns, monitor_record
@@ -69,6 +71,19 @@ class Monitors(Part):
         if not records:
             raise NotFound("monitor", id)
         return records[0]
+
+    def refs(
+        self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
+    ) -> Sequence[MonitorRef]:
+        statement = select(MonitorRow.id, MonitorRow.name, MonitorRow.url)
+        if ids is not None:
+            statement = statement.where(MonitorRow.id.in_([id for id in ids if fits(id)]))
+        if search:
+            columns = (MonitorRow.name_folded, MonitorRow.url_folded)
+            statement = statement.where(or_(*(contains(column, search) for column in columns)))
+        order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME])
+        rows = db.session.execute(statement.order_by(*order).limit(limit))
+        return [MonitorRef(*row) for row in rows]
 
     def create_monitor(
         self, fields: Mapping[str, Any], *, secrets_from: int | None = None

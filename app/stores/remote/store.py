@@ -5,7 +5,7 @@ a Wakeful.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -43,6 +43,7 @@ OF_WAKEFUL = frozenset(
 )  # fmt: skip
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 NAMES_PAGE = 100
+NAMES_PAGES = 5
 PASSWORD_NEEDED = "Type the password again: the server keeps it to itself."  # noqa: S105
 
 
@@ -106,6 +107,27 @@ class RemoteStore(Store):
     def delete_monitor(self, id: int) -> None:
         self._write("DELETE", f"/monitors/{id}", kind="monitor", id=id)
 
+    def refs(
+        self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
+    ) -> Sequence[MonitorRef]:
+        """From the first monitors by name: ``NAMES_PAGES`` requests at most."""
+        found: list[MonitorRef] = []
+        wanted = None if ids is None else set(ids)
+        for number in range(1, NAMES_PAGES + 1):
+            query = MonitorQuery(
+                search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE, page=number
+            )
+            page = self.monitors(query)
+            found += [
+                MonitorRef(one.id, one.name, one.url)
+                for one in page.items
+                if wanted is None or one.id in wanted
+            ]
+            enough = limit if wanted is None else min(limit, len(wanted))
+            if len(found) >= enough or number >= page.last_number:
+                break
+        return found[:limit]
+
     # incidents
 
     def incidents(self, query: IncidentQuery) -> Page[Incident]:
@@ -164,6 +186,11 @@ class RemoteStore(Store):
         path = f"/monitors/{monitor_id}/statistics"
         answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
         return self._record(answer, _statistics)
+
+    def report(
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+    ) -> Mapping[int, Mapping[str, Any]]:
+        raise Unsupported(f"The server {self.name} has no figures for a month.")
 
     def overview(self) -> Mapping[str, int]:
         raise Unsupported(f"The server {self.name} does not count monitors by their state.")

@@ -1,0 +1,76 @@
+"""The figures of an availability report: each monitor between two times, and all together. Pure.
+
+What counts as up, down, maintenance and gap is ``app/stats``'. An incident belongs to a report when
+it touches its time and was not classified as maintenance or a false alarm. Of one that reaches
+beyond, ``longest`` counts the part within; ``mttr`` is the mean whole length of those that ended
+within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from app.records import Classification
+from app.stats.histogram import percentile
+from app.stats.series import mttr
+from app.stats.tally import Sums
+
+ALL = 0  # the key of all monitors together; no record has this id
+
+Incident = tuple[int, int | None, str | None]
+Pieces = Iterable[tuple[int, Sums]]
+
+
+def figures(
+    start: int,
+    end: int,
+    pieces: Mapping[int, Pieces],
+    incidents: Mapping[int, Sequence[Incident]],
+) -> dict[int, dict[str, Any]]:
+    """By monitor id, and under ``ALL``. ``start``, ``end`` and ``pieces`` in ms since 1970.
+
+    Durations in the answer are whole seconds, response times ms, uptime percent: ``uptime``,
+    ``downtime``, ``watched``, ``maintenance``, ``unknown``, ``gaps``, ``checks``, ``incidents``,
+    ``mttr``, ``longest``, ``avg``, ``p95``.
+    """
+    whole, everything = Sums(), []
+    answer: dict[int, dict[str, Any]] = {}
+    for id, parts in pieces.items():
+        total = Sums()
+        for _, sums in parts:
+            total.add(sums)
+        whole.add(total)
+        counted = [one for one in incidents.get(id, ()) if one[2] not in list(Classification)]
+        everything += counted
+        answer[id] = _figures(total, counted, start, end, 1)
+    answer[ALL] = _figures(whole, everything, start, end, len(answer))
+    return answer
+
+
+def _figures(
+    total: Sums, incidents: Sequence[Incident], start: int, end: int, monitors: int
+) -> dict[str, Any]:
+    known = total.up + total.down + total.maintenance + total.unknown
+    ended = [one for one in incidents if one[1] is not None and one[1] <= end]
+    lengths = [
+        min(end, end if stop is None else stop) - max(start, at) for at, stop, _ in incidents
+    ]
+    return {
+        "uptime": total.uptime,
+        "downtime": _seconds(total.down),
+        "watched": _seconds(total.up + total.down),
+        "maintenance": _seconds(total.maintenance),
+        "unknown": _seconds(total.unknown),
+        "gaps": _seconds(max(0, (end - start) * monitors - known)),
+        "checks": total.checks,
+        "incidents": len(incidents),
+        "mttr": mttr(ended),
+        "longest": _seconds(max(lengths)) if lengths else None,
+        "avg": round(total.response_sum / total.response_count) if total.response_count else None,
+        "p95": percentile(total.histogram, 95, total.response_max),
+    }
+
+
+def _seconds(ms: int) -> int:
+    return (ms + 500) // 1000

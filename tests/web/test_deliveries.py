@@ -1,0 +1,158 @@
+"""The delivery log: what went out, to whom, with which answer, and what to do about the rest."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.alerts.outbox import Reason
+from app.db import db, writing
+from app.db.tables import DeliveryRow
+from app.web.deliveries import REASONS, failed_channels
+from tests.factories import make_incident, make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+
+HOOK = "https://hooks.example.com/services/abcd1234"
+
+
+def deliver(app: Flask, **fields: Any) -> int:
+    at: datetime = fields.pop("at", now() - timedelta(minutes=5))
+    with app.app_context(), writing() as session:
+        number = session.query(DeliveryRow).count()
+        values = {
+            "message_id": f"msg_{number}",
+            "event": "incident.opened",
+            "channel": "webhook",
+            "value": HOOK,
+            "lane": "lane",
+            "facts": {},
+            "status": "delivered",
+            "attempts": [],
+            "created_at": at,
+            "delivered_at": at if fields.get("status", "delivered") == "delivered" else None,
+        } | fields
+        row = DeliveryRow(**values)
+        session.add(row)
+        session.flush()
+        return row.id
+
+
+def attempt(answer: str, at: datetime | None = None, *, ok: bool = False) -> dict[str, Any]:
+    return {"at": (at or now()).isoformat(), "ok": ok, "answer": answer}
+
+
+def test_every_attempt_stands_there_with_its_time_and_the_answer_of_the_service(app, viewer):
+    monitor = make_monitor(app, name="Shop")
+    incident = make_incident(app, monitor)
+    at = now() - timedelta(minutes=3)
+    deliver(
+        app,
+        monitor_id=monitor.id,
+        incident_id=incident.id,
+        attempts=[
+            attempt("503 Service Unavailable: <b>busy</b>", at - timedelta(seconds=5)),
+            attempt("200 ok", at, ok=True),
+        ],
+    )
+    viewer.open("/deliveries")
+    assert viewer.status == 200
+    for words in ("Incident opened", "Shop", "Webhook", "2 attempts", "200 ok", "Delivered"):
+        assert words in viewer.text, words
+    assert "503 Service Unavailable: &lt;b&gt;busy" in viewer.page.text
+    assert HOOK not in viewer.page.text
+    assert at.strftime("%H:%M:%S") in viewer.text
+    assert f'href="/monitors/{monitor.id}"' in viewer.page.text
+    assert f'href="/incidents/{incident.id}"' in viewer.page.text
+    viewer.open("/deliveries/1")
+    assert "503 Service Unavailable" in viewer.text
+    assert viewer.open("/deliveries/77").status == 404
+
+
+def test_filters_stand_in_the_address(app, viewer):
+    shop, blog = make_monitor(app, name="Shop"), make_monitor(app, name="Blog")
+    incident = make_incident(app, shop)
+    deliver(app, monitor_id=shop.id, incident_id=incident.id, attempts=[attempt("one", ok=True)])
+    deliver(app, monitor_id=blog.id, status="failed", reason="two", channel="email")
+    deliver(app, monitor_id=blog.id, status="held", reason="three")
+    for query, seen in (
+        ("", {"one", "two", "three"}),
+        (f"?monitor_id={blog.id}", {"two", "three"}),
+        (f"?incident_id={incident.id}", {"one"}),
+        ("?channel=email", {"two"}),
+        ("?status=held", {"three"}),
+        (f"?status=held&monitor_id={shop.id}", set()),
+    ):
+        viewer.open(f"/deliveries{query}")
+        assert {
+            word for word in ("one", "two", "three") if f"{word}</div>" in viewer.page.text
+        } == (seen), query
+    assert "Nothing found" in viewer.text
+    viewer.open("/deliveries?status=held").press("Show", monitor_id=blog.id)
+    assert "status=held" in viewer.page.request.url
+    assert f"monitor_id={blog.id}" in viewer.page.request.url
+    assert viewer.open("/deliveries?status=lost").status == 422
+
+
+def test_what_was_held_says_why(app, viewer):
+    assert set(REASONS) == set(Reason)
+    deliver(app, status="held", reason=Reason.OUTAGE_NOT_DELIVERED, event="incident.resolved")
+    viewer.open("/deliveries")
+    assert "The outage could not be delivered, so its recovery was not told." in viewer.text
+
+
+def test_retry_sends_it_again_and_comes_back_to_the_same_list(app, editor):
+    id = deliver(app, status="failed", reason="410 Gone", attempts=[attempt("410 Gone")])
+    editor.open("/deliveries?status=failed").press(f"Retry now delivery {id}")
+    assert "is sent again now" in editor.text
+    assert editor.page.request.url.endswith("/deliveries?status=failed")
+    with app.app_context():
+        row = db.session.get(DeliveryRow, id)
+        assert row.status == "pending"
+        assert row.next_attempt_at is not None
+
+
+def test_who_only_looks_cannot_retry_and_what_arrived_needs_none(app, viewer, editor):
+    failed, arrived = deliver(app, status="failed", reason="no"), deliver(app)
+    assert "Retry now" not in viewer.open("/deliveries").text
+    token = dict(viewer.form_with("Log out")[0].values)["csrf_token"]
+    answer = viewer.client.post(f"/deliveries/{failed}/retry", data={"csrf_token": token})
+    assert answer.status_code == 403
+    editor.open("/deliveries?status=delivered")
+    assert "Retry now" not in editor.text
+    token = dict(editor.form_with("Log out")[0].values)["csrf_token"]
+    answer = editor.client.post(f"/deliveries/{arrived}/retry", data={"csrf_token": token})
+    assert answer.status_code == 409
+    assert "This message was delivered." in answer.text
+
+
+def test_a_channel_that_gave_up_is_told_until_it_delivers_again(app):
+    def broken() -> list[str]:
+        with app.test_request_context("/"):
+            return [f"{one.label} {one.target} {one.reason}" for one in failed_channels()]
+
+    assert broken() == []
+    deliver(app, status="failed", reason="old", at=now() - timedelta(days=2), channel="slack")
+    assert broken() == []
+    hour = now() - timedelta(hours=1)
+    deliver(app, status="failed", reason="404", at=hour, attempts=[attempt("404", hour)])
+    deliver(app, status="failed", reason="404", at=hour, attempts=[attempt("404", hour)])
+    assert broken() == ["Webhook ••••1234 404"]
+    deliver(app, at=now(), value="https://other.example.com/services/zzzz9999")
+    assert len(broken()) == 1
+    deliver(app, at=now())
+    assert broken() == []
+
+
+def test_the_notice_links_what_failed(app, viewer):
+    id = deliver(app, status="failed", reason="410 Gone", attempts=[attempt("410 Gone")])
+    with app.test_request_context("/"):
+        page = app.jinja_env.get_or_select_template("deliveries/_failed.html")
+        context: dict[str, Any] = {}
+        app.update_template_context(context)
+        text = page.render(context)
+    assert "An alert channel does not work" in text
+    assert f'href="/deliveries/{id}"' in text
