@@ -24,7 +24,7 @@ DEBIAN_PACKAGES := chromium nginx postgresql redis-server
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: help run test quick lint format lock wheel bench-truth bench-checks clean
+.PHONY: help run test quick lint format lock wheel bench-truth bench-checks bench-api clean
 
 help: ## List what there is to type
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -61,6 +61,9 @@ bench-truth: $(TEST) ## How often a check tells the truth: accuracy, causes, fal
 
 bench-checks: $(TEST) ## What one check costs in CPU, beside other ways to check
 	@$(BIN)/python -m bench.checks $(ARGS)
+
+bench-api: $(TEST) ## What the API's answers cost with 10,000 monitors
+	@$(BIN)/python -m bench.api $(ARGS)
 
 clean: ## Remove what building and testing left behind (not .venv, not instance/)
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
