@@ -47,10 +47,10 @@ class Connection:
 
     def __init__(self, url: str, key: str) -> None:
         parts = urlsplit(url)
-        self.base = url.rstrip("/") + "/api/v1"
-        self.origin = _origin(url)
-        # Without user data, which may be in the URL.
+        # Without user data: sent as Basic authentication it would take the place of the key.
         self.name = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
+        self.base = f"{parts.scheme}://{self.name}/api/v1"
+        self.origin = _origin(url)
         self._key = key
         self._session = requests.Session()
         self._session.trust_env = False  # a proxy or a .netrc entry must not get at the key

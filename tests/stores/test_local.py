@@ -1,0 +1,295 @@
+"""What only the local store knows: states, tags, status pages, clones, and how it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import event
+
+from app.config import Settings
+from app.db import db, writing
+from app.db.tables import MonitorRow, StatusPageMonitorRow, StatusPageRow
+from app.errors import Conflict, Invalid, NotFound
+from app.records import (
+    IncidentQuery,
+    MonitorQuery,
+    MonitorStatus,
+    Pair,
+    ResultQuery,
+    Verdict,
+)
+from app.stores.local import LocalStore
+from tests.factories import make_incident, make_monitor, now
+from tests.stores.contract import add_incident, add_monitor, moment
+
+
+@pytest.fixture
+def store(core: Flask, settings: Settings) -> Iterator[LocalStore]:
+    with core.app_context():
+        yield LocalStore(settings)
+
+
+@contextmanager
+def queries() -> Iterator[list[str]]:
+    """The statements that are sent to the database meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    event.listen(db.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(db.engine, "before_cursor_execute", note)
+
+
+def window(hours_ago: float, hours_long: float) -> dict[str, Any]:
+    start = now() - timedelta(hours=hours_ago)
+    return {
+        "maintenance_start_at": start,
+        "maintenance_end_at": start + timedelta(hours=hours_long),
+    }
+
+
+# Fields of the monitor, the last verdict, and what it shows.
+STATES = [
+    ({}, None, "pending"),
+    ({}, "up", "up"),
+    ({}, "degraded", "degraded"),
+    ({}, "down", "down"),
+    ({}, "unknown", "unknown"),
+    ({"paused": True}, "down", "paused"),
+    ({"paused": True} | window(1, 2), "up", "paused"),
+    (window(1, 2), None, "maintenance"),
+    (window(1, 2), "down", "maintenance"),
+    (window(2, 1), "down", "down"),
+    (window(-1, 2), "up", "up"),
+]
+
+
+def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStore) -> None:
+    expected = {}
+    for fields, verdict, shown in STATES:
+        monitor = make_monitor(core, state={"verdict": verdict}, **fields)
+        expected[monitor.id] = shown
+    assert {id: store.monitor(id).status for id in expected} == expected
+    listed = store.monitors(MonitorQuery(per_page=100)).items
+    assert {one.id: one.status for one in listed} == expected
+    counted = {name: list(expected.values()).count(name) for name in MonitorStatus}
+    assert store.overview() == counted
+    for state in MonitorStatus:
+        found = store.monitors(MonitorQuery(state=state, per_page=100))
+        assert found.total == counted[state]
+        assert {one.status for one in found.items} <= {state}
+
+
+@pytest.mark.parametrize(
+    ("repeat", "days_ago", "shown"),
+    [("none", 0, "maintenance"), ("none", 1, "up"), ("daily", 3, "maintenance"),
+     ("weekly", 14, "maintenance"), ("weekly", 13, "up")],
+)  # fmt: skip
+def test_a_repeated_window_puts_its_monitors_into_maintenance(
+    core: Flask, store: LocalStore, repeat: str, days_ago: int, shown: str
+) -> None:
+    inside = make_monitor(core, state={"verdict": Verdict.UP}).id
+    outside = make_monitor(core, state={"verdict": Verdict.UP}).id
+    start = now() - timedelta(days=days_ago, minutes=30)
+    fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
+    window = store.create_window(fields | {"repeat": repeat, "monitors": (inside,)})
+    assert (store.monitor(inside).status, store.monitor(outside).status) == (shown, "up")
+    store.update_window(window.id, {"monitors": ()})  # for all
+    assert store.monitor(outside).status == shown
+
+
+def test_a_window_for_one_monitor_ends_with_it_and_silences_nobody_else(store: LocalStore) -> None:
+    one, other = add_monitor(store), add_monitor(store)
+    start = moment(store, minutes=5)
+    fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
+    alone = store.create_window(fields | {"monitors": (one.id,)})
+    shared = store.create_window(fields | {"monitors": (one.id, other.id)})
+    store.delete_monitor(one.id)
+    assert [each.id for each in store.windows().items] == [shared.id]
+    assert store.window(shared.id).monitors == (other.id,)
+    with pytest.raises(NotFound):
+        store.window(alone.id)
+
+
+def test_a_window_of_a_monitor_that_is_not_there_is_refused_whole(store: LocalStore) -> None:
+    start = moment(store)
+    fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
+    for id in (4711, 2**70):
+        with pytest.raises(Invalid) as caught:
+            store.create_window(fields | {"monitors": (id,)})
+        assert list(caught.value.errors) == ["monitors"]
+    assert not store.windows().items
+
+
+def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStore) -> None:
+    a = add_monitor(store, tags=("prod", "api")).id
+    b = add_monitor(store, tags=("production",)).id
+    c = add_monitor(store, tags=("100%",)).id
+
+    def found(**query: Any) -> set[int]:
+        return {one.id for one in store.monitors(MonitorQuery(**query)).items}
+
+    assert found(tag="prod") == {a}
+    assert found(tag="production") == {b}
+    assert found(tag="100%") == {c}
+    assert found(tag="1__%") == set()
+    with writing() as session:
+        page = StatusPageRow(name="p", slug="p", created_at=now(), updated_at=now())
+        session.add(page)
+        session.flush()
+        session.add(StatusPageMonitorRow(status_page_id=page.id, monitor_id=b, position=0))
+        id = page.id
+    assert found(status_page_id=id) == {b}
+    assert found(status_page_id=id, tag="prod") == set()
+    assert found(status_page_id=id + 1) == set()
+
+
+def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
+    login = {"request_auth_username": "ada", "request_auth_password": "hidden one"}
+    source = add_monitor(store, **login)
+    fields = {"name": "Clone", "url": source.url, "interval": 60}
+    for extra, expected in (
+        ({"request_auth_username": "ada"}, "hidden one"),
+        ({"request_auth_username": "ada", "request_auth_password": "new"}, "new"),
+        ({}, None),
+    ):
+        clone = store.create_monitor(fields | extra, secrets_from=source.id)
+        row = db.session.get_one(MonitorRow, clone.id)
+        assert row.request_auth_password == expected
+
+
+def test_secrets_stand_in_no_table_as_they_are(core: Flask, store: LocalStore) -> None:
+    add_monitor(
+        store,
+        request_auth_username="ada",
+        request_auth_password="s3cret-password",
+        request_headers=(Pair("X-Key", "s3cret-header"),),
+        alerts=(Pair("webhook", "https://example.com/s3cret-alert"),),
+        request_body="s3cret-body",
+    )
+    names = [column.name for column in MonitorRow.__table__.columns]
+    raw = db.session.connection().exec_driver_sql(f"SELECT {', '.join(names)} FROM monitors").one()
+    assert "s3cret" not in repr(raw)
+    assert "s3cret-header" in repr(store.monitors(MonitorQuery()).items[0])
+
+
+def test_a_list_costs_the_same_few_questions_however_long_it_is(
+    core: Flask, store: LocalStore
+) -> None:
+    """A question for each row would be felt; only the last hours' results are read for each."""
+
+    def asked(count: int) -> tuple[int, int]:
+        for _ in range(count):
+            make_incident(core, make_monitor(core, alerts=[["email", "a@example.com"]]))
+        db.session.rollback()
+        with queries() as for_monitors:
+            assert store.monitors(MonitorQuery(per_page=100)).items
+        with queries() as for_incidents:
+            assert store.incidents(IncidentQuery(per_page=100)).items
+        of_results = [one for one in for_monitors if "FROM results" in one]
+        return len(for_monitors) - len(of_results), len(for_incidents)
+
+    few = asked(2)
+    assert asked(20) == few
+    assert max(few) <= 8
+
+
+def test_updates_of_different_fields_at_once_both_hold(
+    core: Flask, settings: Settings, store: LocalStore
+) -> None:
+    id = add_monitor(store).id
+    changes: list[dict[str, Any]] = [
+        {"name": "New name"},
+        {"interval": 300},
+        {"tags": ("a",)},
+        {"alerts": (Pair("email", "a@example.com"),)},
+        {"ssl_alert_days": 7},
+        {"pause": True},
+    ]
+
+    def change(fields: dict[str, Any]) -> None:
+        with core.app_context():
+            LocalStore(settings).update_monitor(id, fields)
+
+    with ThreadPoolExecutor(len(changes)) as pool:
+        list(pool.map(change, changes))
+    db.session.rollback()  # what was read before the threads wrote is another moment's truth
+    monitor = store.monitor(id)
+    assert (monitor.name, monitor.interval, monitor.tags) == ("New name", 300, ("a",))
+    assert (monitor.ssl_alert_days, monitor.paused, len(monitor.alerts)) == (7, True, 1)
+
+
+def test_of_many_who_report_an_incident_at_once_one_is_heard(
+    core: Flask, settings: Settings, store: LocalStore
+) -> None:
+    monitor = add_monitor(store)
+
+    def report(_: int) -> tuple[str, int | str]:
+        with core.app_context():
+            try:
+                return "stored", add_incident(LocalStore(settings), monitor).id
+            except Conflict as conflict:
+                return "refused", conflict.details["open_incident_id"]
+
+    with ThreadPoolExecutor(6) as pool:
+        said = sorted(pool.map(report, range(6)))
+    db.session.rollback()
+    (only,) = store.incidents(IncidentQuery()).items
+    assert said == [("refused", only.id)] * 5 + [("stored", only.id)]
+
+
+def test_who_acknowledged_stands_beside_the_time(store: LocalStore) -> None:
+    incident = add_incident(store, add_monitor(store))
+    assert incident.by_hand
+    at = moment(store)
+    assert store.update_incident(
+        incident.id, {"acknowledged_at": at}, by="Ada"
+    ).acknowledged_by == ("Ada")
+    assert (
+        store.update_incident(incident.id, {"acknowledged_at": None}, by="Bob").acknowledged_by
+        is None
+    )
+
+
+def test_an_update_is_whole_or_not_at_all(store: LocalStore) -> None:
+    incident = add_incident(store, add_monitor(store), cause="before")
+    with pytest.raises(Invalid):
+        store.update_incident(incident.id, {"cause": "after", "classification": "nonsense"})
+    with pytest.raises(Invalid):
+        store.update_incident(incident.id, {"cause": "after", "ended_at": moment(store, days=9)})
+    assert store.incident(incident.id).cause == "before"
+
+
+def test_changing_what_is_watched_has_it_checked_at_once(store: LocalStore) -> None:
+    monitor = add_monitor(store)
+    later = moment(store, hours=-1)
+
+    def due_after(fields: dict[str, Any]) -> bool:
+        with writing() as session:
+            session.execute(
+                db.update(db.metadata.tables["monitor_states"]).values(next_check_at=later)
+            )
+        due = store.update_monitor(monitor.id, fields).next_check_at
+        return due is not None and due < later
+
+    assert due_after({"url": "http://127.0.0.1:10/"})
+    assert due_after({"request_headers": (Pair("A", "1"),)})
+    assert not due_after({"name": "Other", "alerts": ()})
+    assert not due_after({"url": "http://127.0.0.1:10/"})  # as it was
+
+
+def test_a_page_far_out_is_empty(store: LocalStore) -> None:
+    monitor = add_monitor(store)
+    far = 2**62
+    assert not store.results(ResultQuery(monitor.id, page=far, per_page=100)).items
+    assert store.monitors(MonitorQuery(page=far, per_page=100)).total == 1

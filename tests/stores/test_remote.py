@@ -1,0 +1,391 @@
+"""Another server's answers: slow, dead, rate limited or lying. Each is told clearly, in time."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.wrappers import Request, Response
+
+from app.config import Settings
+from app.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    Unavailable,
+    Unsupported,
+    WakefulError,
+)
+from app.records import IncidentQuery, MonitorQuery, MonitorStatus, Pair
+from app.stores import current_store
+from app.stores.base import Feature
+from app.stores.remote import RemoteStore, RemoteStores, connection, remote_store
+from tests.factories import make_key
+from tests.support.bare_server import KEY, BareServer
+from tests.support.loopback import serving
+
+SECRET = "wk_12345678_do-not-show-this"
+MONITOR = {"id": 7, "name": "Shop", "url": "http://x/", "interval": 60}
+INCIDENT = {"id": 9, "monitor_id": 7, "started_at": "2026-11-21T08:00:00Z"}
+
+
+class Scripted:
+    """A server that gives the same answer to everything, and remembers what it was asked."""
+
+    def __init__(
+        self, body: Any = None, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        self.text = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.status, self.headers = status, headers or {}
+        self.asked: list[tuple[str, str, str]] = []
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        request = Request(environ)
+        self.asked.append((request.method, request.full_path.rstrip("?"), request.get_data(True)))
+        response = Response(self.text, self.status, content_type="application/json")
+        response.headers.update(self.headers)
+        return response(environ, start_response)
+
+
+@contextmanager
+def asking(server: Any) -> Iterator[RemoteStore]:
+    with serving(server) as url:
+        yield remote_store(url, SECRET)
+
+
+# What the server answers, and what reading a monitor of it raises, with a word of the sentence.
+ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
+    ({"message": "x"}, 401, {}, Denied, "WAKEFUL_REMOTE_KEY"),
+    ({"message": "Only readers."}, 403, {}, Denied, "Only readers."),
+    (b"", 403, {}, Denied, "may not"),
+    ({"message": "x"}, 404, {}, NotFound, "There is no monitor with the id 7"),
+    ({"message": "Not now."}, 409, {}, Conflict, "Not now."),
+    ({"message": "Bad.", "errors": {"id": ["No."]}}, 422, {}, Invalid, "Bad."),
+    ({"errors": "odd"}, 422, {}, Invalid, "did not accept"),
+    ({}, 429, {"Retry-After": "17"}, Unavailable, "too many requests"),
+    (b"<html>gone</html>", 502, {}, Unavailable, "fault of its own"),
+    ({"message": "x"}, 500, {}, Unavailable, "fault of its own"),
+    ({"data": MONITOR}, 418, {}, Unavailable, "418"),
+    (b"<html>Welcome</html>", 200, {}, Unavailable, "not JSON"),
+    (b"\xff\xfe", 200, {}, Unavailable, "not JSON"),
+    (b"[" * 100_000, 200, {}, Unavailable, "not JSON"),
+    (b"", 200, {}, Unavailable, "makes no sense"),
+    ([], 200, {}, Unavailable, "makes no sense"),
+    ({"data": None}, 200, {}, Unavailable, "makes no sense"),
+    ({"data": {"id": 7}}, 200, {}, Unavailable, "makes no sense (name)"),
+    ({"data": MONITOR | {"id": "x"}}, 200, {}, Unavailable, "makes no sense (id)"),
+    ({"data": MONITOR | {"id": 2**70}}, 200, {}, Unavailable, "makes no sense (id)"),
+    ({"data": MONITOR | {"id": True}}, 200, {}, Unavailable, "makes no sense (id)"),
+    ({"data": MONITOR | {"interval": None}}, 200, {}, Unavailable, "(interval)"),
+    (b'{"data": "' + b"x" * connection.MAX_ANSWER_BYTES + b'"}', 200, {}, Unavailable, "more than"),
+    (None, 302, {"Location": "http://127.0.0.2:1/"}, Unavailable, "redirects to another"),
+    (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "in a circle"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "headers", "error", "words"), ANSWERS)
+def test_each_answer_is_told_for_what_it_is(
+    body: Any, status: int, headers: dict[str, str], error: type[WakefulError], words: str
+) -> None:
+    with asking(Scripted(body, status, headers)) as store, pytest.raises(error) as caught:
+        store.monitor(7)
+    assert type(caught.value) is error
+    assert words in str(caught.value)
+    assert "do-not-show" not in repr(caught.value) + str(caught.value) + repr(vars(caught.value))
+    if isinstance(caught.value, Unavailable):
+        assert caught.value.retry_after == (17 if status == 429 else None)
+
+
+def test_their_sentences_are_shown_at_their_fields_and_kept_short() -> None:
+    errors = {"name": ["Too\nlong." + "x" * 999], "url": "One sentence.", "odd": [1, None]}
+    server = Scripted({"message": "m" * 999, "errors": errors}, 422)
+    with asking(server) as store, pytest.raises(Invalid) as caught:
+        store.update_monitor(7, {"name": "x"})
+    assert list(caught.value.errors) == ["name", "url"]
+    assert caught.value.errors["url"] == ["One sentence."]
+    assert caught.value.errors["name"][0].startswith("Too long.")
+    assert len(caught.value.errors["name"][0]) == len(str(caught.value)) == 300
+
+
+def test_a_conflict_names_the_open_incident() -> None:
+    server = Scripted({"message": "One is open.", "open_incident_id": 5}, 409)
+    with asking(server) as store, pytest.raises(Conflict) as caught:
+        store.create_incident({"monitor_id": 7, "started_at": datetime.now(UTC)})
+    assert caught.value.details == {"open_incident_id": 5}
+
+
+def test_nobody_at_home() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        store = remote_store(f"http://127.0.0.1:{taken.getsockname()[1]}", SECRET)
+        with pytest.raises(Unavailable, match="cannot be reached"):
+            store.monitors(MonitorQuery())
+        assert store.offers == frozenset()
+
+
+def talk(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A listener that lets ``answer`` speak to each who connects; its URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            try:
+                peer, _ = listener.accept()
+            except OSError:
+                return
+            with peer:
+                peer.recv(65536)
+                try:
+                    answer(peer)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+def silence(peer: socket.socket) -> None:
+    peer.recv(1)
+
+
+def a_byte_at_a_time(peer: socket.socket) -> None:
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+    while True:
+        peer.sendall(b" ")
+        time.sleep(0.05)
+
+
+def hang_up(peer: socket.socket) -> None:
+    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+
+
+def nonsense(peer: socket.socket) -> None:
+    peer.sendall(b"\x16\x03\x01 what?\r\n\r\n")
+
+
+def lead_nowhere(peer: socket.socket) -> None:
+    peer.sendall(b"HTTP/1.1 301 Moved\r\nLocation: http://[x:1/\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (silence, "in time"),
+        (a_byte_at_a_time, "in time"),
+        (hang_up, "cannot be reached"),
+        (nonsense, "cannot be reached"),
+        (lead_nowhere, "cannot be reached"),
+    ],
+)
+def test_a_server_that_hangs_or_breaks_off_holds_nobody_up(
+    answer: Callable[[socket.socket], None], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.4)
+    began = time.monotonic()
+    for url in talk(answer):
+        with pytest.raises(Unavailable, match=words):
+            remote_store(url, SECRET).monitor(7)
+    assert time.monotonic() - began < 4
+
+
+def test_a_read_is_tried_again_and_a_write_never_is() -> None:
+    class Restarting(Scripted):
+        def __call__(self, environ: Any, start_response: Any) -> Any:
+            self.status = 503 if not self.asked else 200
+            return super().__call__(environ, start_response)
+
+    server = Restarting({"data": MONITOR})
+    with asking(server) as store:
+        assert store.monitor(7).name == "Shop"
+    assert [asked[0] for asked in server.asked] == ["GET", "GET"]
+    server = Restarting({"data": MONITOR})
+    with asking(server) as store, pytest.raises(Unavailable):
+        store.update_monitor(7, {"name": "x"})
+    assert [asked[0] for asked in server.asked] == ["PATCH"]
+
+
+@pytest.mark.parametrize("status", [200, 201, 204])
+def test_any_sensible_success_is_one(status: int) -> None:
+    """decisions.md 1: the client accepts 200, 201 and 204 where sensible."""
+
+    class Terse(BareServer):
+        def answer(self, request: Request) -> Response:
+            response = super().answer(request)
+            if request.method != "GET":
+                response.status_code = status
+                if status == 204:
+                    response.set_data(b"")
+            return response
+
+    with serving(Terse()) as url:
+        store = remote_store(url, KEY)
+        monitor = store.create_monitor({"name": "Shop", "url": "http://x/", "interval": 60})
+        assert store.update_monitor(monitor.id, {"name": "Other"}).name == "Other"
+        started = datetime.now(UTC).replace(microsecond=0)
+        incident = store.create_incident({"monitor_id": monitor.id, "started_at": started})
+        assert store.update_incident(incident.id, {"cause": "c"}).cause == "c"
+        store.delete_incident(incident.id)
+        store.delete_monitor(monitor.id)
+
+
+def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
+    server = BareServer()
+    with serving(server) as url:
+        store = remote_store(url, KEY)
+        monitor = store.create_monitor(
+            {
+                "name": "Shop", "url": "http://x/", "interval": 60, "timeout": 5, "tags": ("a",),
+                "ssl_alert_days": None, "alerts": (), "confirmations": 2,
+            }
+        )  # fmt: skip
+        assert monitor.status == MonitorStatus.UNKNOWN
+        assert store.offers == frozenset()
+        store.monitors(MonitorQuery())
+        store.incidents(IncidentQuery(status="resolved"))
+        for lacking in (
+            lambda: store.check_now(monitor.id),
+            lambda: store.statistics(monitor.id, "24h"),
+            store.windows,
+            store.overview,
+            lambda: store.monitors(MonitorQuery(tag="a")),
+        ):
+            with pytest.raises(Unsupported):
+                lacking()
+        with pytest.raises(NotFound):
+            store.check_now(999)
+    assert not [asked for asked in server.seen if "&page=" in asked]
+
+
+def test_what_a_server_leaves_out_or_writes_otherwise_is_read_as_well_as_can_be() -> None:
+    odd = MONITOR | {
+        "id": "7",
+        "interval": "300",
+        "status": "sleeping",
+        "pause": 1,
+        "alerts": {"0": {"key": "email", "value": "a@b"}, "3": {"key": "sms"}, "4": "x"},
+        "request_headers": "none",
+        "uptime": {"24h": "99", "7d": 99.5},
+        "created_at": "2026-11-21 08:00:00",
+        "updated_at": "yesterday",
+        "tags": "a,b",
+        "cache_buster": True,
+        "unheard_of": {},
+    }
+    with asking(Scripted(odd)) as store:  # without an envelope
+        monitor = store.monitor(7)
+    assert (monitor.id, monitor.interval, monitor.cache_buster) == (7, 300, 1)
+    assert (monitor.status, monitor.paused) == ("paused", True)
+    assert monitor.alerts == (Pair("email", "a@b"), Pair("sms", ""))
+    assert monitor.request_headers == ()
+    assert monitor.uptime == {"24h": None, "7d": 99.5, "30d": None, "90d": None}
+    assert monitor.created_at == datetime(2026, 11, 21, 8, tzinfo=UTC)
+    assert (monitor.updated_at, monitor.tags) == (None, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("body", "page", "expected"),
+    [
+        ([MONITOR] * 3, 1, (3, 3)),
+        ([MONITOR] * 3, 2, (0, 3)),  # it knows no pages, so there is no second one
+        ({"data": [MONITOR] * 10, "meta": {"total": 23}}, 2, (10, 23)),
+        ({"data": [MONITOR] * 10, "links": {"next": "x"}}, 1, (10, 11)),
+        ({"data": [MONITOR] * 4, "links": {"next": None}}, 3, (4, 24)),
+        ({"data": [MONITOR] * 50, "meta": {"total": 50}}, 1, (10, 50)),
+    ],
+)
+def test_lists_are_read_with_or_without_pages(
+    body: Any, page: int, expected: tuple[int, int]
+) -> None:
+    with asking(Scripted(body)) as store:
+        found = store.monitors(MonitorQuery(page=page))
+    assert (len(found.items), found.total) == expected
+
+
+def test_names_of_monitors_are_looked_up_once_where_incidents_lack_them() -> None:
+    class Server(Scripted):
+        def __call__(self, environ: Any, start_response: Any) -> Any:
+            about = MONITOR if "monitors" in environ["PATH_INFO"] else INCIDENT
+            other = about | {"id": 10, "monitor_id": 8}
+            self.text = json.dumps({"data": [about, other]}).encode()
+            return super().__call__(environ, start_response)
+
+    server = Server()
+    with asking(server) as store:
+        names = [one.monitor and one.monitor.name for one in store.incidents(IncidentQuery()).items]
+    assert names == ["Shop", "Monitor 8"]
+    assert len(server.asked) == 2
+
+
+def test_the_servers_clock_counts() -> None:
+    there = datetime.now(UTC) - timedelta(hours=5)
+
+    def behind(peer: socket.socket) -> None:
+        body = json.dumps(INCIDENT | {"monitor": MONITOR}).encode()
+        date = there.strftime("%a, %d %b %Y %H:%M:%S GMT")
+        head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: {len(body)}\r\n\r\n"
+        peer.sendall(head.encode() + body)
+
+    for url in talk(behind):
+        store = remote_store(url, SECRET)
+        store.incident(9)
+        assert abs(store.now() - there) < timedelta(seconds=30)
+
+
+def test_the_key_and_the_cookies_stay_where_they_belong() -> None:
+    server = Scripted({"data": MONITOR}, headers={"Set-Cookie": "a=b"})
+    seen: list[str | None] = []
+
+    def note(environ: Any, start_response: Any) -> Any:
+        seen.append(environ.get("HTTP_COOKIE"))
+        seen.append(environ.get("HTTP_AUTHORIZATION"))
+        return server(environ, start_response)
+
+    with serving(note) as url:
+        store = remote_store(url.replace("//", "//user:hidden@"), SECRET)
+        store.monitor(7)
+        store.monitor(7)
+    assert seen == [None, f"Bearer {SECRET}"] * 2
+    assert "hidden" not in store.name + repr(store.connection)
+
+
+def test_a_password_that_only_the_server_knows_is_asked_for_again() -> None:
+    server = Scripted({"data": MONITOR | {"request_auth_password_set": True}})
+    fields = {"name": "x", "url": "http://x/", "interval": 60, "request_auth_username": "ada"}
+    with asking(server) as store:
+        for attempt in (store.create_monitor, store.check_fields):
+            with pytest.raises(Invalid) as caught:
+                attempt(fields, secrets_from=7)
+            assert list(caught.value.errors) == ["request_auth_password"]
+        store.create_monitor(fields | {"request_auth_password": "typed"}, secrets_from=7)
+    assert [asked[0] for asked in server.asked].count("POST") == 1
+
+
+@pytest.mark.sqlite
+def test_a_request_works_on_the_server_that_it_chose(app: Flask, settings: Settings) -> None:
+    bare = BareServer()
+    with serving(bare) as one, serving(app) as two:
+        stores = RemoteStores([(one, KEY), (two, make_key(app))])
+        here = Flask("here")
+        here.extensions["wakeful.store"] = stores
+        assert stores.names == [one.removeprefix("http://"), two.removeprefix("http://")]
+        for index, wakeful in ((0, False), (1, True), (7, False)):
+            with here.app_context():
+                stores.choose(index)
+                assert (Feature.STATISTICS in current_store().offers) is wakeful
+        with here.app_context():
+            assert current_store() is stores.stores[0]
