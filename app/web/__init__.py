@@ -37,6 +37,7 @@ def init_app(app: Flask) -> None:
         PAGE_SIZES=PAGE_SIZES,
         CHANNELS=CHANNELS,
         CONDITION_LABELS=CONDITION_LABELS,
+        RETENTION_DAYS=settings.retention_days,
     )
     app.jinja_env.filters.update(
         ago=times.ago, at=times.at, short=times.short, span=times.span, percent=words.percent

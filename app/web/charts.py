@@ -142,6 +142,10 @@ def nice_top(highest: float) -> int:
 # Bars -----------------------------------------------------------------------------------------
 
 
+# How tall a cell stands, so that states are told apart without their colours.
+HEIGHTS = {"up": 0.82, "down": 1.0, "maintenance": 0.5, "unknown": 0.5, "none": 0.2}
+
+
 def cells(states: Sequence[str], *, width: float = 8, gap: float = 2, height: int = 22) -> Any:
     """A row of cells as one path for each state, and the width of all.
 
@@ -149,8 +153,9 @@ def cells(states: Sequence[str], *, width: float = 8, gap: float = 2, height: in
     """
     paths: dict[str, str] = {}
     for place, state in enumerate(states):
-        x = place * (width + gap)
-        paths[state] = paths.get(state, "") + f"M{x:g} 0h{width:g}v{height}h-{width:g}z"
+        x, tall = place * (width + gap), height * HEIGHTS.get(state, 1)
+        cell = f"M{x:g} {(height - tall) / 2:g}h{width:g}v{tall:g}h-{width:g}z"
+        paths[state] = paths.get(state, "") + cell
     whole = len(states) * (width + gap) - gap
     return {"paths": sorted(paths.items()), "width": max(whole, 1), "height": height}
 

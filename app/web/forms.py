@@ -12,8 +12,18 @@ from wtforms import widgets
 
 from app.errors import Invalid
 from app.forms.browser import BrowserForm
-from app.forms.fields import Moment, Options, Password, Switch, Text, Word
-from app.records import MAX_COMMENT, MAX_CREDENTIAL, MAX_NAME, Role, Scope
+from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
+from app.forms.lists import IdList, Tags
+from app.forms.monitor import interval_label
+from app.records import (
+    INTERVALS,
+    MAX_COMMENT,
+    MAX_CREDENTIAL,
+    MAX_NAME,
+    MAX_TAG,
+    Role,
+    Scope,
+)
 from app.web.words import ROLES
 
 THEMES = {"auto": "As the system", "light": "Light", "dark": "Dark"}
@@ -159,3 +169,53 @@ class CommentForm(BrowserForm):
     text = Text(
         "Add a comment", required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
     )
+
+
+BULK_ACTIONS = {
+    "pause": "Pause",
+    "resume": "Resume",
+    "interval": "Change interval",
+    "tag": "Add a tag",
+    "untag": "Remove a tag",
+    "delete": "Delete",
+}
+INTERVAL_CHOICES = [(seconds, interval_label(seconds)) for seconds in INTERVALS]
+
+
+class BulkForm(BrowserForm):
+    """What to do with the ticked monitors."""
+
+    ids = IdList("Monitors")
+    action = Options("With the ticked ones", required=True, labels=list(BULK_ACTIONS.items()))
+    tag = Text("Tag", most=MAX_TAG)
+    interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
+
+    def check_together(self) -> None:
+        if not self.ids.data:
+            self.ids.fault("Tick the monitors first.")
+        if self.action.data in ("tag", "untag") and not self.tag.data:
+            self.tag.fault("Write the tag.")
+        if self.action.data == "interval" and self.interval.data is None:
+            self.interval.fault("Choose the new interval.")
+
+
+class ImportForm(BrowserForm):
+    """Many URLs, one a line."""
+
+    urls = Text(
+        "URLs",
+        required=True,
+        most=1_000_000,
+        lines=True,
+        description="One a line. A name may follow after a space.",
+        render_kw={"rows": "10", "spellcheck": "false"},
+    )
+    interval = NumberChoice("Check every", required=True, labels=INTERVAL_CHOICES, default=60)
+    tags = Tags("Tags", description="Words with commas between them, for all of them.")
+
+    def shared(self) -> list[tuple[str, str]]:
+        """What every monitor gets, as pairs."""
+        pairs = [("interval", str(self.interval.data))]
+        if "tags" in self:
+            pairs.append(("tags", ",".join(self.tags.data)))
+        return pairs

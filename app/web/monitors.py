@@ -17,19 +17,16 @@ from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_TIMEOUT,
-    IncidentQuery,
-    IncidentSortBy,
     Monitor,
     MonitorQuery,
     MonitorStatus,
     Outcome,
     Pair,
-    ResultQuery,
     Verdict,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, times, words
-from app.web.forms import DeleteForm, show_errors
+from app.web import addresses, figures, live, rows, times, words
+from app.web.forms import BulkForm, DeleteForm, show_errors
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -51,15 +48,19 @@ STARTS_WITH = {
 
 
 @blueprint.get("")
-def index() -> str:
-    query = list_query()
-    page = current_store().monitors(query)
-    return render_template(
+def index() -> Response:
+    store, query = current_store(), list_query()
+    page = store.monitors(query)
+    return live.page(
         "monitors/index.html",
+        "monitors/_list.html",
         page=page,
+        rows=rows.of(page.items),
         query=query,
+        counters=store.overview() if Feature.OVERVIEW in store.offers else None,
         here=addresses.here,
         link=addresses.page_link,
+        bulk=BulkForm(formdata=None),
     )
 
 
@@ -75,13 +76,11 @@ def list_query() -> MonitorQuery:
 
 
 @blueprint.get("/<int:id>")
-def show(id: int) -> str:
-    store = current_store()
-    monitor = store.monitor(id)
-    incidents = store.incidents(IncidentQuery(monitor_id=id, sort_by=IncidentSortBy.STARTED_AT))
-    results = store.results(ResultQuery(id)) if Feature.RESULTS in store.offers else None
-    return render_template(
-        "monitors/show.html", monitor=monitor, incidents=incidents, results=results
+def show(id: int) -> Response:
+    monitor = current_store().monitor(id)
+    seen = figures.of(monitor, request.args.get("range"), "phases" in request.args)
+    return live.page(
+        "monitors/show.html", "monitors/_live.html", monitor=monitor, here=addresses.here, **seen
     )
 
 

@@ -2,6 +2,8 @@
 
 from app.web import (
     acknowledge,
+    bulk,
+    checks,
     deliveries,
     home,
     incidents,
@@ -10,6 +12,20 @@ from app.web import (
     people,
     profile,
     settings,
+    windows,
 )
 
-ALL = (home, monitors, incidents, deliveries, keys, people, profile, settings, acknowledge)
+ALL = (
+    home,
+    bulk,
+    monitors,
+    checks,
+    incidents,
+    windows,
+    deliveries,
+    keys,
+    people,
+    profile,
+    settings,
+    acknowledge,
+)

@@ -87,6 +87,11 @@ def day(moment: datetime, there: tzinfo | None = None) -> str:
     return _day(moment.astimezone(there) if there else local(moment))
 
 
+def plain_day(moment: datetime) -> str:
+    """The date as ``moment`` itself has it: for days that are days in UTC."""
+    return _day(moment)
+
+
 def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 

@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.records import DeliveryStatus, Event, IncidentStatus, MonitorStatus, Role, Verdict, Warn
+from app.records import (
+    Classification,
+    DeliveryStatus,
+    Event,
+    IncidentStatus,
+    MonitorStatus,
+    Role,
+    Verdict,
+    Warn,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,11 @@ WARNINGS = {
     Warn.REDIRECT_DOWNGRADE: "It redirects from https to http.",
     Warn.BODY_CUT_AT_CAP: "The body is larger than 1 MiB, and the rest was not read.",
     Warn.TLS_EXPIRING: "The certificate expires soon.",
+}
+
+CLASSIFIED = {
+    Classification.MAINTENANCE: "was maintenance",
+    Classification.FALSE_ALARM: "false alarm",
 }
 
 UNKNOWN = Look("Unknown", "unknown", "unknown")

@@ -48,7 +48,7 @@ PARTS = [
     Part("Documentation", "https://docs.example.com/", "\nprod\n", base_ms=70),
     Part("Login", "https://login.example.com/", "\nprod\n", 300, 5, 210,
          fields={"slow_after": 200}, state={"verdict": "degraded", "cause_code": "slow_response",
-                                           "cause": "It took 412 ms, more than the 200 ms allowed"}),
+                                           "cause": "It took 412 ms, which is more than 200 ms"}),
     Part("Mail server with a name that is rather long and does not quite fit in a narrow column",
          "https://mail.example.com/owa/auth/logon.aspx?replaceCurrent=1&url=https%3a%2f%2fmail",
          "\noffice\n", base_ms=330, outages=[(3 * DAYS, 12_000)]),

@@ -68,7 +68,7 @@ class _Reader(HTMLParser):
             self._select, self._picked = at["name"], None
             form.choices[at["name"]] = []
         elif tag == "option":
-            self._option = [at.get("value", "\0"), "selected" in at and "1" or "", ""]
+            self._option = [at.get("value", "\0"), "1" if "selected" in at else "", ""]
         elif tag == "textarea":
             self._area = (at["name"], [])
         elif tag == "button":

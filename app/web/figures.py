@@ -1,0 +1,132 @@
+"""What a monitor's page shows beside the monitor: figures, charts, days, checks, incidents.
+
+What the store does not offer is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from flask import url_for
+
+from app.errors import Invalid
+from app.records import Incident, IncidentQuery, IncidentSortBy, Monitor, Page, Result, ResultQuery
+from app.stats import CHART_RANGES, RANGES
+from app.stores import Feature, current_store
+from app.web import charts, rows, times, words
+
+DEFAULT_RANGE = "24h"
+BAR_DAYS = 90
+CHECKS_SHOWN = 10
+INCIDENTS_SHOWN = 10
+INCIDENTS_MARKED = 100
+RANGE_WORDS = {
+    "3h": "3 hours",
+    "24h": "24 hours",
+    "7d": "7 days",
+    "30d": "30 days",
+    "90d": "90 days",
+    "365d": "1 year",
+}
+# How the axis of each range writes a moment.
+LABELS = {
+    "3h": "%H:%M",
+    "24h": "%H:%M",
+    "7d": "%a %-d",
+    "30d": "%-d %b",
+    "90d": "%-d %b",
+    "365d": "%b",
+}
+DAY_WORDS = {
+    "up": "up",
+    "down": "down",
+    "maintenance": "maintenance",
+    "unknown": "unknown",
+    "none": "no data",
+}
+
+
+def ranges() -> list[str]:
+    """The ranges of the chart; the three hours are no part of the API (decisions.md 11)."""
+    local = Feature.OVERVIEW in current_store().offers
+    return list(CHART_RANGES if local else RANGES)
+
+
+def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
+    chosen = range_ or DEFAULT_RANGE
+    if chosen not in ranges():
+        raise Invalid({"range": [f"Choose one of these: {', '.join(ranges())}."]})
+    store = current_store()
+    incidents = store.incidents(
+        IncidentQuery(
+            monitor_id=monitor.id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_MARKED
+        )
+    )
+    found: dict[str, Any] = {
+        "incidents": incidents.items[:INCIDENTS_SHOWN],
+        "incidents_total": incidents.total,
+        "results": _results(monitor.id),
+        "range": chosen,
+        "ranges": ranges(),
+        "range_words": RANGE_WORDS,
+        "stacked": stacked,
+    }
+    if Feature.STATISTICS not in store.offers:
+        return found
+    statistics = store.statistics(monitor.id, chosen)
+    year = store.statistics(monitor.id, "365d")
+    found |= {
+        "statistics": statistics,
+        "uptimes": {**monitor.uptime, "365d": year["uptime"]},
+        "chart": _chart(statistics, incidents.items, stacked),
+        "days": _days(monitor.id, year["buckets"][-BAR_DAYS:]),
+        "days_in_words": rows.in_words(year["buckets"][-BAR_DAYS:], f"The last {BAR_DAYS} days"),
+    }
+    return found
+
+
+def _chart(
+    statistics: Mapping[str, Any], incidents: Sequence[Incident], stacked: bool
+) -> charts.Chart:
+    """The chart, with the incidents that are real ones marked."""
+    marks = [
+        (
+            incident.started_at,
+            incident.ended_at,
+            incident.cause or "Incident",
+            url_for("incidents.show", id=incident.id),
+        )
+        for incident in incidents
+        if incident.classification is None
+    ]
+    form = LABELS[str(statistics["range"])]
+    return charts.response_chart(
+        statistics,
+        lambda moment: times.local(moment).strftime(form),
+        stacked=stacked,
+        incidents=marks,
+    )
+
+
+def _results(monitor_id: int) -> Page[Result] | None:
+    store = current_store()
+    if Feature.RESULTS not in store.offers:
+        return None
+    return store.results(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
+
+
+def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:
+    """State, title and address of each day (UTC), oldest first."""
+    found = []
+    for state, bucket in charts.day_cells(buckets):
+        start = datetime.fromisoformat(bucket["start"])
+        title = f"{times.plain_day(start)}: {DAY_WORDS[state]}"
+        if bucket["uptime"] is not None:
+            title += f", uptime {words.percent(bucket['uptime'])}"
+        if bucket["down"]:
+            title += f", down {times.span(bucket['down'])}"
+        address = url_for("checks.day", id=id, day=f"{start:%Y-%m-%d}")
+        found.append((state, title, address))
+    return found

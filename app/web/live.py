@@ -1,0 +1,38 @@
+"""Parts of pages that refresh themselves: the page's own address, asked for with a header, answers
+with the part alone and an ETag.
+
+Texts that only say how long ago something was are left out of the ETag: the script keeps them
+right, so an unchanged page is answered with 304 and nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from flask import Response, render_template, request
+
+HEADER = "X-Fragment"
+_AGING = re.compile(r"(<time [^>]*data-ago[^>]*>)[^<]*|(data-since=[^>]*>)[^<]*")
+_TOKEN = re.compile(r'name="csrf_token"[^>]*>')
+
+
+def asked() -> bool:
+    return request.headers.get(HEADER) == "live"
+
+
+def page(template: str, part: str, **context: Any) -> Response:
+    """``template`` as a page; where the script asks, only ``part``, which the page includes."""
+    if not asked():
+        answer = Response(render_template(template, **context), mimetype="text/html")
+        answer.vary.add(HEADER)
+        return answer
+    text = render_template(part, **context)
+    answer = Response(text, mimetype="text/html")
+    answer.vary.add(HEADER)
+    answer.headers["Cache-Control"] = "private, no-cache"
+    lasting = _TOKEN.sub("", _AGING.sub(r"\1\2", text))
+    answer.set_etag(hashlib.sha256(lasting.encode()).hexdigest()[:20])
+    answer.make_conditional(request)
+    return answer
