@@ -92,8 +92,11 @@ class _Brotli:
 
     def __init__(self) -> None:
         self._decoder = brotli.Decompressor()
+        self._begun = False
 
     def push(self, data: bytes) -> Iterator[bytes]:
+        if data and not self._begun:
+            data, self._begun = _narrow(data[0]) + data[1:], True
         try:
             while not self._decoder.is_finished():
                 out = self._decoder.process(data, output_buffer_limit=_PIECE)
@@ -110,6 +113,16 @@ class _Brotli:
             return bool(self._decoder.is_finished())
         except brotli.error:
             return False  # after an error brotli answers even this question with another one
+
+
+def _narrow(first: int) -> bytes:
+    """The first byte of a brotli stream, asking for a window of 2 MiB where it asked for up to 16.
+
+    The decoder fills its window before it hands anything on, so a few bytes would take 16 MiB. A
+    window larger than all that we ever decode makes no difference to what comes out (RFC 7932 9.1:
+    the low four bits 1001, 1011, 1101 and 1111 stand for 21 to 24 bits of window).
+    """
+    return bytes([first & 0xF0 | 0x09 if first & 0x0F in (0x0B, 0x0D, 0x0F) else first])
 
 
 class _Zstd:

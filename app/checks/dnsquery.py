@@ -212,8 +212,10 @@ class Question:
                 return
             if data is not None:
                 answer = _parse(data)
+                # Cut over TCP as well is no answer at all.
                 right = answer is not None and query.is_response(answer)
-                self._read(answer if right else None, server)
+                whole = answer is not None and not answer.flags & dns.flags.TC
+                self._read(answer if right and whole else None, server)
             elif exchange.sent:
                 self._loop.watch(fd, READ, ready)
 

@@ -48,8 +48,8 @@ def parse_servers(text: str) -> tuple[Server, ...]:
 def _server(part: str) -> Server:
     host, port = part, "53"
     if part.startswith("["):
-        host, _, rest = part[1:].partition("]")
-        port = rest[1:] if rest.startswith(":") else (rest or "53")
+        host, bracket, rest = part[1:].partition("]")
+        port = "53" if bracket and not rest else rest[1:] if rest.startswith(":") else "none"
     elif part.count(":") == 1:
         host, _, port = part.partition(":")
     try:
