@@ -45,6 +45,18 @@ def repeat_fault(repeat: str) -> str | None:
     return None
 
 
+def explain(repeat: str) -> str:
+    """When ``repeat`` comes, in words; a cron line's times are in UTC."""
+    if repeat in WORDS:
+        return {ONCE: "Once", "daily": "Every day", "weekly": "Every week"}.get(
+            repeat, "Every month"
+        )
+    try:
+        return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} (UTC)"
+    except CronSimError:  # another server may repeat in ways that we do not know
+        return repeat
+
+
 def covers(window: MaintenanceWindow, moment: datetime) -> bool:
     """Whether ``moment`` is in an occurrence of ``window``."""
     start = _latest_start(window, moment)

@@ -1,0 +1,106 @@
+"""Calendar months, as they stand in addresses: ``2026-11``. Pure."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from app.errors import Invalid
+
+_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
+YEARS = range(1971, 2200)
+WORDS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
+         "October", "November", "December")  # fmt: skip
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Month:
+    year: int
+    number: int  # from 1
+
+    def __str__(self) -> str:
+        return f"{self.year:04}-{self.number:02}"
+
+    @property
+    def label(self) -> str:
+        return f"{WORDS[self.number - 1]} {self.year}"
+
+    def plus(self, months: int) -> Month | None:
+        """The month so many later; None where the calendar ends."""
+        year, place = divmod(self.year * 12 + self.number - 1 + months, 12)
+        return Month(year, place + 1) if year in YEARS else None
+
+    def span(self, zone: tzinfo = UTC) -> tuple[datetime, datetime]:
+        """From its first moment to the first of the next, on the clocks of ``zone``, in UTC."""
+        year, place = divmod(self.year * 12 + self.number, 12)
+        start = datetime(self.year, self.number, 1, tzinfo=zone)
+        return start.astimezone(UTC), datetime(year, place + 1, 1, tzinfo=zone).astimezone(UTC)
+
+    def weeks(self) -> list[list[date]]:
+        """Its days by weeks from Monday, with those of its neighbours that fill the first and the
+        last.
+        """
+        return calendar.Calendar().monthdatescalendar(self.year, self.number)
+
+    def holds(self, day: date) -> bool:
+        return (day.year, day.month) == (self.year, self.number)
+
+
+def month_of(moment: datetime) -> Month:
+    return Month(moment.year, moment.month)
+
+
+def read(text: str | None, default: Month) -> Month:
+    """The month of an address; ``default`` when it names none. Raises Invalid."""
+    if not text:
+        return default
+    found = _MONTH.fullmatch(text)
+    if found and int(found[1]) in YEARS and 1 <= int(found[2]) <= 12:
+        return Month(int(found[1]), int(found[2]))
+    raise Invalid({"month": ["Write a month as 2026-11."]}, "Write a month as 2026-11.")
+
+
+@dataclass(slots=True)
+class Entry:
+    """What stands on a day: ``when`` is its first time there, ``more`` how many others follow."""
+
+    id: int
+    name: str
+    when: str
+    more: int = 0
+
+
+@dataclass(slots=True)
+class Sheet:
+    """Entries by day."""
+
+    days: dict[date, dict[int, Entry]] = field(default_factory=dict)
+
+    def put(
+        self, id: int, name: str, spans: Iterable[tuple[datetime, datetime]], zone: tzinfo
+    ) -> None:
+        for start, end in spans:
+            begin, stop = start.astimezone(zone), end.astimezone(zone)
+            last = (stop - timedelta(microseconds=1)).date()
+            day = begin.date()
+            while day <= last:
+                self._put_day(day, id, name, begin, stop)
+                day += timedelta(days=1)
+
+    def _put_day(self, day: date, id: int, name: str, begin: datetime, stop: datetime) -> None:
+        here = self.days.setdefault(day, {})
+        if id in here:
+            here[id].more += 1
+        elif day == begin.date():
+            here[id] = Entry(id, name, f"{begin:%H:%M}")
+        else:
+            here[id] = Entry(id, name, f"to {stop:%H:%M}" if day == stop.date() else "all day")
+
+    def on(self, day: date) -> list[Entry]:
+        """What goes on from the day before first, then by time."""
+        entries = self.days.get(day, {}).values()
+        return sorted(entries, key=lambda entry: (entry.when[:1].isdigit(), entry.when))

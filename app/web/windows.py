@@ -1,0 +1,253 @@
+"""Maintenance windows: list with a calendar, show with what comes next, new, edit, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, Unsupported
+from app.forms.browser import BrowserWindowForm
+from app.forms.fields import Options
+from app.records import MaintenanceWindow, MonitorRef
+from app.stats import windows as recurrence
+from app.stores import Feature, current_store
+from app.web import addresses, months, times
+from app.web.forms import DeleteForm, show_errors
+from app.web.session import guarded
+
+blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
+
+Answer = str | Response | tuple[str, int]
+
+CRON = "cron"
+OFTEN = [
+    (recurrence.ONCE, "Once"),
+    ("daily", "Every day"),
+    ("weekly", "Every week"),
+    (recurrence.MONTHLY, "Every month"),
+    (CRON, "As a cron line says"),
+]
+SCOPES = [("all", "All monitors"), ("chosen", "Only these")]
+PREVIEW = 5
+PAGE, PAGES = 100, 5  # windows that the list and the calendar know: the newest
+MOST_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
+
+
+class ExtraOptions(Options):
+    """A choice of the page that is no field of the record."""
+
+    extra = True
+
+
+class WindowPageForm(BrowserWindowForm):
+    """The window's form with choices in the place of words: how often, and for whom.
+
+    ``repeat`` is then the cron line alone.
+    """
+
+    often = ExtraOptions("Repeat", labels=OFTEN, default=recurrence.ONCE)
+    scope = ExtraOptions("For", labels=SCOPES, default="all")
+
+    def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
+        super().process(formdata, *args, **kwargs)
+        self.repeat.label.text = "Cron line"
+        self.repeat.description = (
+            "Minute, hour, day, month and day of the week, in UTC: 0 3 * * 1 is each Monday at 3."
+        )
+        self.often.description = (
+            "Repeats keep their time in UTC: where the clocks change, they move by an hour."
+        )
+        if not self.submitted:
+            word = self.repeat.data in recurrence.WORDS
+            self.often.data = self.repeat.data if word else CRON
+            self.scope.data = "chosen" if self.monitors.data else "all"
+        elif self.often.data != CRON:
+            self.repeat.process_errors = []
+            self.repeat.data = self.often.data
+        if self.often.data != CRON:
+            self.repeat.shown = ""
+        if self.submitted and self.scope.data == "all":
+            self.monitors.data, self.monitors.entry_errors = (), {}
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.often.data == CRON and self.repeat.data in recurrence.WORDS:
+            self.repeat.fault("Write a cron line such as 0 3 * * 1.")
+        if self.scope.data == "chosen" and not self.monitors.data:
+            self.monitors.fault("Choose one monitor or more, or all of them.")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A window as the list shows it: the occurrence that is on, or the next."""
+
+    window: MaintenanceWindow
+    on: bool
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@blueprint.get("")
+def index() -> str:
+    _offered()
+    known, more = _known()
+    month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
+    planned = sorted((_planned(window) for window in known), key=_order)
+    return render_template(
+        "maintenance/index.html",
+        planned=planned,
+        more=more,
+        names=_names(known),
+        month=month,
+        sheet=_sheet(known, month),
+        here=addresses.here,
+        weekdays=months.WEEKDAYS,
+        today=times.local(times.now()).date(),
+        explain=recurrence.explain,
+    )
+
+
+def _known() -> tuple[list[MaintenanceWindow], bool]:
+    """The newest windows, and whether there are more."""
+    found: list[MaintenanceWindow] = []
+    for number in range(1, PAGES + 1):
+        page = current_store().windows(page=number, per_page=PAGE)
+        found += page.items
+        if number >= page.last_number:
+            return found, False
+    return found, True
+
+
+def _planned(window: MaintenanceWindow) -> Planned:
+    now = times.now()
+    spans = recurrence.next_occurrences(window, 1, now)
+    if not spans:
+        return Planned(window, False)
+    return Planned(window, spans[0][0] <= now, *spans[0])
+
+
+def _order(one: Planned) -> tuple[bool, bool, float]:
+    """What is on first, then what comes next, then what is over, the latest first."""
+    if one.start is None:
+        return True, True, -one.window.start_at.timestamp()
+    return False, not one.on, one.start.timestamp()
+
+
+def _sheet(known: Iterable[MaintenanceWindow], month: months.Month) -> months.Sheet:
+    sheet, zone = months.Sheet(), times.zone()
+    start, end = month.span(zone)
+    # The days of the neighbours that fill the first and the last week.
+    start, end = start - timedelta(days=7), end + timedelta(days=7)
+    for window in known:
+        spans = recurrence.next_occurrences(window, MOST_A_MONTH, start)
+        within = ((max(a, start), min(b, end)) for a, b in spans if a < end)
+        sheet.put(window.id, window.name, within, zone)
+    return sheet
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> str:
+    window = current_store().window(id)
+    return render_template(
+        "maintenance/show.html",
+        window=window,
+        planned=_planned(window),
+        occurrences=recurrence.next_occurrences(window, PREVIEW, times.now()),
+        names=_names([window]),
+        explain=recurrence.explain,
+    )
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    _offered()
+    start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    first = {"start_at": start, "end_at": start + timedelta(hours=1), "repeat": recurrence.ONCE}
+    chosen = request.args.get("monitor_id", "")
+    if chosen.isascii() and chosen.isdigit():
+        first |= {"monitors": (int(chosen),)}
+    return _edited(WindowPageForm(data=first, zone=times.zone()), None)
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    window = current_store().window(id)
+    return _edited(WindowPageForm(record=window, zone=times.zone()), window)
+
+
+def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
+    occurrences = None
+    if form.validate_on_submit():
+        if "preview" in request.form:
+            occurrences = _preview(form)
+            return _form_page(form, window, 200, occurrences)
+        try:
+            saved = _save(form, window)
+        except Invalid as fault:
+            show_errors(form, fault.errors)
+        else:
+            flash(f"{saved.name} is saved.", "success")
+            return redirect(url_for(".show", id=saved.id))
+    return _form_page(form, window, 422 if form.is_submitted() else 200)
+
+
+def _preview(form: WindowPageForm) -> list[recurrence.Span]:
+    """The next occurrences of what is typed."""
+    empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
+    typed = replace(empty, repeat=form.repeat.data, repeat_until=form.repeat_until.data)
+    return recurrence.next_occurrences(typed, PREVIEW, times.now())
+
+
+def _save(form: WindowPageForm, window: MaintenanceWindow | None) -> MaintenanceWindow:
+    store = current_store()
+    if window is None:
+        return store.create_window(form.fields())
+    return store.update_window(window.id, form.fields())
+
+
+def _form_page(
+    form: WindowPageForm,
+    window: MaintenanceWindow | None,
+    status: int,
+    occurrences: Sequence[recurrence.Span] | None = None,
+) -> Answer:
+    form.monitors.choices = _choices(form.monitors.data)
+    page = render_template(
+        "maintenance/form.html", form=form, window=window, occurrences=occurrences
+    )
+    return page, status
+
+
+def _choices(chosen: Iterable[int]) -> list[tuple[str, str]]:
+    """The monitors to choose from; those already chosen are always among them."""
+    found = list(current_store().refs())
+    missing = set(chosen) - {one.id for one in found}
+    if missing:
+        found += current_store().refs(ids=sorted(missing))
+    return [(str(one.id), one.name) for one in found]
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    window = current_store().window(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_store().delete_window(id)
+        flash(f"{window.name} is deleted. Alerts go out again at these times.", "success")
+        return redirect(url_for(".index"))
+    return render_template("maintenance/delete.html", window=window)
+
+
+def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
+    ids = {id for window in known for id in window.monitors}
+    return {one.id: one for one in current_store().refs(ids=sorted(ids))} if ids else {}
+
+
+def _offered() -> None:
+    if Feature.WINDOWS not in current_store().offers:
+        raise Unsupported("The server behind this dashboard has no maintenance windows.")

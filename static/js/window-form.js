@@ -1,0 +1,12 @@
+// The window's form: what does not belong to the choice made is folded away.
+const form = document.querySelector("[data-window-form]");
+const often = form.querySelector("#often");
+const parts = { cron: form.querySelector("[data-cron]"), until: form.querySelector("[data-until]"), choices: form.querySelector("[data-choices]") };
+
+function show() {
+  parts.cron.hidden = often.value !== "cron";
+  parts.until.hidden = often.value === "none";
+  parts.choices.hidden = form.querySelector("#scope-all").checked;
+}
+form.addEventListener("change", show);
+show();

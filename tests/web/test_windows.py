@@ -1,0 +1,192 @@
+"""Maintenance windows on the dashboard: planned once or again and again, for some or for all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from flask import Flask
+
+from app.db import db, writing
+from app.db.tables import MaintenanceWindowRow, PersonRow
+from app.errors import Invalid
+from app.records import MaintenanceWindow
+from app.stores import current_store
+from app.web import months
+from tests.factories import make_monitor
+
+pytestmark = pytest.mark.sqlite
+
+START = datetime(2026, 12, 1, 22, 0, tzinfo=UTC)
+
+
+def plan(app: Flask, **fields: Any) -> int:
+    values = {"name": "Works", "start_at": START, "end_at": START + timedelta(hours=4)} | fields
+    with app.app_context():
+        return current_store().create_window(values).id
+
+
+def stored(app: Flask) -> MaintenanceWindow:
+    with app.app_context():
+        return current_store().windows().items[0]
+
+
+def live_in(app: Flask, zone: str) -> None:
+    with app.app_context(), writing() as session:
+        session.query(PersonRow).update({"time_zone": zone})
+
+
+def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
+    live_in(app, "Europe/Berlin")
+    editor.open("/maintenance")
+    assert "No maintenance is planned" in editor.text
+    editor.open("/maintenance/new").press(
+        "Save", name="Works", start_at="2027-07-01T22:00", end_at="2027-07-02T01:30"
+    )
+    assert "Works is saved." in editor.text
+    assert "1 Jul 2027 22:00:00 CEST" in editor.text
+    window = stored(app)
+    assert window.start_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
+    assert window.end_at == datetime(2027, 7, 1, 23, 30, tzinfo=UTC)
+    assert window.repeat == "none"
+    assert window.monitors == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ({"often": "daily"}, "daily"),
+        ({"often": "weekly", "repeat": "half a cron line"}, "weekly"),
+        ({"often": "monthly"}, "monthly"),
+        ({"often": "cron", "repeat": "30 4 * * 1-5"}, "30 4 * * 1-5"),
+    ],
+)
+def test_it_repeats_as_chosen_and_an_edit_shows_the_choice(app, editor, typed, kept):
+    shop, blog = make_monitor(app, name="Shop"), make_monitor(app, name="Blog")
+    editor.open("/maintenance/new").press(
+        "Save", name="Works", scope="chosen", monitors=blog.id, repeat_until="2030-01-01T00:00",
+        **typed,
+    )  # fmt: skip
+    assert stored(app).repeat == kept
+    assert stored(app).monitors == (blog.id,)
+    values = editor.open("/maintenance/1/edit").form_with("Save")[0].values
+    assert ("often", typed["often"]) in values
+    assert ("repeat", typed["repeat"] if typed["often"] == "cron" else "") in values
+    assert ("monitors", str(blog.id)) in values
+    assert ("monitors", str(shop.id)) not in values
+    editor.press("Save", scope="all")
+    assert stored(app).monitors == ()
+    assert stored(app).repeat == kept
+
+
+def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
+    editor.open("/maintenance/new")
+    for typed, sentence in (
+        ({"name": ""}, "This field is required."),
+        ({"end_at": "2020-01-01T00:00"}, "The window must end after it starts."),
+        ({"often": "cron", "repeat": ""}, "Write a cron line such as"),
+        ({"often": "cron", "repeat": "daily"}, "Write a cron line such as"),
+        ({"often": "cron", "repeat": "99 3 * * 1"}, "or write a cron line"),
+        ({"often": "daily", "repeat_until": "2020-01-01T00:00"}, "before the window starts"),
+        ({"scope": "chosen"}, "Choose one monitor or more"),
+    ):
+        editor.open("/maintenance/new").press("Save", **{"name": "Kept"} | typed)
+        assert editor.status == 422, typed
+        assert sentence in editor.text, typed
+        values = dict(editor.form_with("Save")[0].values)
+        assert {name: values[name] for name in typed} == typed
+    with app.app_context():
+        assert db.session.query(MaintenanceWindowRow).count() == 0
+
+
+def test_the_next_five_are_shown_before_saving_and_after(app, editor):
+    soon = (datetime.now(UTC) + timedelta(days=2)).replace(hour=3, minute=0)
+    typed = {
+        "name": "Backups",
+        "start_at": f"{soon:%Y-%m-%dT%H:%M}",
+        "end_at": f"{soon:%Y-%m-%dT04:30}",
+        "often": "weekly",
+    }
+    editor.open("/maintenance/new").press("Preview", **typed)
+    assert editor.status == 200
+    assert "Nothing is saved yet." in editor.text
+    days = [soon + timedelta(weeks=n) for n in range(6)]
+    shown = [f"{day.day} {day:%b %Y} 03:00:00 UTC" for day in days]
+    assert all(day in editor.text for day in shown[:5])
+    assert shown[5] not in editor.text
+    with app.app_context():
+        assert db.session.query(MaintenanceWindowRow).count() == 0
+    editor.press("Save")
+    assert all(day in editor.text for day in shown[:5])
+    assert "1 h 30 min" in editor.text
+
+
+def test_what_is_on_stands_first_and_what_is_over_last(app, viewer):
+    now = datetime.now(UTC)
+    hour = timedelta(hours=1)
+    plan(app, name="Later", start_at=now + 48 * hour, end_at=now + 49 * hour)
+    plan(app, name="Past", start_at=now - 9 * hour, end_at=now - 8 * hour)
+    plan(app, name="Present", start_at=now - hour, end_at=now + hour)
+    plan(app, name="Again", start_at=now - 9 * hour, end_at=now - 8 * hour, repeat="daily")
+    text = viewer.open("/maintenance").text.partition("November")[0]
+    places = [text.index(f" {name} ") for name in ("Present", "Again", "Later", "Past")]
+    assert places == sorted(places)
+    assert "On now" in text
+    assert "Over" in text
+    assert "Plan a window" not in viewer.text
+    assert viewer.open("/maintenance/new").status == 403
+
+
+def test_the_calendar_shows_a_month_in_the_zone_of_the_person(app, viewer):
+    live_in(app, "Asia/Tokyo")  # 22:00 to 02:00 UTC is 7:00 to 11:00 on the next day
+    plan(app, name="Works")
+    plan(app, name="Long", start_at=START, end_at=START + timedelta(hours=50))
+    page = viewer.open("/maintenance?month=2026-12").page.text
+    assert "December 2026" in viewer.text
+    cells = {cell.partition("day-number")[2]: cell for cell in page.split("<td")}
+    second = next(cell for start, cell in cells.items() if "Wednesday </span>2<" in start)
+    assert "07:00</span> Works" in second
+    assert "07:00</span> Long" in second
+    third = next(cell for start, cell in cells.items() if "Thursday </span>3<" in start)
+    assert "all day</span> Long" in third
+    assert "Works" not in third
+    fourth = next(cell for start, cell in cells.items() if "Friday </span>4<" in start)
+    assert "to 09:00</span> Long" in fourth
+    assert 'href="/maintenance?month=2027-01#calendar"' in page
+    assert "Nothing is planned in March 2027" in viewer.open("/maintenance?month=2027-03").text
+    for odd in ("2026-13", "now", "0001-01", "9999-12"):
+        assert viewer.open(f"/maintenance?month={odd}").status == 422, odd
+
+
+def test_deleting_asks_first(app, editor):
+    plan(app)
+    editor.open("/maintenance/1").open("/maintenance/1/delete")
+    assert "Delete Works?" in editor.text
+    editor.press("Delete this window")
+    assert "Works is deleted." in editor.text
+    assert editor.open("/maintenance/1").status == 404
+
+
+def test_months_know_their_neighbours_and_their_moments():
+    december = months.read("2026-12", months.Month(2026, 1))
+    assert str(december.plus(1)) == "2027-01"
+    assert str(december.plus(-12)) == "2025-12"
+    assert months.Month(2199, 12).plus(1) is None
+    start, end = months.Month(2026, 10).span(ZoneInfo("Europe/Berlin"))
+    assert (start.isoformat(), end.isoformat()) == (
+        "2026-09-30T22:00:00+00:00",
+        "2026-10-31T23:00:00+00:00",
+    )
+    assert months.read(None, december) == december
+    with pytest.raises(Invalid, match="2026-11"):
+        months.read("2026-00", december)
+
+
+def test_many_times_on_one_day_are_one_entry():
+    sheet = months.Sheet()
+    spans = [(START + timedelta(minutes=5 * n), START + timedelta(minutes=5 * n + 1))
+             for n in range(10)]  # fmt: skip
+    sheet.put(1, "Often", spans, UTC)
+    assert sheet.on(START.date()) == [months.Entry(1, "Often", "22:00", 9)]
