@@ -22,7 +22,8 @@ Monitors watch URLs; incidents are periods of trouble. Send an API key with ever
 `Authorization: Bearer <API_KEY>`. Writes are form-encoded (`alerts[0][key]=email`,
 `alerts[0][value]=ops@example.com`) or JSON (`"alerts": [{"key": "email", "value": "..."}]`).
 PUT and PATCH both change only what is sent. An empty value clears a field or brings back its
-default. Unknown fields and parameters are refused. Times are UTC.
+default. Unknown fields and parameters are refused. Times are UTC. X-RateLimit-Reset counts the
+seconds until X-RateLimit-Remaining is full again.
 """
 STATUS_TEXTS = {
     200: "It worked.",

@@ -118,7 +118,7 @@ def test_hostile_bodies_are_refused_and_change_nothing(api, world):
             answer = refuse(api, method, path, data=body, content_type=kind)
             assert answer.status_code == 422, (name, method, path)
             assert all(answer.json["errors"].values()), (name, method, path)
-        assert world() == before, name
+    assert world() == before
 
 
 QUERIES = {
