@@ -1,0 +1,572 @@
+"""The prober: what it sends, what it hands back, and that nothing ends its thread.
+
+What each failure is called stands in tests/lab/table.py; here is what a row there cannot show.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+import trustme
+
+from app.checks.policy import Policy
+from app.checks.prober import Prober
+from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
+from tests.checks.servers import NameServer, Trap, Web, closing, host, http
+from tests.lab.net import BlackHole, Listener
+
+LOOPBACK = Policy.parse("loopback")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[NameServer]:
+    zone: Any = {
+        name: host(name, "127.0.0.1") for name in ("a.test", "b.test", "bücher.test", "tls.test")
+    }
+    zone["dual.test"] = host("dual.test", "127.0.0.1", "::1")
+    server = NameServer(zone)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def prober(
+    names: NameServer, authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Prober]:
+    bundle = tmp_path_factory.mktemp("ca") / "ca.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    prober = Prober(
+        policy=lambda: LOOPBACK,
+        dns_servers=[names.server],
+        ca_bundle=str(bundle),
+        location="lab",
+        user_agent="Wakeful/test",
+    )
+    yield prober
+    prober.close(5)
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """Answers what the path asks for: /to/STATUS?LOCATION redirects, the rest is a page."""
+
+    def answer(head: str, body: bytes) -> bytes:
+        path = head.split(" ")[1]
+        if path.startswith("/to/"):
+            return http(f"{path[4:7]} Moved", b"", f"Location: {path[8:]}")
+        if path.startswith("/cookies"):
+            return http(
+                "302 Found", b"", "Location: /deep/page", "Set-Cookie: one=1; Path=/; HttpOnly",
+                "Set-Cookie: two=2; Path=/elsewhere", "Set-Cookie: gone=1; Max-Age=0",
+                "Set-Cookie: three=a=b",
+            )  # fmt: skip
+        return http("200 OK", b"hello")
+
+    web = Web(answer)
+    yield web
+    web.close()
+
+
+def spec(web: Web, path: str = "/", name: str = "a.test", **fields: Any) -> CheckSpec:
+    return CheckSpec(url=f"http://{name}:{web.port}{path}", **{"timeout": 5.0} | fields)
+
+
+def sent(web: Web, number: int = -1) -> dict[str, str]:
+    """A request that the server took: the request line as "", headers by lower-case name."""
+    line, *lines = web.heads[number].split("\r\n")
+    pairs = (one.partition(": ") for one in lines)
+    return {"": line} | {name.lower().rstrip(":"): value for name, _, value in pairs}
+
+
+# --- What goes out --------------------------------------------------------------------------------
+
+
+def test_a_plain_check_sends_this_and_nothing_else(prober: Prober, web: Web) -> None:
+    assert prober.check(spec(web, "/x?y=1")).result.verdict == Verdict.UP
+    assert sent(web) == {
+        "": "GET /x?y=1 HTTP/1.1",
+        "host": f"a.test:{web.port}",
+        "user-agent": "Wakeful/test",
+        "accept": "*/*",
+        "accept-encoding": "gzip, deflate, br, zstd",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "line", "length"),
+    [
+        ("GET", None, "GET", None), ("GET", "a=1", "GET", "3"), ("HEAD", None, "HEAD", None),
+        ("HEAD", "a=1", "HEAD", None), ("POST", None, "POST", "0"), ("POST", "grün", "POST", "5"),
+        ("PUT", None, "PUT", "0"), ("PUT", "x", "PUT", "1"), ("PATCH", None, "PATCH", "0"),
+        ("DELETE", None, "DELETE", None), ("DELETE", "x", "DELETE", "1"),
+        ("OPTIONS", None, "OPTIONS", None),
+    ],
+)  # fmt: skip
+def test_each_method_goes_out_with_its_body(
+    prober: Prober, web: Web, method: str, body: str | None, line: str, length: str | None
+) -> None:
+    outcome = prober.check(spec(web, request_method=method, request_body=body))
+    head = sent(web)
+    assert outcome.result.verdict == Verdict.UP, outcome.result.cause
+    assert head[""] == f"{line} / HTTP/1.1"
+    assert head.get("content-length") == length
+    assert "expect" not in head
+    assert web.bodies[-1] == (b"" if length is None else (body or "").encode())
+    prober.check(spec(web))
+    assert sent(web)[""] == "GET / HTTP/1.1", "nothing is left of it for the next check"
+    assert "content-length" not in sent(web)
+
+
+def test_own_headers_go_out_as_written_and_win(prober: Prober, web: Web) -> None:
+    headers = [
+        ("X-Token", "sécret"), ("x-empty", ""), ("User-Agent", "mine"), ("Accept", "text/html"),
+        ("Accept-Encoding", "identity"), ("Host", "other.test"), ("Content-Length", "999"),
+        ("Authorization", "Bearer t0ken"), ("Cookie", "a=1"),
+    ]  # fmt: skip
+    prober.check(
+        spec(web, request_headers=tuple(Pair(*one) for one in headers), auth=("ann", "secret"))
+    )
+    head = sent(web)
+    assert head["x-token"].encode("latin-1").decode() == "sécret"
+    assert head["x-empty"] == ""
+    assert [head[name] for name in ("user-agent", "accept", "accept-encoding", "host")] == [
+        "mine", "text/html", "identity", "other.test",
+    ]  # fmt: skip
+    assert head["authorization"] == "Bearer t0ken"
+    assert head["cookie"] == "a=1"
+    assert "content-length" not in head, "a wrong length would hang the check"
+
+
+def test_basic_auth_is_sent_at_once_and_in_utf_8(prober: Prober, web: Web) -> None:
+    prober.check(spec(web, auth=("änn", "p:ä")))
+    assert len(web.heads) == 1
+    assert base64.b64decode(sent(web)["authorization"].removeprefix("Basic ")).decode() == "änn:p:ä"
+
+
+def test_the_cache_buster_is_fresh_for_each_request(prober: Prober, web: Web) -> None:
+    for _ in range(2):
+        prober.check(spec(web, "/to/302?/page?x=1", cache_buster=True))
+    lines = [sent(web, number)[""].split(" ")[1] for number in range(4)]
+    values = {line.rpartition("=")[2] for line in lines}
+    assert len(values) == 4
+    assert lines[1].startswith("/page?x=1&wakeful_cache_buster=")
+    assert lines[1].count("wakeful_cache_buster") == 1
+    assert sent(web)["cache-control"] == sent(web)["pragma"] == "no-cache"
+
+
+# --- Redirects ------------------------------------------------------------------------------------
+
+SECRETS = {
+    "auth": ("ann", "secret"),
+    "request_headers": (Pair("X-Token", "secret"), Pair("Cookie", "s=1")),
+}
+
+
+def test_credentials_stay_with_their_origin_and_never_come_back(prober: Prober, web: Web) -> None:
+    """a.test, a.test again, b.test, and back to a.test: only the first two see secrets."""
+    b, a = f"http://b.test:{web.port}", f"http://a.test:{web.port}"
+    chain = f"/to/302?/to/307?{b}/to/308?{a}/end"
+    result = prober.check(spec(web, chain, **SECRETS)).result
+    assert result.verdict == Verdict.UP
+    secret = [
+        [name in sent(web, number) for name in ("authorization", "x-token", "cookie")]
+        for number in range(4)
+    ]
+    assert secret == [[True] * 3, [True] * 3, [False] * 3, [False] * 3]
+    assert result.redirects == (f"{a}/to/307?{b}/to/308?{a}/end", f"{b}/to/308?{a}/end", f"{a}/end")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_another_port_or_scheme_is_another_origin(
+    prober: Prober, web: Web, authority: trustme.CA, scheme: str
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("a.test").configure_cert(context)
+    other = Web(lambda head, body: http(), context=context if scheme == "https" else None)
+    with closing(other):
+        prober.check(spec(web, f"/to/302?{scheme}://a.test:{other.port}/", **SECRETS))
+    assert sent(web)["x-token"] == "secret"
+    assert not {"x-token", "authorization", "cookie"} & set(sent(other))
+
+
+def test_cookies_live_within_one_chain_and_their_path(prober: Prober, web: Web) -> None:
+    for _ in range(2):
+        prober.check(spec(web, "/cookies"))
+    assert "cookie" not in sent(web, 0)
+    assert sent(web, 1)["cookie"] == "one=1; three=a=b"
+    assert "cookie" not in sent(web, 2), "the next check is a new visitor"
+
+
+def test_cookies_go_to_no_other_origin(prober: Prober) -> None:
+    seen = Web(lambda head, body: http())
+    first = Web(
+        lambda head, body: http(
+            "302 Found", b"", f"Location: http://a.test:{seen.port}/", "Set-Cookie: s=1; Path=/"
+        )
+    )
+    with closing(first, seen):
+        prober.check(spec(first))
+    assert "cookie" not in sent(seen)
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "then"),
+    [("POST", 301, "GET"), ("POST", 302, "GET"), ("POST", 303, "GET"), ("POST", 307, "POST"),
+     ("POST", 308, "POST"), ("PUT", 302, "PUT"), ("PUT", 303, "GET"), ("HEAD", 303, "HEAD"),
+     ("DELETE", 301, "DELETE")],
+)  # fmt: skip
+def test_methods_change_at_redirects_as_in_browsers(
+    prober: Prober, web: Web, method: str, status: int, then: str
+) -> None:
+    prober.check(spec(web, f"/to/{status}?/end", request_method=method, request_body="a=1"))
+    assert sent(web)[""] == f"{then} /end HTTP/1.1"
+    kept = then == method and method != "HEAD"
+    assert web.bodies[-1] == (b"a=1" if kept else b"")
+
+
+def test_a_redirect_is_followed_before_its_body_comes(prober: Prober) -> None:
+    """A server that announces a body with its redirect and never sends it is up for browsers."""
+
+    def answer(head: str, body: bytes) -> bytes:
+        if head.startswith("GET /end"):
+            return http()
+        return b"HTTP/1.1 302 Found\r\nLocation: /end\r\nContent-Length: 100\r\n\r\n"
+
+    web = Web(answer)
+    with closing(web):
+        result = prober.check(spec(web)).result
+    assert (result.verdict, result.status_code) == (Verdict.UP, 200)
+    assert result.response_time is not None
+    assert result.response_time < 2000
+
+
+# --- What comes back ------------------------------------------------------------------------------
+
+
+def test_a_result_has_its_figures(prober: Prober, web: Web) -> None:
+    outcome = prober.check(spec(web, "/to/302?/end", monitor_id=7))
+    result = outcome.result
+    assert (result.monitor_id, result.location, result.status_code) == (7, "lab", 200)
+    assert (result.ip, result.http_version, result.warnings) == ("127.0.0.1", "1.1", ())
+    assert result.redirects == (f"http://a.test:{web.port}/end",)
+    assert result.checked_at.tzinfo is not None
+    timings = result.timings
+    assert timings.tls is None
+    for phase in (timings.dns, timings.connect, timings.ttfb, timings.download):
+        assert phase is not None
+    assert result.response_time is not None
+    assert 0 <= result.response_time < 2000
+    assert outcome.answered
+
+
+def test_a_phase_that_was_not_reached_has_no_time(prober: Prober) -> None:
+    result = prober.check(CheckSpec(url="http://gone.test/", timeout=5)).result
+    assert result.timings.dns is not None
+    assert result.timings == Timings(dns=result.timings.dns)
+    assert result.response_time is None
+    hole = BlackHole("127.0.0.1", 0)
+    with closing(hole):
+        outcome = prober.check(CheckSpec(url=f"http://a.test:{hole.port}/", timeout=0.5))
+    timings = outcome.result.timings
+    assert (timings.tls, timings.ttfb, timings.download) == (None, None, None)
+    assert timings.connect is not None
+    assert 400 <= timings.connect <= 900
+    assert not outcome.answered
+
+
+def test_a_certificate_is_told_with_each_https_check(prober: Prober, authority: trustme.CA) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("tls.test").configure_cert(context)
+    web = Web(lambda head, body: http(), context=context)
+    with closing(web):
+        url = f"https://tls.test:{web.port}/"
+        outcome = prober.check(CheckSpec(url=url, timeout=5))
+        unverified = prober.check(
+            CheckSpec(url=f"https://a.test:{web.port}/", timeout=5, verify_tls=False)
+        )
+        wrong = prober.check(CheckSpec(url=f"https://a.test:{web.port}/", timeout=5))
+    assert (outcome.result.verdict, wrong.result.cause_code) == (Verdict.UP, Cause.TLS_HOSTNAME)
+    assert outcome.result.timings.tls is not None
+    assert outcome.ssl_expires_at is not None
+    assert outcome.ssl_fingerprint == unverified.ssl_fingerprint == wrong.ssl_fingerprint
+    assert outcome.evidence is not None
+    [leaf] = outcome.evidence["tls"]
+    assert leaf["sha256"] == outcome.ssl_fingerprint
+    assert leaf["names"] == ["tls.test"]
+    assert leaf["not_after"] == f"{outcome.ssl_expires_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.mark.parametrize("ending", ["with", "without"])
+def test_a_body_that_ends_with_the_connection_needs_no_farewell_of_tls(
+    prober: Prober, authority: trustme.CA, ending: str
+) -> None:
+    """Many old servers just hang up; browsers show the page, so it is no outage."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("tls.test").configure_cert(context)
+    length = "Content-Length: 99\r\n" if ending == "with" else ""
+    web = Web(lambda head, body: f"HTTP/1.1 200 OK\r\n{length}\r\nhello".encode(), context=context)
+    with closing(web):
+        result = prober.check(CheckSpec(url=f"https://tls.test:{web.port}/", timeout=5)).result
+    expected = Cause.BODY_TRUNCATED if ending == "with" else None
+    assert result.cause_code == expected
+
+
+# --- Evidence -------------------------------------------------------------------------------------
+
+
+def test_evidence_holds_what_was_seen_and_no_secret(prober: Prober) -> None:
+    secrets = ["pa$$wörd", "t0ken-1234567", "c00kie-value", "body secret & more"]
+
+    def answer(head: str, body: bytes) -> bytes:
+        echo = head.encode("latin-1") + body + b"\x00\x1b[31m" + json.dumps(secrets).encode()
+        return http(
+            "503 Service Unavailable",
+            echo + b"pa%24%24w%C3%B6rd" + b"x" * 8000,
+            "Set-Cookie: session=abcdef; Path=/; HttpOnly",
+            "X-Auth-Token: server-side-token",
+            "X-Echo: t0ken-1234567",
+            "Content-Type: text/plain; charset=utf-8",
+        )
+
+    web = Web(answer)
+    with closing(web):
+        outcome = prober.check(
+            spec(
+                web,
+                request_method="POST",
+                request_body="body secret & more",
+                auth=("ann", "pa$$wörd"),
+                request_headers=(
+                    Pair("X-Key", "t0ken-1234567"),
+                    Pair("Cookie", "a=c00kie-value"),
+                    Pair("Accept", "text/plain"),
+                ),
+            )
+        )
+    evidence = outcome.evidence
+    assert evidence is not None
+    text = json.dumps(evidence, ensure_ascii=False)
+    for secret in [*secrets, "pa%24", "abcdef", "server-side-token", "YW5uOn"]:
+        assert secret not in text
+    assert evidence["status_line"] == "HTTP/1.1 503 Service Unavailable"
+    assert ["Set-Cookie", f"session={MASK}; Path=/; HttpOnly"] in evidence["headers"]
+    assert ["X-Echo", MASK] in evidence["headers"]
+    assert "Accept: text/plain" in evidence["body"], "what is no secret stays readable"
+    assert len(evidence["body"].encode()) <= 4096 + 100
+    assert not set(evidence["body"]) & {"\x00", "\x1b"}
+    assert evidence["body_bytes"] > 8000
+    assert evidence["resolved"] == ["127.0.0.1"]
+    assert set(evidence["timings"]) == {"dns", "connect", "tls", "ttfb", "download"}
+
+
+def test_a_secret_across_the_edge_of_what_is_kept_is_masked_too(prober: Prober) -> None:
+    web = Web(lambda head, body: http("500 Oh", b"x" * 4090 + b"t0ken-1234567" + b"y" * 100))
+    with closing(web):
+        outcome = prober.check(spec(web, request_headers=(Pair("X-Key", "t0ken-1234567"),)))
+    assert outcome.evidence is not None
+    assert "t0k" not in outcome.evidence["body"]
+
+
+def test_the_excerpt_of_a_matched_text_is_redacted(prober: Prober) -> None:
+    web = Web(lambda head, body: http("200 OK", b"hello t0ken-1234567 world"))
+    with closing(web):
+        outcome = prober.check(
+            spec(
+                web,
+                alert_condition="url_no_text",
+                alert_text_lookup="hello",
+                request_headers=(Pair("X-Key", "t0ken-1234567"),),
+            )
+        )
+    assert outcome.matched == f"hello {MASK} world"
+
+
+def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
+    status = ["200 OK"]
+    web = Web(lambda head, body: http(status[0]))
+    with closing(web):
+        monitor = spec(web, monitor_id=101)
+        made = [prober.check(monitor).evidence is not None for _ in range(3)]
+        status[0] = "201 Created"
+        made.append(prober.check(monitor).evidence is not None)
+        status[0] = "500 Oh"
+        made += [prober.check(monitor).evidence is not None for _ in range(2)]
+        unsaved = prober.check(spec(web)).evidence
+    assert made == [True, False, False, True, True, True]
+    assert unsaved is not None
+
+
+# --- Two families ---------------------------------------------------------------------------------
+
+
+def test_a_dead_family_is_waited_for_once_only(prober: Prober) -> None:
+    web = Web(lambda head, body: http())
+    hole = BlackHole("::1", web.port)
+    with closing(web, hole):
+        took = []
+        for _ in range(2):
+            began = time.monotonic()
+            result = prober.check(spec(web, name="dual.test", timeout=3.0)).result
+            took.append(time.monotonic() - began)
+            assert (result.verdict, result.ip) == (Verdict.UP, "127.0.0.1")
+            assert result.warnings == (Warn.IPV6_UNREACHABLE,)
+    assert 2.5 < took[0] < 3.5
+    assert took[1] < 2.5
+
+
+def test_a_family_that_is_open_is_not_asked_each_time(prober: Prober) -> None:
+    six = Web(lambda head, body: http(), address="::1")
+    taken = threading.Semaphore(0)
+    four = Listener(lambda connection: taken.release(), "127.0.0.1", six.port)
+    with closing(six, four):
+        for _ in range(3):
+            result = prober.check(spec(six, name="dual.test")).result
+            assert (result.ip, result.warnings) == ("::1", ())
+        assert taken.acquire(timeout=5)
+        assert four.connections == 1
+
+
+# --- The thread -----------------------------------------------------------------------------------
+
+
+def gather(prober: Prober, specs: list[CheckSpec]) -> list[Outcome]:
+    futures: list[Future[Outcome]] = [Future() for _ in specs]
+    for one, future in zip(specs, futures, strict=True):
+        prober.submit(one, future.set_result)
+    return [future.result(30) for future in futures]
+
+
+def test_many_checks_run_at_once_and_leave_nothing_open(prober: Prober, web: Web) -> None:
+    gather(prober, [spec(web)] * 50)
+    before = len(os.listdir("/proc/self/fd"))
+    outcomes = gather(prober, [spec(web, monitor_id=number) for number in range(400)])
+    assert {one.result.verdict for one in outcomes} == {Verdict.UP}
+    assert [one.result.monitor_id for one in outcomes] == list(range(400))
+    assert prober.in_flight == 0
+    after = len(os.listdir("/proc/self/fd"))
+    assert after - before < 50, "connections of the test's server may still be closing"
+
+
+def test_more_checks_than_places_wait_their_turn(names: NameServer) -> None:
+    prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
+    prober._at_once = 3
+    most, now, lock = 0, 0, threading.Lock()
+
+    def answer(head: str, body: bytes) -> bytes:
+        nonlocal most, now
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.01)
+        with lock:
+            now -= 1
+        return http()
+
+    web = Web(answer)
+    with closing(web):
+        outcomes = gather(prober, [spec(web)] * 30)
+        refused = gather(prober, [CheckSpec(url="http://10.0.0.1/")] * 3000)
+    prober.close(5)
+    assert {one.result.verdict for one in outcomes} == {Verdict.UP}
+    assert most <= 3
+    assert len(refused) == 3000
+
+
+def test_a_fault_of_ours_is_check_error_and_the_next_check_is_fine(
+    names: NameServer, web: Web, caplog: pytest.LogCaptureFixture
+) -> None:
+    policies: list[Any] = [None, LOOPBACK]
+    prober = Prober(policy=lambda: policies.pop(0), dns_servers=[names.server])
+    broken = prober.check(spec(web, monitor_id=3)).result
+    fine = prober.check(spec(web)).result
+    prober.close(5)
+    assert (broken.verdict, broken.cause_code) == (Verdict.UNKNOWN, Cause.CHECK_ERROR)
+    assert broken.monitor_id == 3
+    assert "AttributeError" in (broken.cause or "")
+    assert "monitor 3" in caplog.text
+    assert fine.verdict == Verdict.UP
+
+
+def test_a_fault_in_judging_is_check_error_too(
+    prober: Prober, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.checks.outcome.judge", fail)
+        assert prober.check(spec(web)).result.cause_code == Cause.CHECK_ERROR
+    with monkeypatch.context() as patch:
+        patch.setattr("app.checks.wire.Wire.seen", fail)
+        assert prober.check(spec(web)).result.cause_code == Cause.CHECK_ERROR
+    assert prober.check(spec(web)).result.verdict == Verdict.UP
+    assert prober.in_flight == 0
+
+
+def test_a_done_that_fails_harms_nobody(
+    prober: Prober, web: Web, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(outcome: Outcome) -> None:
+        raise ZeroDivisionError
+
+    prober.submit(spec(web), fail)
+    assert prober.check(spec(web)).result.verdict == Verdict.UP
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_close_waits_for_checks_and_gives_back_the_rest(names: NameServer) -> None:
+    trap = Trap()  # takes connections and never answers
+    web = Web(lambda head, body: http())
+    prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
+    finished: list[Outcome] = []
+    with closing(trap, web):
+        stuck = CheckSpec(url=f"http://a.test:{trap.port}/", timeout=30, monitor_id=9)
+        prober.submit(stuck, finished.append)
+        for _ in range(20):
+            prober.submit(spec(web), finished.append)
+        began = time.monotonic()
+        rest = prober.close(2)
+        took = time.monotonic() - began
+    assert rest == [stuck]
+    assert 1.9 < took < 5
+    assert len(finished) == 20
+    assert prober.close() == []
+    with pytest.raises(RuntimeError, match="closed"):
+        prober.submit(stuck, finished.append)
+
+
+def test_close_is_quick_when_there_is_nothing_to_wait_for(names: NameServer) -> None:
+    prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
+    began = time.monotonic()
+    assert prober.close(30) == []
+    assert time.monotonic() - began < 5
+
+
+def test_a_bundle_that_is_not_there_stops_the_start() -> None:
+    with pytest.raises(OSError, match="no-such-file"):
+        Prober(policy=lambda: LOOPBACK, ca_bundle="/no-such-file.pem")
+
+
+def test_proxies_of_the_environment_are_not_used(
+    prober: Prober, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trap = Trap()
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{trap.port}")
+    with closing(trap):
+        assert prober.check(spec(web)).result.verdict == Verdict.UP
+        assert trap.caught() == []
