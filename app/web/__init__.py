@@ -40,7 +40,12 @@ def init_app(app: Flask) -> None:
         RETENTION_DAYS=settings.retention_days,
     )
     app.jinja_env.filters.update(
-        ago=times.ago, at=times.at, short=times.short, span=times.span, percent=words.percent
+        ago=times.ago,
+        at=times.at,
+        short=times.short,
+        span=times.span,
+        percent=words.percent,
+        moment=times.moment,
     )
     app.context_processor(_shared)
     for module in BLUEPRINTS:

@@ -192,8 +192,14 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point
     points: list[Point | None] = [
         None if bucket[name] is None else (scale.x(place + 0.5), scale.y(bucket[name]))
         for place, bucket in enumerate(buckets)
+        if not _between_checks(bucket)
     ]
     return _unbroken(points)
+
+
+def _between_checks(bucket: Bucket) -> bool:
+    """No check was due in it: the line goes on, where a gap would say that something was wrong."""
+    return bucket["response_time"] is None and not bucket["checks"] and bool(bucket["up"])
 
 
 def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
@@ -224,6 +230,8 @@ def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
         upper: list[Point | None] = []
         lower: list[Point | None] = []
         for place, bucket in enumerate(buckets):
+            if _between_checks(bucket):
+                continue
             measured = bucket["response_time"] is not None
             below = heights[place]
             heights[place] += bucket["timings"][phase] or 0

@@ -1,26 +1,158 @@
-"""Home: is anything down now?"""
+"""Home: is anything down now? And the wall, the same for a screen on the wall."""
 
 from __future__ import annotations
 
-from flask import Blueprint, render_template
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from app.records import IncidentQuery, IncidentSortBy, IncidentStatus
+from flask import Blueprint, Response
+
+from app.records import (
+    Incident,
+    IncidentQuery,
+    IncidentSortBy,
+    IncidentStatus,
+    Monitor,
+    MonitorQuery,
+    MonitorSortBy,
+    MonitorStatus,
+    Sort,
+)
 from app.stores import Feature, current_store
+from app.web import live, rows, words
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("home", __name__))
 
+OPEN_SHOWN = 50
+CHANGES_SHOWN = 12
+DOUBTS_SHOWN = 10
+ON_THE_WALL = 100
+OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
+# What is not down and still worth a look.
+DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that happened: ``what`` is ``down`` or ``up``."""
+
+    at: datetime
+    what: str
+    incident: Incident
+
 
 @blueprint.get("/")
-def show() -> str:
+def show() -> Response:
+    found = _answer()
+    return live.page(
+        "home/show.html",
+        "home/_live.html",
+        changes=changes(),
+        doubtful=_doubtful(found["counters"]),
+        **found,
+    )
+
+
+@blueprint.get("/wall")
+def wall() -> Response:
     store = current_store()
-    open_now = [
-        incident
-        for status in (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
-        for incident in store.incidents(
-            IncidentQuery(status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=50)
-        ).items
+    page = store.monitors(
+        MonitorQuery(sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=ON_THE_WALL)
+    )
+    return live.page(
+        "home/wall.html",
+        "home/_wall.html",
+        rows=sorted(rows.of(page.items), key=_worst_first),
+        total=page.total,
+        **_answer(),
+    )
+
+
+def _answer() -> dict[str, Any]:
+    store = current_store()
+    pages = [
+        store.incidents(
+            IncidentQuery(status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN)
+        )
+        for status in OPEN
     ]
-    recent = store.incidents(IncidentQuery(status=IncidentStatus.RESOLVED)).items
     counters = store.overview() if Feature.OVERVIEW in store.offers else None
-    return render_template("home/show.html", open_now=open_now, recent=recent, counters=counters)
+    total = sum(page.total for page in pages)
+    return {
+        "open_now": [incident for page in pages for incident in page.items],
+        "open_total": total,
+        "counters": counters,
+        **sentence(counters, total),
+    }
+
+
+def sentence(counters: Mapping[str, int] | None, open_: int) -> dict[str, str]:
+    """The answer in a few words, with its shape and tone. Without counters incidents must do."""
+    if counters is None:
+        if open_:
+            return _said("down", f"{_count(open_, 'incident')} open")
+        return _said("up", "No incident is open")
+    down, total = counters.get(MonitorStatus.DOWN, 0), sum(counters.values())
+    if total == 0:
+        return _said("pending", "Nothing is watched yet")
+    if down:
+        return _said("down", f"{_count(down, 'monitor')} {'is' if down == 1 else 'are'} down")
+    if open_:
+        return _said("down", f"{_count(open_, 'incident')} open")
+    for status, text in (
+        (MonitorStatus.UNKNOWN, "Nothing is known to be down"),
+        (MonitorStatus.DEGRADED, "Nothing is down"),
+    ):
+        if counters.get(status):
+            return _said(str(status), text)
+    if counters.get(MonitorStatus.UP):
+        return _said("up", "Everything is up")
+    return _said("paused", "Nothing is down")
+
+
+def _said(look: str, text: str) -> dict[str, str]:
+    return {"look": look, "headline": text}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def changes() -> list[Change]:
+    """What opened and what ended lately, the newest first."""
+    store = current_store()
+    begun = store.incidents(
+        IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_SHOWN)
+    )
+    ended = store.incidents(
+        IncidentQuery(
+            status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT, per_page=CHANGES_SHOWN
+        )
+    )
+    found = [Change(one.started_at, "down", one) for one in begun.items]
+    found += [Change(one.ended_at, "up", one) for one in ended.items if one.ended_at]
+    return sorted(found, key=lambda change: change.at, reverse=True)[:CHANGES_SHOWN]
+
+
+def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
+    return [
+        monitor
+        for status in DOUBTFUL
+        if (counters or {}).get(status)
+        for monitor in current_store()
+        .monitors(
+            MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
+                         per_page=DOUBTS_SHOWN)
+        )
+        .items
+    ]  # fmt: skip
+
+
+def _worst_first(row: rows.Row) -> tuple[int, str]:
+    status = row.monitor.status
+    known = status in words.MONITOR_ORDER
+    place = words.MONITOR_ORDER.index(MonitorStatus(status)) if known else len(words.MONITOR_ORDER)
+    return place, row.monitor.name.casefold()

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid
 from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
 from app.records import (
+    Classification,
+    Delivery,
+    DeliveryQuery,
     Incident,
     IncidentStatus,
-    Monitor,
-    MonitorQuery,
-    MonitorSortBy,
-    Sort,
+    MonitorRef,
 )
-from app.stores import current_store
-from app.web import addresses, comments, timeline, times
+from app.stores import Feature, current_store
+from app.web import addresses, comments, live, timeline, times
 from app.web.forms import CommentForm, DeleteForm, show_errors
 from app.web.session import guarded
 
@@ -31,6 +31,12 @@ blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 Answer = str | Response | tuple[str, int]
 
 PAGE = 100
+# What classifying did to the figures, in a sentence each.
+CLASSIFIED: Mapping[str | None, str] = {
+    Classification.MAINTENANCE: "Its time counts as maintenance now: neither as up nor as down.",
+    Classification.FALSE_ALARM: "Its time counts as up now. The figures are corrected.",
+    None: "It is a real incident again. Its time counts as down.",
+}
 CHOOSABLE = (
     500  # monitors in the list of the report page; beyond that, their own page has the button
 )
@@ -51,17 +57,28 @@ def index() -> str:
 
 
 @blueprint.get("/<int:id>")
-def show(id: int) -> str:
+def show(id: int) -> Response:
     return _page(current_store().incident(id), CommentForm(formdata=None))
 
 
-def _page(incident: Incident, form: CommentForm) -> str:
-    return render_template(
+def _page(incident: Incident, form: CommentForm) -> Response:
+    return live.page(
         "incidents/show.html",
+        "incidents/_live.html",
         incident=incident,
-        steps=timeline.steps(incident),
+        steps=timeline.steps(incident, _deliveries(incident.id)),
+        failing=timeline.failing(incident.evidence),
+        last_good=timeline.last_good(incident.evidence),
+        classifications=list(Classification),
         form=form,
     )
+
+
+def _deliveries(id: int) -> Sequence[Delivery]:
+    store = current_store()
+    if Feature.DELIVERIES not in store.offers:
+        return ()
+    return store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE)).items
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -87,21 +104,13 @@ def _first_values() -> dict[str, Any]:
     return {"monitor_id": known, "started_at": current_store().now()}
 
 
-def choosable(form: BrowserIncidentStoreForm) -> list[Monitor]:
+def choosable(form: BrowserIncidentStoreForm) -> list[MonitorRef]:
     """The monitors to choose from, by name; the one already chosen is always among them."""
     store = current_store()
-    found: list[Monitor] = []
-    for number in range(1, CHOOSABLE // PAGE + 1):
-        page = store.monitors(
-            MonitorQuery(sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=PAGE, page=number)
-        )
-        found += page.items
-        if number >= page.last_number:
-            break
+    found = list(store.refs(limit=CHOOSABLE))
     chosen = form.monitor_id.data
-    if isinstance(chosen, int) and chosen > 0 and all(one.id != chosen for one in found):
-        with suppress(NotFound):
-            found.insert(0, store.monitor(chosen))
+    if isinstance(chosen, int) and all(one.id != chosen for one in found):
+        found = [*store.refs(ids=[chosen]), *found]
     return found
 
 
@@ -147,6 +156,15 @@ def reopen(id: int) -> Response:
     return redirect(url_for(".show", id=id))
 
 
+@blueprint.post("/<int:id>/classify")
+def classify(id: int) -> Response:
+    """What it turned out to be; the figures follow."""
+    chosen = request.form.get("as") or None
+    _update(id, {"classification": chosen})
+    flash(CLASSIFIED[chosen], "success")
+    return redirect(url_for(".show", id=id))
+
+
 @blueprint.post("/<int:id>/comment")
 def comment(id: int) -> Answer:
     incident = current_store().incident(id)
@@ -161,7 +179,9 @@ def comment(id: int) -> Answer:
         else:
             flash("Your comment is added.", "success")
             return redirect(url_for(".show", id=id))
-    return _page(incident, form), 422
+    answer = _page(incident, form)
+    answer.status_code = 422
+    return answer
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])

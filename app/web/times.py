@@ -96,6 +96,14 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
+def moment(text: str) -> datetime | None:
+    """The time that ``text`` says, as evidence has it; None when it says none."""
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+
+
 def ago(moment: datetime | None, none: str = "never") -> Markup | str:
     """A ``<time>``: relative in the text, exact on hover."""
     if moment is None:

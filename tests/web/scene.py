@@ -119,6 +119,7 @@ def _state(part: Part, results: list[Result]) -> dict[str, Any]:
         "cause_code": last.cause_code,
         "cause": last.cause,
         "response_time": last.response_time,
+        "next_check_at": None if part.fields.get("paused") else now() + timedelta(seconds=40),
         "status_since": results[0].checked_at,
         "ssl_expires_at": last.checked_at + timedelta(days=62),
     }
@@ -149,7 +150,7 @@ def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
         )  # fmt: skip
 
 
-EVIDENCE = {
+SEEN = {
     "url": "https://shop.example.com/",
     "request": {"method": "GET", "hops": 1},
     "status_line": "HTTP/2 503 Service Unavailable",
@@ -172,6 +173,38 @@ EVIDENCE = {
 }  # fmt: skip
 
 
+EVIDENCE = {
+    "failing": SEEN | {"checked_at": "2026-11-21T08:00:00Z", "verdict": "down", "status_code": 503,
+                       "response_time": 165, "cause": "The server answered 503"},
+    "confirming": [
+        {"checked_at": f"2026-11-21T08:00:{second}Z", "verdict": "down", "status_code": 503,
+         "response_time": 160, "cause": "The server answered 503"} for second in (12, 24)
+    ],
+    "last_good": SEEN | {"checked_at": "2026-11-21T07:59:00Z", "verdict": "up",
+                         "status_code": 200, "response_time": 181, "cause": None,
+                         "status_line": "HTTP/2 200 OK",
+                         "headers": [["content-type", "text/html; charset=utf-8"]],
+                         "body": "<html><head><title>Shop</title></head>\n<body><h1>Welcome</h1>",
+                         "timings": {"dns": 11, "connect": 22, "tls": 40, "ttfb": 106,
+                                     "download": 2}},
+}  # fmt: skip
+
+
+def _evidence(started: datetime) -> dict[str, Any]:
+    """The same evidence, at the times of an incident."""
+
+    def at(check: dict[str, Any], seconds: int) -> dict[str, Any]:
+        moment = started + timedelta(seconds=seconds)
+        return check | {"checked_at": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
+
+    first, second = EVIDENCE["confirming"]
+    return {
+        "failing": at(EVIDENCE["failing"], 0),
+        "confirming": [at(first, 12), at(second, 24)],
+        "last_good": at(EVIDENCE["last_good"], -60),
+    }
+
+
 def _incident(app: Flask, row: Any, part: Part, at: datetime, ago: int, length: int | None) -> None:
     started = at - timedelta(seconds=ago)
     ended = None if length is None else started + timedelta(seconds=length)
@@ -183,7 +216,7 @@ def _incident(app: Flask, row: Any, part: Part, at: datetime, ago: int, length: 
         ended_at=ended,
         cause=cause,
         cause_code=code,
-        evidence=EVIDENCE,
+        evidence=_evidence(started),
         acknowledged_at=seen if ended else None,
         acknowledged_by="grace@example.com" if ended else None,
         comment=(f"[{seen:%Y-%m-%d %H:%M:%S} UTC, grace@example.com]\nThe disk of the database "
