@@ -12,10 +12,12 @@ from app.web import (
     people,
     profile,
     settings,
+    wall,
     windows,
 )
 
 ALL = (
+    wall,
     home,
     bulk,
     monitors,

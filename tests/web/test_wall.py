@@ -1,0 +1,86 @@
+"""The wall: for a screen that nobody touches and everybody sees."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.records import MonitorStatus
+from app.web import wall
+from tests.factories import make_incident, make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+
+
+def test_what_is_down_comes_first_with_its_cause_and_a_running_clock(app, viewer):
+    for name, verdict in (("Alpha", "up"), ("Beta", "down"), ("Gamma", "degraded")):
+        cause = {"cause": f"{name} broke"} if verdict != "up" else {}
+        monitor = make_monitor(app, name=name, state={"verdict": verdict, **cause})
+        if verdict == "down":
+            make_incident(
+                app, monitor, started_at=now() - timedelta(minutes=65),
+                acknowledged_at=now(), acknowledged_by="grace@example.com",
+            )  # fmt: skip
+    make_monitor(app, name="Delta", paused=True)
+    viewer.open("/wall")
+    assert viewer.status == 200
+    places = [viewer.text.index(word) for word in ("1 down", "Beta", "Gamma", "Alpha", "Delta")]
+    assert places == sorted(places)
+    assert "Beta broke" in viewer.text
+    assert "Down for 1 h 5 min" in viewer.text
+    assert "Acknowledged by grace@example.com" in viewer.text
+    assert 'data-since="' in viewer.page.text
+
+
+def test_it_is_dark_unless_asked_otherwise_and_has_no_navigation(app, viewer):
+    page = viewer.open("/wall").page.text
+    assert 'data-theme="dark"' in page
+    assert "Log out" not in viewer.text
+    assert "Nothing is watched yet" in viewer.text
+    assert 'data-theme="light"' in viewer.open("/wall?theme=light").page.text
+    assert viewer.open("/wall?theme=pink").status == 422
+
+
+def test_it_refreshes_itself_with_and_without_a_script(app, viewer):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    page = viewer.open("/wall")
+    assert '<noscript><meta http-equiv="refresh"' in page.page.text
+    assert "All 1 up" in viewer.text
+    part = viewer.client.get("/wall", headers={"X-Fragment": "live"})
+    assert "<html" not in part.text
+    assert "Alpha" in part.text
+    known = {"X-Fragment": "live", "If-None-Match": part.headers["ETag"]}
+    assert viewer.client.get("/wall", headers=known).status_code == 304
+    make_monitor(app, name="Beta", state={"verdict": "down"})
+    assert viewer.client.get("/wall", headers=known).status_code == 200
+
+
+def test_among_more_monitors_than_fit_the_broken_ones_are_never_left_out(app, viewer, monkeypatch):
+    monkeypatch.setattr(wall, "TILES", 2)
+    for number in range(4):
+        make_monitor(app, name=f"Fine {number}", state={"verdict": "up"})
+    make_monitor(app, name="Zulu", state={"verdict": "down"})
+    viewer.open("/wall")
+    assert "Zulu" in viewer.text
+    assert "Fine 0" in viewer.text
+    assert "Fine 1" not in viewer.text
+    assert "and 3 more" in viewer.text
+
+
+@pytest.mark.parametrize(
+    ("counters", "said"),
+    [
+        ({}, "Nothing is watched yet"),
+        ({MonitorStatus.UP: 3}, "All 3 up"),
+        ({MonitorStatus.UP: 3, MonitorStatus.PAUSED: 1}, "Nothing is down"),
+        ({MonitorStatus.UP: 3, MonitorStatus.DEGRADED: 2}, "2 degraded"),
+        ({MonitorStatus.UNKNOWN: 1, MonitorStatus.DOWN: 2}, "2 down"),
+    ],
+)
+def test_one_sentence_says_it(counters, said):
+    assert wall.answer(counters, sum(counters.values()))[0] == said
+
+
+def test_a_stranger_is_asked_to_log_in(stranger):
+    assert stranger.open("/wall").path == "/login"
