@@ -1,4 +1,4 @@
-"""Home: is anything down now? And the wall, the same for a screen on the wall."""
+"""Home: is anything down now?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store
-from app.web import live, rows, words
+from app.web import live
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("home", __name__))
@@ -29,7 +29,6 @@ blueprint = guarded(Blueprint("home", __name__))
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
 DOUBTS_SHOWN = 10
-ON_THE_WALL = 100
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # What is not down and still worth a look.
 DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
@@ -53,21 +52,6 @@ def show() -> Response:
         changes=changes(),
         doubtful=_doubtful(found["counters"]),
         **found,
-    )
-
-
-@blueprint.get("/wall")
-def wall() -> Response:
-    store = current_store()
-    page = store.monitors(
-        MonitorQuery(sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=ON_THE_WALL)
-    )
-    return live.page(
-        "home/wall.html",
-        "home/_wall.html",
-        rows=sorted(rows.of(page.items), key=_worst_first),
-        total=page.total,
-        **_answer(),
     )
 
 
@@ -149,10 +133,3 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
         )
         .items
     ]  # fmt: skip
-
-
-def _worst_first(row: rows.Row) -> tuple[int, str]:
-    status = row.monitor.status
-    known = status in words.MONITOR_ORDER
-    place = words.MONITOR_ORDER.index(MonitorStatus(status)) if known else len(words.MONITOR_ORDER)
-    return place, row.monitor.name.casefold()
