@@ -107,6 +107,7 @@ def test_section_2_put_and_patch_are_the_same_partial_update(api, method):
     after = api.data(method, path, data={"interval": "300"})
     for record in (before, after):
         record.pop("updated_at")
+        record.pop("next_check_at")  # another interval has other times
     assert after == before | {"interval": 300}
     # any index replaces the whole list
     headers = {"request_headers[5][key]": "A", "request_headers[5][value]": ""}
