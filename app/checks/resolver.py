@@ -28,6 +28,7 @@ NEGATIVE_TTL = 2  # a name that has just been created must not stay missing
 PARTIAL_TTL = 5  # one family answered, the other was silent
 SECOND_FAMILY_WAIT = 0.25  # seconds to wait for the other family once one has answered
 SILENCE_SECONDS = 10.0  # how long a silent server is asked last
+STALE_SECONDS = 120.0  # longer than any look-up takes
 MAX_ADDRESSES = 64  # of each family; curl tries one after another while there is time
 
 
@@ -95,10 +96,19 @@ class Resolver:
         ``done``.
         """
         running = self._running.get(host)
+        if running is not None and time.monotonic() - running.born > STALE_SECONDS:
+            # Only a fault of ours leaves one behind; it must not hold up this name for ever.
+            running.cancel()
+            running = None
         if running is None:
-            running = self._running[host] = _Lookup(self, host)
+            running = _Lookup(self, host)
             running.waiting.append(done)
-            running.start()
+            self._running[host] = running
+            try:
+                running.start()
+            except BaseException:
+                self._running.pop(host, None)
+                raise
         else:
             running.waiting.append(done)
         waiting = running.waiting
@@ -145,6 +155,7 @@ class _Lookup:
 
     def __init__(self, resolver: Resolver, host: str) -> None:
         self.host = host
+        self.born = time.monotonic()
         self.waiting: list[Callable[[Resolved], None]] = []
         self._resolver = resolver
         self._names = list(resolver.candidates(host))
