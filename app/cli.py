@@ -74,7 +74,9 @@ def web(fd: int | None) -> None:
     """Run the dashboard and the API."""
     from app.engine.webserver import WebServer
 
-    WebServer(read(), fd).run()
+    settings = read()
+    _ready(settings)
+    WebServer(settings, fd).run()
 
 
 @cli.command()

@@ -25,6 +25,7 @@ from flask.testing import FlaskClient
 from app import create_app, create_core
 from app.config import PREFIX, Settings
 from app.db import db, schema
+from app.engine import now
 
 if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
@@ -111,6 +112,7 @@ def app(settings: Settings) -> Iterator[Flask]:
 
 def _open(app: Flask) -> Iterator[Flask]:
     yield app
+    now.close(app)
     with app.app_context():
         db.engine.dispose()
 

@@ -20,6 +20,7 @@ from app.db import db, writing
 from app.db.tables import (
     CauseCodeRow,
     LocationRow,
+    MonitorEvidenceRow,
     ResultContextRow,
     ResultRow,
 )
@@ -149,8 +150,6 @@ def newest_elsewhere(
     monitor_id: int, location: int, since: datetime
 ) -> list[tuple[int, datetime, Verdict]]:
     """The newest result of each other location since then: (location, time, verdict)."""
-    if _one_location():
-        return []
     found: dict[int, tuple[int, datetime, Verdict]] = {}
     rows = db.session.execute(
         select(ResultRow.location_id, ResultRow.at, ResultRow.verdict)
@@ -166,9 +165,9 @@ def newest_elsewhere(
     return list(found.values())
 
 
-def _one_location() -> bool:
-    names = db.session.execute(select(LocationRow.id).limit(2)).all()
-    return len(names) < 2
+def several_locations() -> bool:
+    """Whether checks come from more than one place."""
+    return len(db.session.execute(select(LocationRow.id).limit(2)).all()) > 1
 
 
 def _numbers() -> _Numbers:
@@ -192,9 +191,24 @@ def _context(result: Result) -> tuple[str | None, dict[str, Any]]:
     return blake2b(text.encode(), digest_size=16).hexdigest(), data
 
 
+def keep_good_evidence(checks: Mapping[int, Any]) -> None:
+    """Replace the evidence of the last good check of each of these monitors."""
+    if checks:
+        insert = _insert(MonitorEvidenceRow)
+        upsert = insert.on_conflict_do_update(
+            index_elements=["monitor_id"], set_={"last_good": insert.excluded.last_good}
+        )
+        rows = [{"monitor_id": id, "last_good": check} for id, check in checks.items()]
+        db.session.execute(upsert, rows)
+
+
 def _insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    db.session.execute(_insert(table).on_conflict_do_nothing(), rows)
+
+
+def _insert(table: type[Any]) -> Any:
     dialect = postgresql if db.engine.dialect.name == "postgresql" else sqlite
-    db.session.execute(dialect.insert(table.__table__).on_conflict_do_nothing(), rows)
+    return dialect.insert(table.__table__)
 
 
 def _by_id(id: Any, value: Any, wanted: set[Any]) -> dict[Any, Any]:

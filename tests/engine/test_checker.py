@@ -265,16 +265,10 @@ def test_a_result_that_cannot_be_recorded_does_not_take_the_others_with_it(
 # --- Checks by hand
 
 
-@pytest.fixture
-def own(core):
-    yield core
-    now.close(core)
-
-
-def test_a_check_by_hand_is_recorded_and_counts(own, site):
-    id = make_monitor(own, url=site.url, confirmations=0).id
+def test_a_check_by_hand_is_recorded_and_counts(core, site):
+    id = make_monitor(core, url=site.url, confirmations=0).id
     site.status = 500
-    with own.app_context():
+    with core.app_context():
         result = now.check_now(id)
         assert result.cause_code == "http_status:500"
         assert result.id
@@ -285,8 +279,8 @@ def test_a_check_by_hand_is_recorded_and_counts(own, site):
 
 
 @pytest.mark.sqlite
-def test_a_check_of_unsaved_fields_leaves_no_trace(own, site):
-    with own.app_context():
+def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
+    with core.app_context():
         outcome = now.check_fields(CheckSpec(url=site.url))
         assert outcome.result.verdict == Verdict.UP
         assert db.session.scalar(select(ResultRow.monitor_id)) is None

@@ -42,18 +42,19 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def keep_good(session: AnySession, outcome: Outcome) -> None:
-    """Keep a good check's evidence, to compare the next failure with."""
-    monitor_id = outcome.result.monitor_id
-    if monitor_id is None or outcome.evidence is None:
-        return
-    if outcome.result.verdict is not Verdict.UP:
-        kept: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
-        moment = time.monotonic()
-        if moment - kept.get(monitor_id, -SLOW_KEPT_EVERY) < SLOW_KEPT_EVERY:
-            return
-        kept[monitor_id] = moment
-    _row(session, monitor_id).last_good = check_of(outcome)
+def wants_good(outcome: Outcome) -> bool:
+    """Whether to keep this check's evidence, to compare the next failure with."""
+    result = outcome.result
+    if outcome.evidence is None or not result.is_good:
+        return False
+    if result.verdict is Verdict.UP or result.monitor_id is None:
+        return True
+    kept: dict[int, float] = current_app.extensions.setdefault("wakeful.slow_kept", {})
+    moment = time.monotonic()
+    if moment - kept.get(result.monitor_id, -SLOW_KEPT_EVERY) < SLOW_KEPT_EVERY:
+        return False
+    kept[result.monitor_id] = moment
+    return True
 
 
 def keep_failing(session: AnySession, outcome: Outcome, *, first: bool) -> None:

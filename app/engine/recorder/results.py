@@ -61,6 +61,8 @@ class _Batch:
     location: int
     quiet: Quiet
     known: dict[int, _Known]
+    several: bool  # locations
+    good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -84,9 +86,12 @@ def record(
     place = journal.location_id(location)
     with writing() as session:
         ids = {monitor_id for monitor_id, _outcome in outcomes}
-        batch = _Batch(session, now, token, place, Quiet(session, now), _load(session, ids))
+        several = journal.several_locations()
+        known = _load(session, ids)
+        batch = _Batch(session, now, token, place, Quiet(session, now), known, several)
         recorded = [_one(batch, monitor_id, outcome) for monitor_id, outcome in outcomes]
         journal.keep(batch.rows)
+        _write_good(batch)
         _write_states(batch)
     return recorded
 
@@ -176,10 +181,10 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
 
 def _verdict(batch: _Batch, known: _Known, result: Result) -> Any:
     """What all locations say together; with one location, what it says."""
+    if not batch.several:
+        return result.verdict
     stale = timedelta(seconds=2 * known.monitor.interval + known.monitor.timeout)
     others = journal.newest_elsewhere(known.monitor.id, batch.location, batch.now - stale)
-    if not others:
-        return result.verdict
     votes = [quorum.Vote(str(place), at, verdict) for place, at, verdict in others]
     votes.append(quorum.Vote(str(batch.location), result.checked_at, result.verdict))
     return quorum.decide(votes, RULE, batch.now, stale)
@@ -218,12 +223,18 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
 
 
 def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Outcome) -> None:
-    if outcome.result.is_good:
-        evidence.keep_good(batch.session, outcome)
+    if evidence.wants_good(outcome):
+        batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if after.step in (Step.SUSPECT, Step.OPEN):
+        _write_good(batch)  # an incident that opens now takes it along
         evidence.keep_failing(batch.session, outcome, first=before.failing_since is None)
     elif after.step is Step.CANCEL:
         evidence.drop_failing(batch.session, outcome.result.monitor_id or 0)
+
+
+def _write_good(batch: _Batch) -> None:
+    journal.keep_good_evidence(batch.good)
+    batch.good = {}
 
 
 def _incident(

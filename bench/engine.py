@@ -1,0 +1,156 @@
+"""``make bench-engine``: the whole engine, from what is due to the rows that it leaves.
+
+    python -m bench.engine                      both parts, about four minutes
+    python -m bench.engine --monitors 2000 --minutes 1
+
+The target is nginx on loopback, a process of its own; the database is SQLite on this disk. Part one
+takes monitors that are all due and runs as fast as it can: claim, check, judge, record. Its CPU is
+this process's alone. Part two lets a full schedule run at its own pace, and tells how late checks
+start, by the grid that each monitor's place gives. Machines are noisy: look at several runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from flask import Flask
+from sqlalchemy import func, insert, select, text, update
+
+from app import create_core
+from app.config import Settings
+from app.db import db, schema, writing
+from app.db.tables import MonitorRow, MonitorStateRow, ResultRow
+from app.engine.checker import Checker
+from app.engine.schedule import next_check, place
+from tests.support.nginx import Nginx
+
+INTERVAL = 60
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--monitors", type=int, default=10_000, help="default 10000")
+    parser.add_argument("--minutes", type=int, default=3, help="of the second part; default 3")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        nginx = Nginx(path / "site", {"index.html": "<h1>Fine</h1>"})
+        nginx.start()
+        try:
+            app, settings = prepare(path, nginx.url(), arguments.monitors)
+            throughput(app, settings, arguments.monitors)
+            lag(app, settings, arguments.minutes)
+        finally:
+            nginx.stop()
+    return 0
+
+
+def prepare(folder: Path, url: str, monitors: int) -> tuple[Flask, Settings]:
+    settings = Settings(
+        instance=folder,
+        database_url=f"sqlite:///{folder / 'wakeful.db'}",
+        secret_key="a key for benchmarks",  # noqa: S106 - of a database that is thrown away
+        allow_networks="loopback",
+        canaries="",
+    )
+    app = create_core(settings)
+    now = datetime.now(UTC)
+    with app.app_context():
+        schema.upgrade()
+        with writing() as session:
+            session.execute(insert(MonitorRow), [monitor(n, url, now) for n in range(monitors)])
+            ids = session.scalars(select(MonitorRow.id)).all()
+            session.execute(
+                insert(MonitorStateRow),
+                [{"monitor_id": id, "next_check_at": now, "failures": 0} for id in ids],
+            )
+    return app, settings
+
+
+def monitor(number: int, url: str, now: datetime) -> dict[str, object]:
+    name = f"Site {number}"
+    return {
+        "name": name, "name_folded": name.casefold(), "url": url, "url_folded": url,
+        "interval": INTERVAL, "alert_condition": "url_unavailable", "request_method": "GET",
+        "cache_buster": 0, "timeout": 30, "accepted_statuses": "200-399", "follow_redirects": True,
+        "verify_tls": True, "confirmations": 2, "tags": "", "paused": False, "created_at": now,
+        "updated_at": now,
+    }  # fmt: skip
+
+
+@contextmanager
+def running(app: Flask, settings: Settings, *, paced: bool) -> Iterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=Checker(app, settings, paced=paced).run, args=[stop])
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def recorded(app: Flask) -> int:
+    with app.app_context():
+        return db.session.scalar(select(func.count()).select_from(ResultRow)) or 0
+
+
+def cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def throughput(app: Flask, settings: Settings, monitors: int) -> None:
+    began, used = time.monotonic(), cpu()
+    with running(app, settings, paced=False):
+        while recorded(app) < monitors:
+            time.sleep(0.2)
+        seconds, spent = time.monotonic() - began, cpu() - used
+    # A monitor that came due again meanwhile counts too.
+    done = recorded(app)
+    print(f"As fast as it can: {done:,} checks in {seconds:.1f} s, {done / seconds:,.0f} a second")
+    print(f"  CPU: {spent / done * 1000:.2f} ms a check (check, judge, claim, record)")
+
+
+def lag(app: Flask, settings: Settings, minutes: int) -> None:
+    now = datetime.now(UTC)
+    with app.app_context(), writing() as session:
+        session.execute(text("DELETE FROM results"))
+        for id in session.scalars(select(MonitorStateRow.monitor_id)).all():
+            session.execute(
+                update(MonitorStateRow)
+                .where(MonitorStateRow.monitor_id == id)
+                .values(next_check_at=next_check(id, INTERVAL, now + timedelta(seconds=2)))
+            )
+    began, used = time.monotonic(), cpu()
+    with running(app, settings, paced=True):
+        time.sleep(minutes * 60 + 5)
+        seconds, spent = time.monotonic() - began, cpu() - used
+    with app.app_context():
+        rows = db.session.execute(select(ResultRow.monitor_id, ResultRow.at)).all()
+        up = db.session.scalar(
+            select(func.count()).select_from(ResultRow).where(ResultRow.verdict == 0)
+        )
+    late = sorted((at / 1000 - place(id, INTERVAL)) % INTERVAL * 1000 for id, at in rows)
+    cuts = statistics.quantiles(late, n=100)
+    print(f"On schedule: {len(rows):,} checks in {seconds:.0f} s, {up:,} of them up")
+    print(f"  late by: median {cuts[49]:.0f} ms, 99% {cuts[98]:.0f} ms, most {late[-1]:.0f} ms")
+    each = spent / len(rows) * 1000
+    print(f"  CPU: {spent / seconds * 100:.0f}% of one core, {each:.2f} ms a check")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
