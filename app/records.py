@@ -137,10 +137,12 @@ MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
 TIMEOUT_SECONDS = (1, 60)
 SLOW_AFTER_MS = (1, 60_000)
 CONFIRMATIONS = (0, 5)
+REMIND_AFTER_MINUTES = (5, 1_440)
 
 DEFAULT_TIMEOUT = 30
 DEFAULT_CONFIRMATIONS = 2
 DEFAULT_ACCEPTED_STATUSES = "200-399"
+DEFAULT_QUIET_ZONE = "UTC"
 DEFAULT_PAGE_SIZE = 10
 
 # What a check may read (decisions.md 3).
@@ -236,6 +238,7 @@ class Event(StrEnum):
     INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
     INCIDENTS_OPENED = "incidents.opened"  # a burst told in one message
     INCIDENTS_RESOLVED = "incidents.resolved"
+    INCIDENTS_DIGEST = "incidents.digest"  # what quiet hours held back, in one message
     CERTIFICATE_EXPIRING = "certificate.expiring"
     DOMAIN_EXPIRING = "domain.expiring"
     TEST = "test"
@@ -298,7 +301,7 @@ class Pair:
 class Monitor:
     """What is watched, as stored, plus what is known of it now.
 
-    The fields up to ``tags`` are accepted on write under the same names. Header values, alert
+    The fields up to ``quiet_zone`` are accepted on write under the same names. Header values, alert
     values and ``request_body`` are here in the clear; whoever shows them masks them first
     (``mask``). The password never is. ``uptime`` is in percent for each of ``24h``, ``7d``,
     ``30d``, ``90d``; None without data. ``response_time`` in ms. Fields that a bare remote server
@@ -329,6 +332,10 @@ class Monitor:
     slow_after: int | None = None  # ms
     confirmations: int = DEFAULT_CONFIRMATIONS
     tags: tuple[str, ...] = ()
+    remind_after: int | None = None  # minutes between reminders while unacknowledged
+    quiet_start: str | None = None  # HH:MM, with ``quiet_end``: alerts wait until then
+    quiet_end: str | None = None
+    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     # read only
     request_auth_password_set: bool = False
     status: str = MonitorStatus.PENDING

@@ -66,6 +66,7 @@ TO_COME = {"app.pages"}
 # All that forms know beside the standard library: one schema for the browser and for the API.
 # The pure rules that others own (URLs, statuses, alert values, repeats) are read where they stand.
 FORMS_KNOW = {
+    "app.alerts.quiet",
     "app.alerts.values",
     "app.checks.statuses",
     "app.checks.target",

@@ -28,6 +28,7 @@ INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
 BOOLEAN: Schema = {"type": "boolean"}
 MOMENT: Schema = {"type": "string", "format": "date-time", "example": "2026-11-21T08:00:00Z"}
+CLOCK_TIME: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
 SENT_MOMENT = (
     "Y-m-dTH:i:s, read as UTC; Z or an offset may follow (in a form, + must be written %2B)."
 )
@@ -91,6 +92,8 @@ def _kind(field: SchemaField) -> Schema:
             for name, bound in (("minimum", field.low), ("maximum", field.high))
             if bound is not None
         }
+    if isinstance(field, f.ClockTime):
+        return dict(CLOCK_TIME)
     if isinstance(field, f.RecordId):
         return dict(INTEGER)
     if isinstance(field, PairList):
@@ -170,6 +173,10 @@ RECORDS: dict[str, Schema] = {
             "slow_after": nullable(INTEGER),
             "confirmations": INTEGER,
             "tags": array(STRING),
+            "remind_after": nullable(INTEGER),
+            "quiet_start": nullable(CLOCK_TIME),
+            "quiet_end": nullable(CLOCK_TIME),
+            "quiet_zone": STRING,
             "status": words(MonitorStatus),
             "paused": BOOLEAN,
             "last_checked_at": nullable(MOMENT),

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model, db
 from app.db.types import Encrypted, EncryptedJson, Moment
+from app.records import DEFAULT_QUIET_ZONE
 
 # SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
 # bits said.
@@ -62,6 +63,12 @@ class MonitorRow(Model):
     confirmations: Mapped[int] = mapped_column(SmallInteger)
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")
+    remind_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
+    quiet_start: Mapped[str | None] = mapped_column(String(5))  # HH:MM
+    quiet_end: Mapped[str | None] = mapped_column(String(5))
+    quiet_zone: Mapped[str] = mapped_column(
+        String(64), default=DEFAULT_QUIET_ZONE, server_default=DEFAULT_QUIET_ZONE
+    )
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -253,6 +260,12 @@ class DeliveryRow(Model):
         Index("ix_deliveries_pending", "next_attempt_at", sqlite_where=text("status = 'pending'"),
               postgresql_where=text("status = 'pending'")),
         Index("ix_deliveries_lane", "lane", "status"),
+        # What waits for the end of quiet hours, and what failed for good: few among many rows.
+        Index("ix_deliveries_waiting", "monitor_id",
+              sqlite_where=text("status = 'held' AND next_attempt_at IS NOT NULL"),
+              postgresql_where=text("status = 'held' AND next_attempt_at IS NOT NULL")),
+        Index("ix_deliveries_failed", "lane", "id", sqlite_where=text("status = 'failed'"),
+              postgresql_where=text("status = 'failed'")),
         NEVER_REUSED,
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from wtforms.fields.core import Field
 from wtforms.form import BaseForm
 from wtforms.validators import ValidationError
 
+from app.alerts.quiet import parse_clock, parse_zone, zones
 from app.checks.target import parse_url
 from app.forms import text
 from app.forms.brackets import Name, Typed
@@ -282,6 +283,28 @@ class NumberSwitch(Switch):
         if number not in (0, 1):
             raise ValueError(text.one_of(["0", "1"]))
         return number
+
+
+class ClockTime(OneValue):
+    """A time of day as ``HH:MM``, on the clock of a zone that another field names."""
+
+    widget = widgets.TimeInput()
+
+    def read(self, value: str) -> str:
+        parse_clock(text.one_value(value))
+        return str(value)
+
+
+class Zone(Text):
+    """The IANA name of a time zone."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, rule=parse_zone, **kwargs)
+
+    @property
+    def suggestions(self) -> list[str]:
+        """Every name, for a list to choose from."""
+        return sorted(zones())
 
 
 class LocalTimeInput(widgets.TextInput):

@@ -8,6 +8,7 @@ from app.alerts.values import CHANNELS, check_value
 from app.checks.statuses import parse_statuses
 from app.forms import text
 from app.forms.fields import (
+    ClockTime,
     Moment,
     Number,
     NumberChoice,
@@ -18,6 +19,7 @@ from app.forms.fields import (
     Text,
     Url,
     Word,
+    Zone,
     form_of,
 )
 from app.forms.lists import PairList, Tags
@@ -27,6 +29,7 @@ from app.records import (
     CONFIRMATIONS,
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_QUIET_ZONE,
     DEFAULT_TIMEOUT,
     INTERVALS,
     MAX_ACCEPTED_STATUSES,
@@ -39,6 +42,7 @@ from app.records import (
     MAX_TEXT_LOOKUP,
     MAX_URL,
     METHODS_WITHOUT_TEXT,
+    REMIND_AFTER_MINUTES,
     SLOW_AFTER_MS,
     TEXT_CONDITIONS,
     TIMEOUT_SECONDS,
@@ -63,6 +67,10 @@ OWN_FIELDS = (
     "slow_after",
     "confirmations",
     "tags",
+    "remind_after",
+    "quiet_start",
+    "quiet_end",
+    "quiet_zone",
 )
 
 
@@ -227,11 +235,28 @@ class MonitorForm(SchemaForm):
         missing="One half of this alert is missing. Send both its key (the channel) and its value.",
         description="Who is told when it fails and recovers. Stored values are shown masked.",
     )
+    remind_after = Number(
+        "Remind every, in minutes",
+        low=REMIND_AFTER_MINUTES[0],
+        high=REMIND_AFTER_MINUTES[1],
+        description="While it is down and nobody has acknowledged it. Empty: never.",
+    )
+    quiet_start = ClockTime(
+        "Quiet from",
+        description="In quiet hours alerts wait. At their end one message tells what happened.",
+    )
+    quiet_end = ClockTime("Quiet until")
+    quiet_zone = Zone(
+        "Time zone of quiet hours",
+        default=DEFAULT_QUIET_ZONE,
+        description="Such as Europe/Berlin.",
+    )
     tags = Tags("Tags", description="Words with commas between them, to find monitors by.")
 
     def check_together(self) -> None:
         self._check_text_condition()
         self._check_maintenance()
+        self._check_quiet()
 
     def _check_text_condition(self) -> None:
         if not self.flawless(self.alert_condition, self.alert_text_lookup, self.request_method):
@@ -255,6 +280,17 @@ class MonitorForm(SchemaForm):
             missing.fault("A maintenance window needs both its start and its end.")
         elif start.data is not None and end.data <= start.data:
             end.fault("The maintenance window must end after it starts.")
+
+    def _check_quiet(self) -> None:
+        start, end = self.quiet_start, self.quiet_end
+        # A server that lacks our own fields has neither.
+        if "quiet_start" not in self or not self.flawless(start, end):
+            return
+        if (start.data is None) != (end.data is None):
+            missing = start if start.data is None else end
+            missing.fault("Quiet hours need both their start and their end.")
+        elif start.data is not None and start.data == end.data:
+            end.fault("Quiet hours cannot end at the time at which they start. Choose another.")
 
 
 class MonitorUpdateForm(MonitorForm):

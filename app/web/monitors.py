@@ -108,7 +108,7 @@ def edit(id: int) -> Answer:
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
-    data = None if record else STARTS_WITH
+    data = None if record else STARTS_WITH | {"quiet_zone": times.zone().key}
     return _shaped(BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings()))
 
 

@@ -38,6 +38,10 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         slow_after="900",
         confirmations="0",
         tags="prod, api",
+        remind_after="30",
+        quiet_start="22:00",
+        quiet_end="07:00",
+        quiet_zone="Europe/Berlin",
         **SECRETS,
     )
     moments = {name: record.pop(name) for name in ("created_at", "updated_at", "next_check_at")}
@@ -70,6 +74,10 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "slow_after": 900,
         "confirmations": 0,
         "tags": ["prod", "api"],
+        "remind_after": 30,
+        "quiet_start": "22:00",
+        "quiet_end": "07:00",
+        "quiet_zone": "Europe/Berlin",
         "status": "pending",
         "paused": False,
         "last_checked_at": None,

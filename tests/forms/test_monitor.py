@@ -54,6 +54,10 @@ def test_a_monitor_of_the_least_gets_interface_2_1s_defaults_and_our_own():
         "maintenance_end_at": None,
         "alerts": (),
         "tags": (),
+        "remind_after": None,
+        "quiet_start": None,
+        "quiet_end": None,
+        "quiet_zone": "UTC",
     }
 
 
@@ -80,6 +84,11 @@ GOOD = [
     ("request_body", "é" * 32_768, "é" * 32_768),  # 64 KiB as UTF-8
     ("accepted_statuses", "200-299,401", "200-299,401"),
     ("accepted_statuses", "", "200-399"),
+    ("remind_after", "5", 5),
+    ("remind_after", "1440", 1440),
+    ("remind_after", "", None),
+    ("quiet_zone", "America/Argentina/Buenos_Aires", "America/Argentina/Buenos_Aires"),
+    ("quiet_zone", "", "UTC"),
     ("tags", "prod, api,,prod", ("prod", "api")),
     ("tags", "", ()),
     ("url", "https://example.com/" + "a" * 2028, "https://example.com/" + "a" * 2028),
@@ -121,6 +130,17 @@ BAD = [
     ("slow_after", "60001", "from 1 to 60000"),
     ("confirmations", "-1", "from 0 to 5"),
     ("confirmations", "6", "from 0 to 5"),
+    ("remind_after", "4", "from 5 to 1440"),
+    ("remind_after", "1441", "from 5 to 1440"),
+    ("remind_after", "0", "from 5 to 1440"),
+    ("quiet_start", "24:00", "HH:MM"),
+    ("quiet_start", "7:00", "HH:MM"),
+    ("quiet_end", "07:60", "HH:MM"),
+    ("quiet_end", "07:00:00", "HH:MM"),
+    ("quiet_end", "٠٧:00", "HH:MM"),
+    ("quiet_zone", "Europe/Atlantis", "not known"),
+    ("quiet_zone", "../../etc/passwd", "not known"),
+    ("quiet_zone", "Europe", "not known"),
     ("ssl_alert_days", "4", "0, 1, 2, 3, 7, 14, 30, 60"),
     ("domain_alert_days", "-0x1", "whole number"),
     ("follow_redirects", "yes", "true or false"),
@@ -200,6 +220,10 @@ TOGETHER = [
         },
         ["maintenance_end_at"],
     ),
+    # both or neither, and not the same; the error names the missing or wrong one
+    ({"quiet_start": "22:00"}, ["quiet_end"]),
+    ({"quiet_end": "07:00", "quiet_start": ""}, ["quiet_start"]),
+    ({"quiet_start": "22:00", "quiet_end": "22:00"}, ["quiet_end"]),
 ]
 
 

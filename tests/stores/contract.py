@@ -256,6 +256,10 @@ class StoreContract:
             "slow_after": 250,
             "confirmations": 0,
             "tags": ("prod", "api"),
+            "remind_after": 30,
+            "quiet_start": "22:00",
+            "quiet_end": "07:00",
+            "quiet_zone": "Europe/Berlin",
         }
         monitor = store.monitor(add_monitor(store, **fields).id)
         assert {name: getattr(monitor, name) for name in fields} == fields

@@ -21,6 +21,7 @@ from app.errors import NotFound
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_QUIET_ZONE,
     DEFAULT_TIMEOUT,
     AlertCondition,
     Monitor,
@@ -48,6 +49,7 @@ DEFAULTS: Mapping[str, Any] = {
     "verify_tls": True,
     "confirmations": DEFAULT_CONFIRMATIONS,
     "tags": (),
+    "quiet_zone": DEFAULT_QUIET_ZONE,
 }
 SORT_COLUMNS = {
     MonitorSortBy.ID: (MonitorRow.id,),

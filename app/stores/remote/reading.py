@@ -65,6 +65,9 @@ def monitor(data: Any) -> Monitor:
         request_body=_text(data.get("request_body")),
         slow_after=_whole(data.get("slow_after")),
         tags=_texts(data.get("tags")),
+        remind_after=_whole(data.get("remind_after")),
+        quiet_start=_text(data.get("quiet_start")),
+        quiet_end=_text(data.get("quiet_end")),
         request_auth_password_set=bool(
             _flag(data.get("request_auth_password_set")) or data.get("request_auth_password")
         ),
@@ -85,6 +88,7 @@ def monitor(data: Any) -> Monitor:
             follow_redirects=_flag(data.get("follow_redirects")),
             verify_tls=_flag(data.get("verify_tls")),
             confirmations=_whole(data.get("confirmations")),
+            quiet_zone=_text(data.get("quiet_zone")),
         ),
     )
 

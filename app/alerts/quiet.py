@@ -1,0 +1,84 @@
+"""Quiet hours: from when to when a monitor's alerts wait, by the clocks of a time zone. Pure.
+
+A window may go over midnight. A time that the clocks skip counts as an hour later; of a time that
+they show twice, the first begins the window and the second ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+CLOCK_TIME = "Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00."
+ZONE = "This time zone is not known. Use a name such as Europe/Berlin."
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+_DAYS = (-1, 0, 1)  # a window that began yesterday may still last
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """``start`` and ``end`` are ``HH:MM``, ``zone`` an IANA name. ``start`` belongs to the window,
+    ``end`` does not.
+    """
+
+    start: str
+    end: str
+    zone: str
+
+    def until(self, at: datetime) -> datetime | None:
+        """When the quiet hours that ``at`` lies in end, in UTC; None outside of them."""
+        start, end = parse_clock(self.start), parse_clock(self.end)
+        zone = _zone(self.zone)
+        today = at.astimezone(zone).date()
+        for days in _DAYS:
+            day = today + timedelta(days)
+            began = _instant(day, start, zone, second=False)
+            over = _instant(day + timedelta(end <= start), end, zone, second=True)
+            if began <= at < over:
+                return over
+        return None
+
+
+def of(start: str | None, end: str | None, zone: str | None) -> QuietHours | None:
+    """The quiet hours of a monitor's three fields; None where it has none."""
+    return QuietHours(start, end, zone or "UTC") if start and end else None
+
+
+def parse_clock(text: str) -> time:
+    """``HH:MM`` as a time of day. Raises ValueError with a sentence."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        raise ValueError(CLOCK_TIME)
+    return time(int(found[1]), int(found[2]))
+
+
+def parse_zone(name: str) -> str:
+    """``name`` when it is a time zone. Raises ValueError with a sentence."""
+    if name not in zones():
+        raise ValueError(ZONE)
+    return name
+
+
+@lru_cache(maxsize=1)
+def zones() -> frozenset[str]:
+    """The names of all time zones: they are read from hundreds of files, once."""
+    return frozenset(available_timezones())
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        # Stored where the zone was known: an alert an hour off is better than none.
+        return ZoneInfo("UTC")
+
+
+def _instant(day: date, at: time, zone: ZoneInfo, *, second: bool) -> datetime:
+    wall = datetime.combine(day, at, tzinfo=zone)
+    first = wall.astimezone(UTC)
+    # In a gap the second reading lies before the first: only a doubled time has a later one.
+    return max(first, wall.replace(fold=1).astimezone(UTC)) if second else first
