@@ -63,25 +63,34 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
     return found + list(_tails([monitor_id], start_ms, now_ms, checks)[monitor_id].items())
 
 
-def between(monitor_id: int, start_ms: int, end_ms: int, now: datetime) -> list[tuple[int, Sums]]:
-    """Start and sums of the hours from ``start_ms`` to ``end_ms`` (both on the hour, or the end is
-    now); whole UTC days as one.
+def between(
+    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime
+) -> dict[int, list[tuple[int, Sums]]]:
+    """Start and sums of each monitor's hours from ``start_ms`` to ``end_ms``, both on the hour,
+    or to ``now``; whole UTC days as one.
     """
     last = min(end_ms, to_ms(now))
-    period = _edges_and_days(start_ms, last)
+    found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
+    if start_ms >= last:
+        return found
     rows = db.session.execute(
-        select(ROLLUPS)
-        .where(
-            RollupRow.monitor_id == monitor_id,
+        select(ROLLUPS).where(
+            RollupRow.monitor_id.in_(ids),
             RollupRow.start >= start_ms // 1000,
             RollupRow.start < -(-last // 1000),
-            period,
+            _edges_and_days(start_ms, last),
         )
-        .order_by(RollupRow.start)
     )
-    found = [(row.start * 1000, sums_of(row)) for row in rows]
-    tails = _tails([monitor_id], start_ms, last, checks)
-    return found + list(tails[monitor_id].items())
+    for row in rows:
+        found[row.monitor_id].append((row.start * 1000, sums_of(row)))
+    behind = [
+        monitor.monitor_id
+        for monitor in db.session.execute(monitors(ids))
+        if monitor.rolled_until is None or to_ms(monitor.rolled_until) < last
+    ]
+    for id, hours in _tails(behind, start_ms, last, checks).items():
+        found[id] += hours.items()
+    return found
 
 
 def single(
