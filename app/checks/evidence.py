@@ -1,11 +1,11 @@
 """What a check saw, as JSON: for the incident's page, and the last good answer beside it.
 
     {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]],
-     "body", "body_bytes", "body_cut",
+     "body", "body_bytes" (read, decoded), "body_cut" (this is only its beginning),
      "resolved": [addresses], "refused": [addresses], "ip", "http_version",
      "tls": [{"subject", "issuer", "not_before", "not_after", "sha256", "names"}],
      "timings": {"dns", "connect", "tls", "ttfb", "download"},
-     "redirects": [{"url", "status_line", "ip"}],
+     "redirects": [{"status_line" (that sent us on), "url" (where to), "ip"}],
      "curl": {"code", "words"}}
 
 Secrets never get in: Set-Cookie values, headers that carry tokens, and every echo of the monitor's
@@ -131,19 +131,22 @@ def make_evidence(story: Story, timings: Timings) -> dict[str, Any]:
             "ttfb": timings.ttfb,
             "download": timings.download,
         },
-        "redirects": [_redirect(hop, redactor) for hop in story.hops[1:]],
+        "redirects": [
+            _redirect(before, hop, redactor)
+            for before, hop in zip(story.hops, story.hops[1:], strict=False)
+        ],
     }
     if story.last is not None:
         evidence.update(_last(story.last, redactor))
     return evidence
 
 
-def _redirect(hop: Hop, redactor: Redactor) -> dict[str, Any]:
-    seen = hop.seen
+def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
+    """One step: the status line that sent us on, where to, and who answered there."""
     return {
+        "status_line": _clean(redactor.text(before.seen.status_line)) if before.seen else None,
         "url": redactor.text(hop.target.url),
-        "status_line": _clean(redactor.text(seen.status_line)) if seen else None,
-        "ip": seen.ip if seen else None,
+        "ip": hop.seen.ip if hop.seen else None,
     }
 
 
@@ -165,7 +168,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
         ],
         body=_body(seen.body, seen.header("content-type"), redactor),
         body_bytes=len(seen.body),
-        body_cut=seen.cut,
+        body_cut=seen.cut or len(seen.body) > EVIDENCE_BODY_BYTES,
         ip=seen.ip,
         http_version=seen.http_version,
         tls=[_certificate(pem) for pem in seen.certificates],

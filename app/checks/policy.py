@@ -138,8 +138,9 @@ def _network(part: str) -> Network:
             f"{part!r} is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, "
             f"or the word {PRIVATE} or {LOOPBACK}."
         ) from None
-    raise ValueError(f"{part!r} is not a network: bits are set behind its prefix. "
-        f"Did you mean {meant}?")
+    raise ValueError(
+        f"{part!r} is not a network: bits are set behind its prefix. Did you mean {meant}?"
+    )
 
 
 def _sentence(address: Address, judged: Address, row: Special) -> str:

@@ -261,7 +261,7 @@ def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
         Cause.DNS_NXDOMAIN: f"The name {host} does not exist in DNS: NXDOMAIN{said}.",
         Cause.DNS_SERVFAIL: f"DNS could not resolve {host}: SERVFAIL{said}.",
         Cause.DNS_REFUSED: f"DNS refused to resolve {host}: REFUSED{said}.",
-        Cause.DNS_TIMEOUT: f"No DNS server answered for {host} within {seconds:.1f} s.",
+        Cause.DNS_TIMEOUT: f"No DNS server answered for {host} within {seconds:.3g} s.",
         Cause.DNS_NO_ADDRESS: (
             f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}."
         ),
@@ -301,5 +301,5 @@ def resolve(
 def timed_out(host: str, seconds: float) -> Resolved:
     """What to say when the caller's own time ran out in the look-up."""
     return Resolved(
-        host, (), Cause.DNS_TIMEOUT, f"No DNS server answered for {host} within {seconds:.1f} s."
+        host, (), Cause.DNS_TIMEOUT, f"No DNS server answered for {host} within {seconds:.3g} s."
     )

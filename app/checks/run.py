@@ -151,6 +151,7 @@ class Run:
             body=carried.body,
             addresses=hop.addresses,
             timeout_ms=left,
+            limit=self._spec.timeout,
             verify_tls=self._spec.verify_tls,
             follow_redirects=self._spec.follow_redirects,
             refusal=self._policy.refusal,

@@ -267,7 +267,7 @@ def _whole(seen: Seen) -> Failure | None:
 
 
 def _timeout(seen: Seen) -> Failure:
-    after = f"within {seen.request.timeout_ms / 1000:.1f} s"
+    after = f"within the limit of {seen.request.limit:g} s"
     if seen.connect == 0:
         tried = ", ".join(seen.request.addresses[:3])
         return Failure(

@@ -43,7 +43,8 @@ class Request:
     headers: tuple[bytes, ...]
     body: bytes | None
     addresses: tuple[str, ...]
-    timeout_ms: int
+    timeout_ms: int  # what is left of the check's time
+    limit: float  # the check's time in all, in seconds
     verify_tls: bool
     follow_redirects: bool
     refusal: Judge

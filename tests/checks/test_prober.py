@@ -271,6 +271,9 @@ def test_a_result_has_its_figures(prober: Prober, web: Web) -> None:
     assert result.response_time is not None
     assert 0 <= result.response_time < 2000
     assert outcome.answered
+    assert outcome.evidence is not None
+    step = {"status_line": "HTTP/1.1 302 Moved", "url": result.redirects[0], "ip": "127.0.0.1"}
+    assert outcome.evidence["redirects"] == [step]
 
 
 def test_a_phase_that_was_not_reached_has_no_time(prober: Prober) -> None:
@@ -369,6 +372,7 @@ def test_evidence_holds_what_was_seen_and_no_secret(prober: Prober) -> None:
     assert len(evidence["body"].encode()) <= 4096 + 100
     assert not set(evidence["body"]) & {"\x00", "\x1b"}
     assert evidence["body_bytes"] > 8000
+    assert evidence["body_cut"]
     assert evidence["resolved"] == ["127.0.0.1"]
     assert set(evidence["timings"]) == {"dns", "connect", "tls", "ttfb", "download"}
 
