@@ -199,7 +199,7 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point
 
 def _between_checks(bucket: Bucket) -> bool:
     """No check was due in it: the line goes on, where a gap would say that something was wrong."""
-    return bucket["response_time"] is None and not bucket["checks"] and bool(bucket["up"])
+    return bucket["response_time"] is None and not bucket.get("checks") and bool(bucket.get("up"))
 
 
 def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
