@@ -24,7 +24,7 @@ DEBIAN_PACKAGES := chromium nginx postgresql redis-server
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: help run test quick lint format lock wheel bench-truth bench-checks bench-api clean
+.PHONY: help run test quick lint format lock wheel demo bench-truth bench-checks bench-api clean
 
 help: ## List what there is to type
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -55,6 +55,9 @@ lock: ## Write requirements/*.txt from pyproject.toml (UPGRADE=1: with newer ver
 
 wheel: $(TEST) ## Build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+demo: $(RUN) ## Serve a demonstration: local targets that really fail, and 90 days of a made-up past
+	@exec $(BIN)/python -m app.demo
 
 bench-truth: $(TEST) ## How often a check tells the truth: accuracy, causes, false alarms
 	@$(BIN)/python -m bench.truth $(ARGS)

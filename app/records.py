@@ -264,6 +264,13 @@ class Role(StrEnum):
     VIEWER = "viewer"
 
 
+class Notice(StrEnum):
+    """What stands on every page while it holds: names of rows of the ``settings`` table."""
+
+    NETWORK_DOWN = "notice.network_down"  # the value: since when
+    DEMO = "notice.demo"
+
+
 class Location(IntEnum):
     """Row ids of the ``locations`` table that always exist."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from app.demo.targets import Targets
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
 from app.forms.window import WindowForm
-from app.records import Role
+from app.records import Notice, Role
 from app.stores import current_access, current_store
 
 DAYS = 90
@@ -47,16 +48,17 @@ def main() -> int:
     app = create_app(config.read())
     with app.app_context():
         schema.upgrade()
-        current_access().set_setting("demo", "1")
+        current_access().set_setting(Notice.DEMO, "1")
         current_access().create_person(EMAIL, password, Role.ADMIN)
         _fill(targets)
     print(f"This is a demonstration. Log in as {EMAIL} with the password {password}", flush=True)
-    try:
-        return subprocess.run([sys.executable, "-m", "app.cli", "serve"], check=False).returncode
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        targets.close()
+    service = subprocess.Popen([sys.executable, "-m", "app.cli", "serve"])
+    # Ctrl-C reaches the service by itself; whoever ends only this process means both.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: service.terminate())
+    code = service.wait()
+    targets.close()
+    return max(code, 0)
 
 
 def _fill(targets: Targets) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.db import journal, writing
-from app.db.tables import IncidentRow
+from app.db.tables import IncidentRow, MonitorRow
 from app.records import Location, Result, Timings, Verdict
 
 # Written in one transaction: small enough that a running checker never waits for long.
@@ -28,7 +28,7 @@ class Outage:
     days_ago: float
     minutes: float
     cause_code: str = "http_status:503"
-    cause: str = "The server answered 503 Service Unavailable."
+    cause: str = "The server answered 503 Service Unavailable; accepted are 200-399."
     comment: str | None = None
     acknowledged_by: str | None = None
 
@@ -69,6 +69,7 @@ def write(
         with writing():
             journal.keep(rows[place : place + ROWS_AT_ONCE])
     with writing() as session:
+        session.get_one(MonitorRow, monitor_id).created_at = now - timedelta(days=days)
         session.add_all(_incident(monitor_id, outage, now) for outage in past.outages)
 
 

@@ -7,8 +7,11 @@ from app.demo.targets import Targets
 
 Pairs = list[tuple[str, str]]
 
-REFUSED = ("connection_refused", "The server refused the connection on port 443.")
-SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 seconds.")
+REFUSED = (
+    "connection_refused",
+    "The connection was refused by 127.0.0.1 port 443: nothing listens there.",
+)
+SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 s.")
 
 # Words of the incidents' people.
 ADA, LIN = "ada@wakeful.test", "lin@wakeful.test"

@@ -30,7 +30,7 @@ from app.engine import recorder, schedule
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
 from app.engine.probing import Policies, make_prober
-from app.records import CheckSpec, Outcome
+from app.records import CheckSpec, Notice, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ CHORES_SECONDS = 1.0  # and then for a chore that is being done
 KEPT_AT_MOST = 10_000  # results kept while the database is away
 
 # The setting that the dashboard shows as a notice; its value is since when.
-NOTICE_NETWORK = "notice.network_down"
+NOTICE_NETWORK = Notice.NETWORK_DOWN
 
 
 def _now() -> datetime:

@@ -11,6 +11,7 @@ from sqlalchemy import delete, select
 
 from app.db import db, writing
 from app.db.tables import SettingRow
+from app.records import Notice
 
 
 class SettingsTable:
@@ -21,6 +22,13 @@ class SettingsTable:
         return db.session.execute(
             select(SettingRow.value).where(SettingRow.name == name)
         ).scalar_one_or_none()
+
+    def notices(self) -> dict[Notice, str]:
+        """What every page has to say now, with the value kept under each."""
+        rows = db.session.execute(
+            select(SettingRow.name, SettingRow.value).where(SettingRow.name.in_(list(Notice)))
+        )
+        return {Notice(name): value or "" for name, value in rows}
 
     def set_setting(self, name: str, value: str | None) -> None:
         """Keep ``value`` under ``name``; None removes it."""
