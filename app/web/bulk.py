@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -11,8 +13,9 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorForm, MonitorUpdateForm
-from app.records import Monitor
+from app.records import MAX_NAME, Monitor
 from app.stores import Feature, current_store
+from app.web import remote
 from app.web.forms import BulkForm, ImportForm
 from app.web.session import guarded, safe_next
 
@@ -29,6 +32,10 @@ DONE = {
     "delete": "deleted",
 }
 MOST_LINES = 500
+# A name may come first, as in a spreadsheet; a comma within a URL alone separates nothing.
+_NAMED = re.compile(
+    r"(?![A-Za-z][A-Za-z0-9+.-]*://)(.*?),\s*\"?([A-Za-z][A-Za-z0-9+.-]*://.*?)\"?\s*"
+)
 
 
 @blueprint.post("/bulk")
@@ -83,42 +90,82 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One pasted line, its number from 1, and what a store takes or what is wrong with it."""
+
+    number: int
+    text: str
+    fields: Mapping[str, Any] | None = None
+    fault: str = ""
+
+
 @blueprint.route("/import", methods=["GET", "POST"])
 def paste() -> Answer:
-    """A monitor for each pasted line; lines that cannot be one stay in the form, with why."""
-    form = ImportForm(without=() if Feature.EXTRA_FIELDS in current_store().offers else ["tags"])
+    """A monitor for each pasted line: all of them, or none until every line is right. Who ticks
+    ``skip`` gets those that are right, and keeps the others in the form with why.
+    """
+    form = ImportForm(without=() if remote.offers(Feature.EXTRA_FIELDS) else ["tags"])
     if not form.validate_on_submit():
-        page = render_template("monitors/import.html", form=form)
-        return page, 422 if form.is_submitted() else 200
-    made, refused = _import(form)
-    if made:
-        flash(f"{made} monitor{' is' if made == 1 else 's are'} made.", "success")
-    if not refused:
+        return _import_page(form, 422 if form.is_submitted() else 200)
+    lines = read_lines(form.urls.data, form.shared())
+    wrong = [line for line in lines if line.fields is None]
+    if wrong and not form.skip.data:
+        return _wrong(form, wrong, 422)
+    made = sum(_made(line) for line in lines)
+    flash(f"{made} monitor{' is' if made == 1 else 's are'} made.", "success" if made else "info")
+    if not wrong:
         return redirect(url_for("monitors.index"))
-    form.urls.shown = "\n".join(line for line, _ in refused)
-    for line, sentence in refused:
-        form.urls.fault(f"{line[:80]}: {sentence}")
-    return render_template("monitors/import.html", form=form), 422
+    form.urls.shown = "\n".join(line.text for line in wrong)
+    return _wrong(form, wrong, 200)
 
 
-def _import(form: ImportForm) -> tuple[int, list[tuple[str, str]]]:
-    lines = [line.strip() for line in form.urls.data.splitlines() if line.strip()]
-    made, refused = 0, []
-    for place, line in enumerate(lines):
-        if place >= MOST_LINES:
-            refused.append((line, f"At most {MOST_LINES} fit at once. Send the rest again."))
+def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
+    """The lines that are not empty. ``shared``: pairs that every monitor gets."""
+    numbered = ((place, line.strip()) for place, line in enumerate(text.splitlines(), 1))
+    found: list[Line] = []
+    for number, line in numbered:
+        if not line:
             continue
-        url, _, name = line.partition(" ")
-        pairs = [("url", url), ("name", name.strip() or _name(url)), *form.shared()]
+        if len(found) >= MOST_LINES:
+            sentence = f"At most {MOST_LINES} fit at once. Paste the rest afterwards."
+            found.append(Line(number, line, fault=sentence))
+            continue
+        name, url = split(line)
+        pairs = [("url", url), ("name", name or _name(url)), *shared]
         try:
-            current_store().create_monitor(binding.bind(MonitorForm, pairs))
+            found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
         except Invalid as fault:
-            sentences: list[Any] = [one for found in fault.errors.values() for one in found]
-            refused.append((line, " ".join(sentences)))
-        else:
-            made += 1
-    return made, refused
+            sentences = [one for several in fault.errors.values() for one in several]
+            found.append(Line(number, line, fault=" ".join(sentences)))
+    return found
+
+
+def split(line: str) -> tuple[str, str]:
+    """Name and URL of ``name,URL``, of ``URL name`` or of a URL alone."""
+    named = _NAMED.fullmatch(line)
+    if named:
+        return named[1].strip().strip('"').strip(), named[2].strip()
+    url, _, name = line.partition(" ")
+    return name.strip(), url
 
 
 def _name(url: str) -> str:
-    return url.partition("://")[2].strip("/")[:255] or url[:255]
+    return url.partition("://")[2].strip("/")[:MAX_NAME] or url[:MAX_NAME]
+
+
+def _made(line: Line) -> bool:
+    if line.fields is None:
+        return False
+    current_store().create_monitor(line.fields)
+    return True
+
+
+def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
+    for line in wrong:
+        form.urls.fault(f"Line {line.number}, {line.text[:80]}: {line.fault}")
+    return _import_page(form, status)
+
+
+def _import_page(form: ImportForm, status: int) -> Answer:
+    return render_template("monitors/import.html", form=form), status

@@ -207,11 +207,17 @@ class ImportForm(BrowserForm):
         required=True,
         most=1_000_000,
         lines=True,
-        description="One a line. A name may follow after a space.",
+        description="One a line: the URL, or a name, a comma and the URL.",
         render_kw={"rows": "10", "spellcheck": "false"},
     )
     interval = NumberChoice("Check every", required=True, labels=INTERVAL_CHOICES, default=60)
     tags = Tags("Tags", description="Words with commas between them, for all of them.")
+
+    skip = Switch(
+        "Leave out the lines that are wrong",
+        default=False,
+        description="Without this, nothing is made until every line is right.",
+    )
 
     def shared(self) -> list[tuple[str, str]]:
         """What every monitor gets, as pairs."""

@@ -1,0 +1,136 @@
+"""Many monitors at once: what the ticked ones get, and many pasted URLs."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from app.db import db
+from app.db.tables import MonitorRow
+from app.records import MAX_TAGS
+from app.web import bulk
+from tests.factories import make_incident, make_monitor
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+
+def rows(app: Flask) -> list[MonitorRow]:
+    with app.app_context():
+        found = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
+        db.session.expunge_all()
+        return found
+
+
+def apply(visitor: Visitor, ids: list[int], action: str, **fields: object) -> Visitor:
+    """Tick these monitors on the list, choose what to do and press the button."""
+    form, _ = visitor.open("/monitors?sort_by=name&sort=asc").form_with("Apply")
+    assert "ids" in form.boxes or not ids
+    assert action in form.choices["action"]
+    values = {**dict(form.values), "action": action, "ids": ids, **fields}
+    visitor._take(visitor.client.post(form.action, data=values, follow_redirects=True))
+    return visitor
+
+
+def test_the_ticked_ones_are_changed_and_no_other(app, editor):
+    for name in ("Alpha", "Beta", "Gamma"):
+        make_monitor(app, name=name, tags="\nold\n")
+    apply(editor, [1, 2], "pause")
+    assert "2 monitors are paused." in editor.text
+    assert editor.page.request.url.endswith("/monitors?sort_by=name&sort=asc")
+    assert [row.paused for row in rows(app)] == [True, True, False]
+    apply(editor, [2], "resume")
+    assert "1 monitor is watched again." in editor.text
+    assert [row.paused for row in rows(app)] == [True, False, False]
+    apply(editor, [1, 3], "interval", interval="600")
+    assert [row.interval for row in rows(app)] == [600, 60, 600]
+    apply(editor, [3], "tag", tag="prod")
+    apply(editor, [1, 3], "untag", tag="old")
+    assert [row.tags for row in rows(app)] == ["", "\nold\n", "\nprod\n"]
+
+
+def test_deleting_asks_first_and_names_what_goes(app, editor):
+    for name in ("Alpha", "Beta", "Gamma"):
+        make_incident(app, make_monitor(app, name=name))
+    apply(editor, [1, 3], "delete")
+    assert "Delete 2 monitors?" in editor.text
+    assert "Alpha" in editor.text
+    assert "Beta" not in editor.text
+    assert len(rows(app)) == 3
+    editor.press("Delete all 2")
+    assert "2 monitors are deleted." in editor.text
+    assert [row.name for row in rows(app)] == ["Beta"]
+
+
+def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
+    make_monitor(app, name="Full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
+    make_monitor(app, name="Free")
+    apply(editor, [1, 2], "tag", tag="more")
+    assert "Full stays as it is." in editor.text
+    assert "1 monitor is tagged." in editor.text
+    assert rows(app)[1].tags == "\nmore\n"
+    for ids, action, fields, sentence in (
+        ([], "pause", {}, "Tick the monitors first."),
+        ([1], "", {}, "Nothing was changed."),
+        ([1], "tag", {}, "Write the tag."),
+        ([1], "interval", {}, "Choose the new interval."),
+    ):
+        assert sentence in apply(editor, ids, action, **fields).text, action
+    apply(editor, [2, 77], "pause")  # somebody else has deleted one of them
+    assert "1 monitor is paused." in editor.text
+
+
+def test_who_only_looks_has_nothing_to_tick(app, viewer):
+    make_monitor(app)
+    assert "Apply" not in viewer.open("/monitors").text
+    token = dict(viewer.form_with("Log out")[0].values)["csrf_token"]
+    sent = {"csrf_token": token, "ids": [1], "action": "delete", "sure": "1"}
+    assert viewer.client.post("/monitors/bulk", data=sent).status_code == 403
+    assert viewer.open("/monitors/import").status == 403
+    assert len(rows(app)) == 1
+
+
+PASTED = """
+https://one.example.com/
+Two, https://two.example.com/path?a=1,2
+"Three, the third",https://three.example.com/
+https://four.example.com/a,b  Fourth
+"""
+
+
+def test_each_pasted_line_becomes_a_monitor(app, editor):
+    editor.open("/monitors/import").press(
+        "Make the monitors", urls=PASTED, interval="300", tags="new"
+    )
+    assert "4 monitors are made." in editor.text
+    assert [(row.name, row.url) for row in rows(app)] == [
+        ("one.example.com", "https://one.example.com/"),
+        ("Two", "https://two.example.com/path?a=1,2"),
+        ("Three, the third", "https://three.example.com/"),
+        ("Fourth", "https://four.example.com/a,b"),
+    ]
+    assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nnew\n")}
+
+
+def test_one_wrong_line_stores_nothing_unless_the_person_says_so(app, editor):
+    pasted = "https://good.example.com/\n\nftp://bad.example.com/\nBad,http://a b.example.com/"
+    editor.open("/monitors/import").press("Make the monitors", urls=pasted)
+    assert editor.status == 422
+    assert "Line 3, ftp://bad.example.com/: " in editor.text
+    assert "Line 4, Bad,http://a b.example.com/: " in editor.text
+    assert rows(app) == []
+    kept = dict(editor.form_with("Make the monitors")[0].values)["urls"]
+    assert kept.split() == pasted.split()
+    editor.press("Make the monitors", skip=True)
+    assert "1 monitor is made." in editor.text
+    assert [row.url for row in rows(app)] == ["https://good.example.com/"]
+    kept = dict(editor.form_with("Make the monitors")[0].values)["urls"]
+    assert kept.split("\r\n") == ["ftp://bad.example.com/", "Bad,http://a b.example.com/"]
+
+
+def test_more_lines_than_fit_are_told(editor, monkeypatch):
+    monkeypatch.setattr(bulk, "MOST_LINES", 1)
+    editor.open("/monitors/import").press(
+        "Make the monitors", urls="https://a.example.com\nhttps://b.example.com"
+    )
+    assert "Line 2, https://b.example.com: At most 1 fit at once." in editor.text
