@@ -151,8 +151,8 @@ class Wire:
         self._complete = False
         self._overflow = False
         self._redirect = False
-        self._chunks: list[bytes] = []
-        self._size = 0
+        # Not a list of pieces: a target that sends a million chunks of one byte would fill memory.
+        self._body = bytearray()
         self._cut = False
         self._decoder: Decoder | None = None
         self._undecodable: str | None = None
@@ -302,12 +302,12 @@ class Wire:
     def _on_body(self, data: bytes) -> int | None:
         decoder = self._decoder
         if decoder is None:
-            self._size += len(data)
-            if self._size > BODY_CAP_BYTES:
-                self._chunks.append(data[: BODY_CAP_BYTES - self._size])
+            room = BODY_CAP_BYTES - len(self._body)
+            if len(data) > room:
+                self._body += data[:room]
                 self._cut = True
                 return _ABORT
-            self._chunks.append(data)
+            self._body += data
             return None
         try:
             decoder.feed(data)
@@ -338,7 +338,7 @@ class Wire:
             lines=self._lines[self._block :],
             complete=self._complete,
             overflow=self._overflow,
-            body=bytes(decoder.out) if decoder is not None else b"".join(self._chunks),
+            body=bytes(self._body if decoder is None else decoder.out),
             cut=self._cut,
             undecodable=self._undecodable,
             coding_whole=decoder is None or decoder.whole,

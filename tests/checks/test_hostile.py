@@ -1,0 +1,65 @@
+"""Targets that never stop: a check ends in time and takes little memory (issue 3)."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app.checks.policy import Policy
+from app.checks.prober import Prober
+from app.records import Cause, CheckSpec, Outcome, Warn
+from tests.checks.servers import closing
+from tests.lab.net import Connection, Listener
+from tests.lab.runner import peak_memory_of
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+# How it begins, what comes again and again, and what a check of two seconds makes of it.
+FLOODS = {
+    "100 Continue without end": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", Cause.HEADERS_TOO_LARGE),
+    "early hints without end": (b"", b"HTTP/1.1 103 E\r\nA: b\r\n\r\n", Cause.HEADERS_TOO_LARGE),
+    "a status line without end": (b"HTTP/1.1 200 ", b"x", Cause.HEADERS_TOO_LARGE),
+    "a header line without end": (OK + b"A: ", b"x", Cause.HEADERS_TOO_LARGE),
+    "trailers without end": (CHUNKED + b"0\r\n", b"A: b\r\n", Cause.HEADERS_TOO_LARGE),
+    "a chunk extension without end": (CHUNKED + b"1;", b"x", Cause.TIMEOUT_BODY),
+    "chunks of one byte without end": (CHUNKED, b"1\r\nx\r\n", None),
+    "a body without end": (OK + b"\r\n", b"x", None),
+}
+
+
+@pytest.fixture(scope="module")
+def prober() -> Iterator[Prober]:
+    policy = Policy.parse("loopback")
+    prober = Prober(policy=lambda: policy)
+    yield prober
+    prober.close(5)
+
+
+@pytest.mark.parametrize(("begins", "goes_on", "cause"), FLOODS.values(), ids=FLOODS)
+def test_a_flood_is_named_in_time_and_in_little_memory(
+    prober: Prober, begins: bytes, goes_on: bytes, cause: Cause | None
+) -> None:
+    def flood(connection: Connection) -> None:
+        connection.receive(65_536)
+        with contextlib.suppress(OSError):
+            connection.send(begins)
+            for _ in itertools.count():
+                connection.send(goes_on * (4096 // len(goes_on)))
+
+    target = Listener(flood)
+    outcomes: list[Outcome] = []
+    spec = CheckSpec(url=f"http://127.0.0.1:{target.port}/", timeout=4)
+    with closing(target):
+        prober.check(spec)  # what is loaded once belongs to no check
+        began = time.monotonic()
+        peak = peak_memory_of(lambda: outcomes.append(prober.check(spec)))
+        took = time.monotonic() - began
+    assert outcomes[0].result.cause_code == cause
+    assert outcomes[0].result.warnings == ((Warn.BODY_CUT_AT_CAP,) if cause is None else ())
+    assert took < spec.timeout + 0.5
+    assert peak < 10
