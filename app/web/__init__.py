@@ -16,8 +16,8 @@ from app.alerts.values import CHANNELS
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.records import PAGE_SIZES, Role
-from app.stores import Feature, current_store
-from app.web import assets, auth, faults, pages, security, session, times, words
+from app.stores import current_store
+from app.web import assets, auth, faults, notices, pages, remote, security, session, times, words
 
 BLUEPRINTS = (auth, *pages.ALL)
 
@@ -27,12 +27,14 @@ def init_app(app: Flask) -> None:
     Bootstrap5(app)
     security.init_app(app, https=(settings.public_url or "").startswith("https://"))
     session.init_app(app)
+    remote.init_app(app)
     faults.init_app(app)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
         times=times,
         words=words,
+        standing=notices.standing,
         Role=Role,
         PAGE_SIZES=PAGE_SIZES,
         CHANNELS=CHANNELS,
@@ -58,5 +60,7 @@ def _shared() -> dict[str, Any]:
     return {
         "user": user,
         "theme": user.person.theme if user else "auto",
-        "offers": {feature: feature in current_store().offers for feature in Feature},
+        "offers": remote.offered() if user else {},
+        "servers": remote.names() if user else (),
+        "server": getattr(current_store(), "name", None) if user else None,
     }

@@ -20,7 +20,7 @@ from app.records import (
     Verdict,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, times, words
+from app.web import addresses, remote, times, words
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
@@ -98,11 +98,11 @@ def day(id: int, day: str) -> str:
     except (ValueError, OverflowError):
         raise NotFound("day", day) from None
     results = None
-    if Feature.RESULTS in store.offers:
+    if remote.offers(Feature.RESULTS):
         results = store.results(
             ResultQuery(id, from_=start, to=after, per_page=100, page=_whole("page", 1))
         )
-    figures = store.report([id], start, after) if Feature.REPORTS in store.offers else {}
+    figures = store.report([id], start, after) if remote.offers(Feature.REPORTS) else {}
     return render_template(
         "monitors/day.html",
         monitor=monitor,

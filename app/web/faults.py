@@ -19,6 +19,7 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
+from app.web import remote
 from app.web.security import is_api
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if isinstance(fault, Unavailable):
+        remote.no_offers()
         details["retry_after"] = fault.retry_after
         details["typed"] = typed()
     return _page(status, str(fault), **details), status

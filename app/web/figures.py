@@ -15,7 +15,7 @@ from app.errors import Invalid
 from app.records import Incident, IncidentQuery, IncidentSortBy, Monitor, Page, Result, ResultQuery
 from app.stats import CHART_RANGES, RANGES
 from app.stores import Feature, current_store
-from app.web import charts, rows, times, words
+from app.web import charts, remote, rows, times, words
 
 DEFAULT_RANGE = "24h"
 BAR_DAYS = 90
@@ -50,7 +50,7 @@ DAY_WORDS = {
 
 def ranges() -> list[str]:
     """The ranges of the chart; the three hours are no part of the API (decisions.md 11)."""
-    local = Feature.OVERVIEW in current_store().offers
+    local = remote.offers(Feature.OVERVIEW)
     return list(CHART_RANGES if local else RANGES)
 
 
@@ -73,7 +73,7 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
         "range_words": RANGE_WORDS,
         "stacked": stacked,
     }
-    if Feature.STATISTICS not in store.offers:
+    if not remote.offers(Feature.STATISTICS):
         return found
     statistics = store.statistics(monitor.id, chosen)
     year = store.statistics(monitor.id, "365d")
@@ -112,7 +112,7 @@ def _chart(
 
 def _results(monitor_id: int) -> Page[Result] | None:
     store = current_store()
-    if Feature.RESULTS not in store.offers:
+    if not remote.offers(Feature.RESULTS):
         return None
     return store.results(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
 

@@ -21,7 +21,7 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store
-from app.web import live
+from app.web import live, remote
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("home", __name__))
@@ -63,7 +63,7 @@ def _answer() -> dict[str, Any]:
         )
         for status in OPEN
     ]
-    counters = store.overview() if Feature.OVERVIEW in store.offers else None
+    counters = store.overview() if remote.offers(Feature.OVERVIEW) else None
     total = sum(page.total for page in pages)
     return {
         "open_now": [incident for page in pages for incident in page.items],

@@ -22,7 +22,7 @@ from app.records import (
     MonitorRef,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, comments, live, timeline, times
+from app.web import addresses, comments, live, remote, timeline, times
 from app.web.forms import CommentForm, DeleteForm, show_errors
 from app.web.session import guarded
 
@@ -76,7 +76,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
 
 def _deliveries(id: int) -> Sequence[Delivery]:
     store = current_store()
-    if Feature.DELIVERIES not in store.offers:
+    if not remote.offers(Feature.DELIVERIES):
         return ()
     return store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE)).items
 

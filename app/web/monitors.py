@@ -25,7 +25,7 @@ from app.records import (
     Verdict,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, figures, live, rows, times, words
+from app.web import addresses, figures, live, remote, rows, times, words
 from app.web.forms import BulkForm, DeleteForm, show_errors
 from app.web.session import guarded
 
@@ -57,7 +57,7 @@ def index() -> Response:
         page=page,
         rows=rows.of(page.items),
         query=query,
-        counters=store.overview() if Feature.OVERVIEW in store.offers else None,
+        counters=store.overview() if remote.offers(Feature.OVERVIEW) else None,
         here=addresses.here,
         link=addresses.page_link,
         bulk=BulkForm(formdata=None),
@@ -67,7 +67,7 @@ def index() -> Response:
 def list_query() -> MonitorQuery:
     """The list's parameters from the address. Raises Invalid for one that is misspelt."""
     query = binding.monitor_query(addresses.pairs(*OWN_FILTERS))
-    if Feature.OVERVIEW not in current_store().offers:
+    if not remote.offers(Feature.OVERVIEW):
         return query
     state, tag = request.args.get("state") or None, request.args.get("tag") or None
     if state is not None and state not in list(MonitorStatus):
@@ -119,7 +119,7 @@ def _surroundings() -> dict[str, Any]:
         "zone": times.zone(),
         "now": store.now(),
         "telegram_token_set": bool(settings.telegram_token),
-        "without": () if Feature.EXTRA_FIELDS in store.offers else OWN_FIELDS,
+        "without": () if remote.offers(Feature.EXTRA_FIELDS) else OWN_FIELDS,
     }
 
 

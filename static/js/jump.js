@@ -1,0 +1,71 @@
+// Ctrl-K opens a list of monitors and pages; "/" goes to the page's own search.
+const dialog = document.getElementById("jump");
+const input = dialog?.querySelector("input");
+const places = dialog?.querySelector(".places");
+let asked = 0;
+let timer;
+
+async function look() {
+  const mine = ++asked;
+  try {
+    const address = new URL(input.form.action);
+    address.searchParams.set("q", input.value);
+    const answer = await fetch(address, { headers: { "X-Fragment": "jump" }, redirect: "error" });
+    // A slow answer must not replace a newer one.
+    if (answer.ok && mine === asked) places.innerHTML = await answer.text();
+  } catch {
+    if (mine === asked) places.innerHTML = "<li class='soft'>No answer from the server.</li>";
+  }
+}
+
+function open() {
+  if (dialog.open) return;
+  input.value = "";
+  dialog.showModal();
+  input.focus();
+  look();
+}
+
+function move(step) {
+  const links = [...places.querySelectorAll("a")];
+  const here = links.indexOf(document.activeElement) + step;
+  if (here < 0) input.focus();
+  else links[Math.min(here, links.length - 1)]?.focus();
+}
+
+function typing(target) {
+  return target.closest("input, textarea, select, [contenteditable]") !== null;
+}
+
+if (dialog) {
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      open();
+    } else if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !typing(event.target)) {
+      event.preventDefault();
+      const search = document.querySelector("[data-search]");
+      if (search) search.select();
+      else open();
+    }
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-jump]")) {
+      event.preventDefault();
+      open();
+    } else if (event.target === dialog) dialog.close();
+  });
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, 120);
+  });
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      move(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Enter" && event.target === input) {
+      event.preventDefault();
+      places.querySelector("a")?.click();
+    }
+  });
+}
