@@ -64,9 +64,9 @@ def known_numbers(results: Sequence[Result]) -> None:
     with writing():
         if missing:
             rows = [{"digest": digest, "data": data} for digest, data in missing.items()]
-            _insert_new(ResultContextRow, rows)
+            insert_new(ResultContextRow, rows)
         if unknown:
-            _insert_new(CauseCodeRow, [{"code": code} for code in unknown])
+            insert_new(CauseCodeRow, [{"code": code} for code in unknown])
         for digest, id in db.session.execute(
             select(ResultContextRow.digest, ResultContextRow.id).where(
                 ResultContextRow.digest.in_(missing)
@@ -84,7 +84,7 @@ def location_id(name: str) -> int:
     numbers = _numbers()
     if name not in numbers.locations:
         with writing() as session:
-            _insert_new(LocationRow, [{"name": name}])
+            insert_new(LocationRow, [{"name": name}])
             found = select(LocationRow.id).where(LocationRow.name == name)
             numbers.locations[name] = session.execute(found).scalar_one()
     return numbers.locations[name]
@@ -120,7 +120,7 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
     A result of the same monitor, location and millisecond is one that is there already.
     """
     if rows:
-        _insert_new(ResultRow, rows)
+        insert_new(ResultRow, rows)
 
 
 def decode(rows: Sequence[ResultRow]) -> list[Result]:
@@ -202,7 +202,8 @@ def keep_good_evidence(checks: Mapping[int, Any]) -> None:
         db.session.execute(upsert, rows)
 
 
-def _insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows, passing over those that are there already. In the caller's transaction."""
     db.session.execute(_insert(table).on_conflict_do_nothing(), rows)
 
 

@@ -16,6 +16,7 @@ from app.checks.certificate import days_left
 from app.checks.domain import DomainExpiry, registrable_domain
 from app.checks.target import parse_url
 from app.db import db, writing
+from app.db.journal import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.engine.recorder.quiet import Quiet
 from app.records import Event
@@ -78,14 +79,18 @@ def claim_domain(now: datetime) -> str | None:
         )
         if domain is None:
             return None
-        row = session.get(DomainRow, domain, with_for_update=True, populate_existing=True)
-        if row is None:
-            session.add(DomainRow(domain=domain, asked_at=now))
-        elif row.asked_at is not None and row.asked_at > day_ago:
-            return None  # another checker was quicker
-        else:
-            row.asked_at = now
-    return domain
+        # Two checkers may have found the same domain: who marks it as asked may ask.
+        insert_new(DomainRow, [{"domain": domain}])
+        marked = session.execute(
+            update(DomainRow)
+            .where(
+                DomainRow.domain == domain,
+                or_(DomainRow.asked_at.is_(None), DomainRow.asked_at <= day_ago),
+            )
+            .values(asked_at=now)
+            .returning(DomainRow.domain)
+        ).all()
+    return domain if marked else None
 
 
 def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:

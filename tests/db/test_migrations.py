@@ -18,10 +18,11 @@ def shapes(inspector, tables):
     """What alembic's own comparison passes over: types as the database has them, and keys."""
     return {
         table: {
-            "columns": [
+            # A later migration puts its columns last, wherever tables.py has them.
+            "columns": sorted(
                 (column["name"], str(column["type"]), column["nullable"])
                 for column in inspector.get_columns(table)
-            ],
+            ),
             "key": inspector.get_pk_constraint(table)["constrained_columns"],
             "unique": sorted(
                 unique["column_names"] for unique in inspector.get_unique_constraints(table)
