@@ -24,7 +24,7 @@ from app.records import (
     MonitorRef,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, session, times
+from app.web import addresses, remote, session, times
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
@@ -35,7 +35,8 @@ REASONS = {
     "burst": "Many monitors changed at once, so one message told of all of them.",
     "flapping": "The monitor went down and up in quick turn, so this was not told by itself.",
     "outage not delivered": "The outage could not be delivered, so its recovery was not told.",
-    "quiet hours": "It came in quiet hours and waits for their end.",
+    "quiet hours": "It came in quiet hours. One message at their end tells of it.",
+    "settled": "It was acknowledged or over before this reminder went out.",
     "retried by hand": "Sent again by hand.",
 }
 CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
@@ -111,7 +112,7 @@ def _helper() -> dict[str, Callable[[], Sequence[FailedChannel]]]:
 
 def _failed_channels() -> Sequence[FailedChannel]:
     store = current_store()
-    if Feature.DELIVERIES not in store.offers:
+    if not remote.offers(Feature.DELIVERIES):
         return []
     lanes: dict[object, Delivery] = {}
     for delivery in store.deliveries(
@@ -198,5 +199,5 @@ def _sayings() -> dict[str, Any]:
 
 
 def _offered() -> None:
-    if Feature.DELIVERIES not in current_store().offers:
+    if not remote.offers(Feature.DELIVERIES):
         raise Unsupported("The server behind this dashboard has no delivery log.")

@@ -28,6 +28,7 @@ blueprint = guarded(Blueprint("home", __name__))
 
 OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
+CHANGES_ASKED = 25  # of the sizes of interface.md, that any server takes, the next larger one
 DOUBTS_SHOWN = 10
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # What is not down and still worth a look.
@@ -109,11 +110,11 @@ def changes() -> list[Change]:
     """What opened and what ended lately, the newest first."""
     store = current_store()
     begun = store.incidents(
-        IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_SHOWN)
+        IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_ASKED)
     )
     ended = store.incidents(
         IncidentQuery(
-            status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT, per_page=CHANGES_SHOWN
+            status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT, per_page=CHANGES_ASKED
         )
     )
     found = [Change(one.started_at, "down", one) for one in begun.items]

@@ -18,7 +18,7 @@ from app.errors import Invalid, Unsupported
 from app.records import MAX_ID, MonitorRef
 from app.stats.report import ALL
 from app.stores import Feature, current_store
-from app.web import months, times
+from app.web import months, remote, times
 from app.web.months import Month
 from app.web.session import guarded
 
@@ -93,7 +93,7 @@ def download() -> Response:
 
 def _asked() -> Report:
     """The report that the address asks for. Raises Invalid and Unsupported."""
-    if Feature.REPORTS not in current_store().offers:
+    if not remote.offers(Feature.REPORTS):
         raise Unsupported("The server behind this dashboard has no figures for a month.")
     this = months.month_of(times.now())
     chosen = _chosen()

@@ -22,7 +22,7 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, live, words
+from app.web import addresses, live, remote, words
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("wall", __name__, url_prefix="/wall"))
@@ -86,7 +86,7 @@ def answer(counters: Mapping[str, int], total: int) -> tuple[str, words.Look]:
 def _monitors() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     """The monitors to show, what matters first; how many there are in each state, and in all."""
     store = current_store()
-    if Feature.OVERVIEW not in store.offers:
+    if not remote.offers(Feature.OVERVIEW):
         return _unsorted()
     counters = store.overview()
     found: list[Monitor] = []

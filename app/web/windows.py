@@ -16,7 +16,7 @@ from app.forms.fields import Options
 from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
-from app.web import addresses, months, times
+from app.web import addresses, months, remote, times
 from app.web.forms import DeleteForm, show_errors
 from app.web.session import guarded
 
@@ -249,5 +249,5 @@ def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
 
 
 def _offered() -> None:
-    if Feature.WINDOWS not in current_store().offers:
+    if not remote.offers(Feature.WINDOWS):
         raise Unsupported("The server behind this dashboard has no maintenance windows.")

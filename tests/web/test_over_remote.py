@@ -1,0 +1,101 @@
+"""Deliveries, maintenance, the wall and reports over another Wakeful's API."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app import create_app
+from app.config import Settings
+from app.db import db, writing
+from app.db.tables import DeliveryRow, MaintenanceWindowRow
+from app.stores import current_store
+from tests.factories import make_key, make_monitor, make_person, now
+from tests.support.loopback import serving
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.fixture
+def remote(
+    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Visitor]:
+    """An editor's browser on a dashboard whose records live behind ``app``'s API."""
+    own = tmp_path / "dashboard.db"
+    shutil.copyfile(sqlite_template, own)
+    with serving(app) as url:
+        dashboard = create_app(
+            replace(
+                settings,
+                database_url=f"sqlite:///{own}",
+                store="remote",
+                remotes=((url, make_key(app)),),
+            )
+        )
+        dashboard.testing = True
+        person = make_person(dashboard, "editor")
+        yield Visitor(dashboard).log_in(person.email)
+        with dashboard.app_context():
+            db.engine.dispose()
+
+
+def test_the_delivery_log_is_the_remote_servers(app, remote):
+    monitor = make_monitor(app, name="Shop")
+    at = now() - timedelta(minutes=5)
+    with app.app_context(), writing() as session:
+        session.add(
+            DeliveryRow(
+                message_id="msg_1", event="incident.opened", monitor_id=monitor.id,
+                channel="webhook", value="https://hooks.example.com/abcd1234", lane="l", facts={},
+                status="failed", reason="410 Gone", created_at=at,
+                attempts=[{"at": at.isoformat(), "ok": False, "answer": "410 Gone"}],
+            )
+        )  # fmt: skip
+    remote.open("/deliveries")
+    assert "Shop" in remote.text
+    assert "410 Gone" in remote.text
+    assert "An alert channel does not work" in remote.open("/").text
+    remote.open("/deliveries").press("Retry now delivery 1")
+    with app.app_context():
+        assert db.session.get(DeliveryRow, 1).status == "pending"
+
+
+def test_maintenance_is_planned_on_the_remote_server(app, remote):
+    shop = make_monitor(app, name="Shop")
+    remote.open("/maintenance/new").press(
+        "Save", name="Works", start_at="2027-07-01T22:00", end_at="2027-07-02T01:30",
+        often="cron", repeat="0 3 * * 1", scope="chosen", monitors=shop.id,
+    )  # fmt: skip
+    assert "Works is saved." in remote.text
+    with app.app_context():
+        window = current_store().windows().items[0]
+    assert window.start_at == datetime(2027, 7, 1, 22, tzinfo=UTC)
+    assert (window.repeat, window.monitors) == ("0 3 * * 1", (shop.id,))
+    remote.open("/maintenance/1/edit").press("Save", scope="all", often="daily")
+    assert "All monitors" in remote.text
+    assert "Every day" in remote.text
+    assert "Works" in remote.open("/maintenance?month=2027-07").text
+    remote.open("/maintenance/1/delete").press("Delete this window")
+    with app.app_context():
+        assert db.session.query(MaintenanceWindowRow).count() == 0
+
+
+def test_the_wall_sorts_what_the_server_sends(app, remote):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    make_monitor(app, name="Beta", state={"verdict": "down"})
+    text = remote.open("/wall").text
+    assert text.index("1 down") < text.index("Beta") < text.index("Alpha")
+
+
+def test_what_the_server_does_not_offer_is_left_out_and_says_so(remote):
+    assert "Reports" not in remote.open("/").text
+    remote.open("/reports")
+    assert remote.status == 404
+    assert "The server behind this dashboard has no figures for a month." in remote.text
