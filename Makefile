@@ -17,9 +17,8 @@ OURSELVES := $(PIP) --no-deps --no-build-isolation --editable .
 RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
-# Programs that tests start themselves: a browser, a proxy in front of Wakeful, the other database,
-# the queue.
-DEBIAN_PACKAGES := chromium nginx postgresql redis-server
+# Programs that tests start themselves: a browser, a target that breaks, the other database.
+DEBIAN_PACKAGES := chromium nginx postgresql
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile

@@ -49,7 +49,6 @@ class Settings:
     bind: str = DEFAULT_BIND
     store: Literal["local", "remote"] = "local"
     remotes: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # (url, key)
-    broker_url: str | None = field(default=None, repr=False)
     location: str = "default"
     smtp_url: str | None = field(default=None, repr=False)
     telegram_token: str | None = field(default=None, repr=False)
@@ -96,6 +95,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
             f"{unknown[0]} is not a setting of Wakeful. Known are: {', '.join(sorted(KNOWN))}."
         )
     get = _Reader(environ)
+    get.parsed("BROKER_URL", _broker)
     instance = Path(get.text("INSTANCE") or "instance").resolve()
     return Settings(
         instance=instance,
@@ -105,7 +105,6 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
         bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
         store=get.parsed("STORE", _store) or "local",
         remotes=_remotes(get),
-        broker_url=get.text("BROKER_URL"),
         location=get.parsed("LOCATION", _location) or "default",
         smtp_url=get.parsed("SMTP_URL", _scheme("smtp", "smtps")),
         telegram_token=get.text("TELEGRAM_TOKEN"),
@@ -238,6 +237,11 @@ def _http_url(raw: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("it must be a URL that starts with http:// or https://.")
     return raw.rstrip("/")
+
+
+def _broker(raw: str) -> str:
+    # Taken without a word, it would leave people waiting for workers that nobody feeds.
+    raise ValueError("a queue is not built yet. Leave it unset: checkers share the database.")
 
 
 def _scheme(*schemes: str) -> Callable[[str], str]:

@@ -1,0 +1,111 @@
+"""Settings: right values are read, wrong ones stop the start with a sentence that names them."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.config import SettingError, read
+
+WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"WAKEFUL_INSTANCE": str(tmp_path)}
+
+
+def test_without_settings_there_is_an_embedded_database_and_a_key_of_its_own(environ, tmp_path):
+    settings = read(environ)
+    assert settings.database_url == f"sqlite:///{tmp_path / 'wakeful.db'}"
+    assert settings.bind == "127.0.0.1:8000"
+    assert settings.allow_networks is None, "the Settings page decides"
+    assert settings.secret_key == (tmp_path / "secret_key").read_text()
+    assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
+    assert read(environ).secret_key == settings.secret_key
+
+
+def test_processes_that_start_together_keep_one_secret_key(environ):
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: read(environ).secret_key, range(32)))
+    assert len(keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "expected"),
+    [
+        ("DATABASE_URL", "postgresql://u@h/d", "database_url", "postgresql+psycopg://u@h/d"),
+        ("BIND", "[::1]:80", "bind", "[::1]:80"),
+        ("BIND", "0.0.0.0:0", "bind", "0.0.0.0:0"),
+        ("ALLOW_NETWORKS", "", "allow_networks", ""),
+        ("ALLOW_NETWORKS", "private, 169.254.1.0/24", "allow_networks", "private, 169.254.1.0/24"),
+        ("CANARIES", "", "canaries", ""),
+        ("RATE_LIMIT", "0", "rate_limit", 0),
+        ("CONFIRM_SECONDS", "0.2", "confirm_seconds", 0.2),
+        ("PUBLIC_URL", "https://up.example.org/", "public_url", "https://up.example.org"),
+        ("WEBHOOK_SECRET", WHSEC, "webhook_secret", WHSEC),
+        ("SMTP_URL", "smtps://a:b@mail.example.org", "smtp_url", "smtps://a:b@mail.example.org"),
+        ("TELEGRAM_API", "", "telegram_api", "https://api.telegram.org"),
+    ],
+)
+def test_a_right_value_is_read(environ, name, value, field, expected):
+    assert getattr(read(environ | {f"WAKEFUL_{name}": value}), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "mysql://root:hunter2@h/d"),
+        ("DATABASE_URL", "hunter2"),
+        ("SECRET_KEY", "hunter2"),
+        ("BIND", "8000"),
+        ("BIND", "127.0.0.1:65536"),
+        ("STORE", "cloud"),
+        ("STORE", "remote"),
+        ("LOCATION", "a b"),
+        ("SMTP_URL", "http://user:hunter2@mail"),
+        ("SMS_URL", "nexmo://key:hunter2@from"),
+        ("WEBHOOK_SECRET", "hunter2"),
+        ("ALLOW_NETWORKS", "privat"),
+        ("ALLOW_NETWORKS", "10.0.0.0/33"),
+        ("PUBLIC_URL", "up.example.org"),
+        ("RATE_LIMIT", "-1"),
+        ("RATE_LIMIT", "1e3"),
+        ("CONFIRM_SECONDS", "nan"),
+        ("CONFIRM_SECONDS", "3601"),
+        ("DNS_SERVERS", "127.0.0.1:70000"),
+        ("CA_BUNDLE", "/does/not/exist.pem"),
+        ("CANARIES", "one.one.one.one:0"),
+        ("RETENTION_DAYS", "0"),
+        ("BROKER_URL", "redis://:hunter2@localhost"),
+        ("TIMEOUT", "5"),
+    ],
+)
+def test_a_wrong_value_stops_the_start_naming_the_setting_and_no_secret(environ, name, value):
+    with pytest.raises(SettingError) as caught:
+        read(environ | {f"WAKEFUL_{name}": value})
+    said = str(caught.value)
+    assert "WAKEFUL_REMOTE_URL" in said if value == "remote" else f"WAKEFUL_{name}" in said
+    assert "hunter2" not in said
+    assert said.endswith(".")
+
+
+def test_each_remote_server_needs_a_key_of_its_own(environ):
+    two = {"WAKEFUL_STORE": "remote", "WAKEFUL_REMOTE_URL": "http://a/, https://b"}
+    with pytest.raises(SettingError, match="same number"):
+        read(environ | two | {"WAKEFUL_REMOTE_KEY": "one"})
+    remotes = read(environ | two | {"WAKEFUL_REMOTE_KEY": "one, two"}).remotes
+    assert remotes == (("http://a", "one"), ("https://b", "two"))
+
+
+def test_what_is_secret_is_not_in_the_settings_as_printed(environ):
+    secrets = {
+        "WAKEFUL_SECRET_KEY": "hunter2-hunter2-hunter2",
+        "WAKEFUL_DATABASE_URL": "postgresql://u:hunter2@h/d",
+        "WAKEFUL_SMTP_URL": "smtp://u:hunter2@h",
+        "WAKEFUL_TELEGRAM_TOKEN": "hunter2",
+    }
+    assert "hunter2" not in repr(read(environ | secrets))
