@@ -147,6 +147,7 @@ def _pending(session: AnySession, lane: str, now: datetime, limit: int) -> list[
         select(
             row.id, row.event, row.monitor_id, row.incident_id, row.created_at,
             row.next_attempt_at, row.attempts, row.lease_until, row.reason, IncidentRow.ended_at,
+            IncidentRow.acknowledged_at,
         )
         .outerjoin(IncidentRow, IncidentRow.id == row.incident_id)
         .where(row.lane == lane, row.status == DeliveryStatus.PENDING)
@@ -165,6 +166,7 @@ def _pending(session: AnySession, lane: str, now: datetime, limit: int) -> list[
             leased=found.lease_until is not None and found.lease_until > now,
             reason=found.reason,
             over=found.ended_at is not None,
+            settled=found.ended_at is not None or found.acknowledged_at is not None,
         )
         for found in session.execute(query)
     ]

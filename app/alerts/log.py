@@ -5,13 +5,15 @@ secret in them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from app.alerts.outbox import AnySession
+from app.db import db, writing
 from app.db.tables import DeliveryRow
-from app.records import Delivery, mask
+from app.records import Delivery, DeliveryStatus, mask
 
 
 def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
@@ -48,6 +50,30 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, lis
     for group, id in session.execute(rows):
         found.setdefault(group, []).append(id)
     return found
+
+
+def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
+    """Delete what was written before then and is not on its way any more; how many rows.
+
+    Small transactions: the worker must not wait for a year of rows to go.
+    """
+    old = (
+        select(DeliveryRow.id)
+        .where(DeliveryRow.created_at < before, DeliveryRow.status != DeliveryStatus.PENDING)
+        .order_by(DeliveryRow.created_at)
+        .limit(at_once)
+    )
+    gone = 0
+    while ids := list(db.session.scalars(old)):
+        with writing() as session:
+            # Judged again: somebody may have pressed "retry now" meanwhile.
+            done = session.execute(
+                delete(DeliveryRow)
+                .where(DeliveryRow.id.in_(ids), DeliveryRow.status != DeliveryStatus.PENDING)
+                .execution_options(synchronize_session=False)
+            )
+        gone += getattr(done, "rowcount", 0)
+    return gone
 
 
 def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:

@@ -315,6 +315,56 @@ def _item(facts: Facts, good: bool) -> str:
     return f"was down for {words.duration(seconds)}"
 
 
+def _digest(facts: Facts, context: Context) -> Message:
+    """What quiet hours held back. ``facts["incidents"]`` are the first ten, as they are now;
+    ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
+    """
+    open_, over, noticed = facts["open"], facts["resolved"], facts["notice_count"]
+    members, notices = facts["incidents"], facts["notices"]
+    parts = [f"{open_} still down"] if open_ else []
+    parts += [f"{words.count_of(over, 'outage')} over"] if over else []
+    parts += [words.count_of(noticed, "notice")] if noticed else []
+    items = [f"{_name(member)}: {_digest_item(member)}" for member in members]
+    items += [compose(notice, context).title for notice in notices]
+    more = open_ + over + noticed - len(items)
+    if more > 0:
+        items.append(f"and {more} more")
+    all_links = (Link("All incidents", f"{context.base_url}/incidents"),)
+    return Message(
+        event=facts["event"],
+        tone=Tone.BAD if open_ else Tone.GOOD if over else Tone.WARNING,
+        title=f"Quiet hours are over: {', '.join(parts) or 'nothing happened'}",
+        summary=f"Held back since {words.clock_time(words.read_moment(facts['since']))}.",
+        at=_at(facts),
+        items=tuple(items),
+        links=_links(members[0], context) if len(members) == 1 == open_ + over else all_links,
+        data={
+            "count": open_ + over,
+            "open": open_,
+            "resolved": over,
+            "incidents": [
+                {**_incident_data(member, context), "monitor": dict(member["monitor"])}
+                for member in members
+            ],
+            "notices": [
+                {"type": notice["event"], **compose(notice, context).data} for notice in notices
+            ],
+            "deliveries": list(facts["deliveries"]),
+        },
+    )
+
+
+def _digest_item(facts: Facts) -> str:
+    incident = facts["incident"]
+    started = _started(incident)
+    if incident["ended_at"]:
+        lasted = words.duration((_ended(facts) - started).total_seconds())
+        return f"was down for {lasted} from {words.clock_time(started)}"
+    seen = ", acknowledged" if incident["acknowledged_at"] else ""
+    cause = words.shorten(_cause(incident), 120)
+    return f"still down since {words.clock_time(started)}{seen}. {cause}"
+
+
 _COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
     Event.INCIDENT_OPENED: _opened,
     Event.INCIDENT_RESOLVED: _resolved,
@@ -322,6 +372,7 @@ _COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
     Event.INCIDENT_ACKNOWLEDGED: _acknowledged,
     Event.INCIDENTS_OPENED: _burst,
     Event.INCIDENTS_RESOLVED: _burst,
+    Event.INCIDENTS_DIGEST: _digest,
     Event.CERTIFICATE_EXPIRING: _certificate,
     Event.DOMAIN_EXPIRING: _domain,
     Event.TEST: _test,

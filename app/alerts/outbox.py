@@ -19,6 +19,7 @@ from flask import current_app
 from sqlalchemy import select
 from sqlalchemy.orm import Session, scoped_session
 
+from app.alerts import quiet
 from app.db import writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.errors import Conflict, NotFound
@@ -33,6 +34,9 @@ BURST_HOLD = timedelta(seconds=0.5)
 BURST_EXTRA_HOLD = timedelta(seconds=1.5)
 HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
 
+# A person waits for the answer to a test, whatever the hour.
+NEVER_QUIET = frozenset({Event.TEST})
+
 # Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
 WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
 
@@ -46,6 +50,7 @@ class Reason(StrEnum):
     FLAPPING = "flapping"
     OUTAGE_NOT_DELIVERED = "outage not delivered"
     QUIET_HOURS = "quiet hours"
+    SETTLED = "settled"  # a reminder that came too late: acknowledged or over meanwhile
     BY_HAND = "retried by hand"  # while it is pending again: nothing holds it back
 
 
@@ -58,7 +63,7 @@ def enqueue(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so
-    they have ids.
+    they have ids. In the monitor's quiet hours they are held at once, until those end.
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for ``certificate.expiring``, and ``domain`` beside them for
@@ -86,13 +91,25 @@ def _write(
 ) -> list[DeliveryRow]:
     facts = snapshot(event, monitor, incident, now, extra)
     incident_id = None if incident is None else incident.id
+    waits_until = None if event in NEVER_QUIET else quiet_until(monitor, now)
     rows = [
         new_row(event, channel, value, facts, now, monitor_id=monitor.id, incident_id=incident_id)
         for channel, value in targets
     ]
+    for row in rows if waits_until is not None else ():
+        row.status, row.reason = DeliveryStatus.HELD, Reason.QUIET_HOURS
+        row.next_attempt_at = waits_until
     session.add_all(rows)
     session.flush()
     return rows
+
+
+def quiet_until(monitor: Any, now: datetime) -> datetime | None:
+    """When the quiet hours of ``monitor``, which has its three fields, end; None outside of
+    them.
+    """
+    hours = quiet.of(monitor.quiet_start, monitor.quiet_end, monitor.quiet_zone)
+    return None if hours is None else hours.until(now)
 
 
 def new_row(

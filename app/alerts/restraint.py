@@ -30,7 +30,7 @@ GROUPED = {
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A pending row, without what it says. ``attempts`` counts those that failed;
-    ``over`` says that its incident has ended.
+    ``over`` says that its incident has ended, ``settled`` that it has or somebody acknowledged it.
     """
 
     id: int
@@ -43,6 +43,7 @@ class Waiting:
     leased: bool = False
     reason: str | None = None
     over: bool = False
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,8 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
             continue
         if row.reason == Reason.FLAPPING and row.over:
             return Hold((row.id,), Reason.FLAPPING)
+        if row.event == Event.INCIDENT_REMINDER and row.settled and row.reason != Reason.BY_HAND:
+            return Hold((row.id,), Reason.SETTLED)
         if row.next_attempt_at > now:
             blocked.add(row.monitor_id)
             # A message that fails holds the ones behind it, in order; but not for good: one that
@@ -189,8 +192,9 @@ def may_follow(opening: Told | None) -> Literal[True] | Reason | None:
     """Whether a recovery may be told: True, a reason to hold it, or None: not yet."""
     if opening is None or opening.status == DeliveryStatus.DELIVERED:
         return True  # None: the channel was added while the incident was open
-    if opening.status == DeliveryStatus.PENDING:
-        return None
+    waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
+    if waits or opening.status == DeliveryStatus.PENDING:
+        return None  # on its way, or about to be told in the digest of the quiet hours
     if opening.status == DeliveryStatus.HELD and opening.reason in tuple(Reason):
         return Reason(opening.reason or "")
     return Reason.OUTAGE_NOT_DELIVERED

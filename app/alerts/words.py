@@ -57,6 +57,7 @@ EVENT_LABELS: dict[str, str] = {
     Event.INCIDENT_REMINDER: "Still down",
     Event.INCIDENTS_OPENED: "Down (several)",
     Event.INCIDENTS_RESOLVED: "Up again (several)",
+    Event.INCIDENTS_DIGEST: "Quiet hours",
     Event.CERTIFICATE_EXPIRING: "Certificate expires",
     Event.DOMAIN_EXPIRING: "Domain expires",
     Event.TEST: "Test",

@@ -21,7 +21,7 @@ from typing import Any
 
 from flask import Flask
 
-from app.alerts import acknowledge, claims, messages, retries, secret
+from app.alerts import acknowledge, claims, digests, messages, retries, secret
 from app.alerts.channels import SENDERS
 from app.alerts.channels.answer import Answer, Verdict, permanent, retry
 from app.alerts.channels.base import Outgoing, Sender, Tools
@@ -44,6 +44,7 @@ POLL_SECONDS = 0.25
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_FAILING = 32  # of them for lanes whose last attempt failed: hanging services leave room
+DIGESTS_EVERY = timedelta(seconds=5)  # quiet hours end on a minute: nobody misses the seconds
 SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
 HEARTBEAT_SECONDS = 15.0
 TROUBLE_SECONDS = 1.0  # pause after the database could not be used
@@ -103,6 +104,7 @@ class Worker:
         self._states: dict[str, _State] = {}
         self._more = False  # lanes were left for the next turn
         self._beat_at = float("-inf")
+        self._digests_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait a little for what is on its way and mark it."""
@@ -152,6 +154,7 @@ class Worker:
         done = list(self._unmarked)
         returning = {one.job.claim.lane for one in done}
         skip = {*(self._busy - returning), *self._asleep(now)}
+        self._end_quiet_hours(now)
         lanes = claims.due_lanes(db.session, now, skip)
         db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
         if not done and not lanes:
@@ -163,6 +166,7 @@ class Worker:
             claims.lock(session)
             for one in done:
                 self._mark(one, now)
+            digests.hold(session, now)
             free = self._choose([*(lane for lane in lanes if lane not in returning), *returning])
             for lane in free[:MAX_CLAIMS]:
                 turn = claims.take_turn(session, lane, self._state(lane).lane, now)
@@ -175,6 +179,17 @@ class Worker:
         self._busy -= returning
         self._busy |= {job.claim.lane for job in jobs}
         return jobs
+
+    def _end_quiet_hours(self, now: datetime) -> None:
+        """Write the digests of quiet hours that have ended; looked for every few seconds."""
+        if self._digests_at is not None and now - self._digests_at < DIGESTS_EVERY:
+            return
+        self._digests_at = now
+        if not digests.waiting(db.session, now):
+            return
+        with writing() as session:
+            claims.lock(session)
+            digests.release(session, now)
 
     def _asleep(self, now: datetime) -> set[str]:
         asleep = set()

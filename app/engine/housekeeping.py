@@ -16,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from flask import Flask
 from sqlalchemy import delete, select
 
+from app.alerts.log import forget_deliveries
 from app.checks.domain import DomainExpiry, domain_expiry
 from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
-from app.engine import domains
+from app.engine import domains, recorder
 from app.engine.probing import Policies
 from app.stores.access import Access
 
@@ -67,6 +68,7 @@ class Housekeeper:
             "housekeeping": [
                 Chore(self.roll, MINUTE),
                 Chore(self.watch_the_unwatched, MINUTE),
+                Chore(self.remind, MINUTE),
                 Chore(self.forget_old, HOUR),
             ],
             "domains": [Chore(self.look_after_domains, MINUTE)],
@@ -114,8 +116,14 @@ class Housekeeper:
                 due = None if monitor.paused else self.clock()
                 session.add(MonitorStateRow(monitor_id=monitor.id, next_check_at=due, failures=0))
 
+    def remind(self) -> None:
+        """Tell again of what is down and nobody has acknowledged."""
+        recorder.remind(self.clock())
+
     def forget_old(self) -> None:
-        """Delete results by age, counters that no window needs, and signs of life of the dead."""
+        """Delete results and deliveries by age, counters that no window needs, and signs of life of
+        the dead.
+        """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(MonitorRow.id)))
@@ -128,6 +136,7 @@ class Housekeeper:
                         ResultRow.at < horizon,
                     )
                 )
+        forget_deliveries(now - timedelta(days=self.settings.retention_days))
         with writing() as session:
             session.execute(delete(HeartbeatRow).where(HeartbeatRow.at < now - HEARTBEATS_KEPT))
         Access(self.settings).forget_old_counts()

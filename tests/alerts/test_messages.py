@@ -75,6 +75,9 @@ def test_every_event_has_words() -> None:
         if event in (Event.INCIDENTS_OPENED, Event.INCIDENTS_RESOLVED):
             member = facts(Event.INCIDENT_OPENED)
             changes = {"count": 24, "incidents": [member] * 10, "deliveries": list(range(24))}
+        if event is Event.INCIDENTS_DIGEST:
+            changes = {"open": 1, "resolved": 0, "notice_count": 0, "notices": [], "deliveries": [],
+                       "since": "2026-11-20T22:00:00Z", "incidents": [facts(event)]}  # fmt: skip
         message = compose(facts(event, **changes), CONTEXT)
         assert message.title
         assert message.summary

@@ -1,6 +1,7 @@
 """The one writer of what the engine knows: results, states, incidents and the alerts they cause.
 
-``record`` takes what checks brought, in one transaction of its own. All the others are called
+``record`` takes what checks brought, in one transaction of its own, and ``remind`` makes one for
+each reminder. All the others are called
 inside ``app.db.writing()``, so that a store can change a monitor's fields in the same transaction:
 
     with writing() as session:
@@ -18,6 +19,7 @@ from app.engine.recorder.incidents import (
     store_incident,
 )
 from app.engine.recorder.monitors import forget, pause, resume, rewatch, watch
+from app.engine.recorder.reminders import remind
 from app.engine.recorder.results import record
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "forget",
     "pause",
     "record",
+    "remind",
     "resume",
     "rewatch",
     "store_incident",

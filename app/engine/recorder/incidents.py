@@ -109,7 +109,8 @@ def _tell(
     if was_open and not is_open:
         enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
     if is_open and not was_open:
-        # People were told that it is over; now it is not.
+        # People were told that it is over; now it is not. Reminders count from here.
+        incident.reminded_at = now
         enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
 
 

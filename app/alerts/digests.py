@@ -1,0 +1,163 @@
+"""Quiet hours in the outbox: what comes meanwhile is held, and when they end one message for each
+channel value tells of it all. Every function runs inside a transaction.
+
+A held row stays in the log with its reason and names the digest that covers it. While it waits it
+has a ``next_attempt_at``: the end of the quiet hours as they were then. Whether they are over is
+judged by the monitor's fields as they are now, so changing them never leaves anything behind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, or_, select, update
+
+from app.alerts.claims import give_up
+from app.alerts.messages import FIRST_NAMED
+from app.alerts.outbox import (
+    NEVER_QUIET,
+    AnySession,
+    Reason,
+    moment,
+    new_row,
+    quiet_until,
+    snapshot,
+)
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.records import DeliveryStatus, Event
+
+Known = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
+
+_NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
+_HOURS = (MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone)
+_HELD = (
+    DeliveryRow.id, DeliveryRow.lane, DeliveryRow.event, DeliveryRow.incident_id,
+    DeliveryRow.created_at,
+)  # fmt: skip
+_WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
+
+
+def hold(session: AnySession, now: datetime) -> None:
+    """Hold what is due of monitors whose quiet hours have begun since it was written."""
+    free: ColumnElement[bool] = or_(
+        DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now
+    )
+    by_hand = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
+    due = (
+        select(DeliveryRow.id, *_HOURS)
+        .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
+        .where(
+            DeliveryRow.status == DeliveryStatus.PENDING,
+            DeliveryRow.next_attempt_at <= now,
+            DeliveryRow.event.not_in(NEVER_QUIET),
+            MonitorRow.quiet_start.is_not(None),
+            ~by_hand,
+            free,
+        )
+    )
+    for row in session.execute(due).all():
+        until = quiet_until(row, now)
+        if until is None:
+            continue
+        session.execute(
+            update(DeliveryRow)
+            .where(DeliveryRow.id == row.id, DeliveryRow.status == DeliveryStatus.PENDING)
+            .values(status=DeliveryStatus.HELD, reason=Reason.QUIET_HOURS, next_attempt_at=until)
+            .execution_options(synchronize_session=False)
+        )
+
+
+def waiting(session: AnySession, now: datetime) -> list[int]:
+    """The monitors with something held whose quiet hours are over."""
+    holders = select(DeliveryRow.monitor_id).where(*_WAITS).distinct()
+    rows = session.execute(select(MonitorRow.id, *_HOURS).where(MonitorRow.id.in_(holders)))
+    return [row.id for row in rows if quiet_until(row, now) is None]
+
+
+def release(session: AnySession, now: datetime) -> int:
+    """Write one digest for each channel value that quiet hours held something back from, and let
+    the held rows name it; how many were written.
+    """
+    lanes: dict[str, list[Any]] = defaultdict(list)
+    held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_(waiting(session, now)))
+    for row in session.execute(held.order_by(DeliveryRow.id)):
+        lanes[row.lane].append(row)
+    if not lanes:
+        return 0
+    known = _incidents(session, [row for rows in lanes.values() for row in rows])
+    # The digest tells that they are still down: the next reminder is due that long from now.
+    # Incidents are written before deliveries, as everywhere: else two writers wait for each other.
+    session.execute(
+        update(IncidentRow)
+        .where(IncidentRow.id.in_(list(known)), IncidentRow.ended_at.is_(None))
+        .values(reminded_at=now)
+        .execution_options(synchronize_session=False)
+    )
+    for rows in lanes.values():
+        _tell(session, rows, known, now)
+    return len(lanes)
+
+
+def _tell(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> None:
+    ids = [row.id for row in rows]
+    noticed = [row.id for row in rows if row.event in _NOTICES]
+    wanted = [ids[0], *noticed[:FIRST_NAMED]]
+    try:
+        found = {
+            row.id: row
+            for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(wanted)))
+        }
+    except RuntimeError as fault:
+        # Written with another SECRET_KEY: they cannot be read, and must not stop all the others.
+        for id in ids:
+            give_up(session, id, str(fault))
+        return
+    facts = _facts(rows, known, now) | {
+        "notices": [found[id].facts for id in noticed[:FIRST_NAMED]],
+        "notice_count": len(noticed),
+    }
+    first = found[ids[0]]
+    made = new_row(Event.INCIDENTS_DIGEST, first.channel, first.value, facts, now)
+    session.add(made)
+    session.flush()
+    session.execute(
+        update(DeliveryRow)
+        .where(DeliveryRow.id.in_(ids))
+        .values(covered_by=made.id, next_attempt_at=None)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _incidents(session: AnySession, rows: Sequence[Any]) -> Known:
+    ids = {row.incident_id for row in rows if row.incident_id is not None}
+    found = session.execute(
+        select(IncidentRow, MonitorRow)
+        .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
+        .where(IncidentRow.id.in_(ids))
+        .order_by(IncidentRow.id)
+        .execution_options(populate_existing=True)
+    )
+    return {incident.id: (incident, monitor) for incident, monitor in found}
+
+
+def _facts(rows: Sequence[Any], known: Known, now: datetime) -> dict[str, Any]:
+    """What the digest of one channel value says: incidents as they are now, the open ones first."""
+    ids = dict.fromkeys(row.incident_id for row in rows if row.incident_id in known)
+    incidents = [known[id] for id in ids if id is not None]
+    incidents.sort(key=lambda pair: pair[0].ended_at is not None)
+    still_open = sum(incident.ended_at is None for incident, _monitor in incidents)
+    return {
+        "event": str(Event.INCIDENTS_DIGEST),
+        "at": moment(now),
+        "since": moment(rows[0].created_at),
+        "open": still_open,
+        "resolved": len(incidents) - still_open,
+        "incidents": [
+            snapshot(Event.INCIDENTS_DIGEST, monitor, incident, now)
+            for incident, monitor in incidents[:FIRST_NAMED]
+        ],
+        "deliveries": [row.id for row in rows],
+    }

@@ -1,0 +1,313 @@
+"""Quiet hours: when they are, what they hold, and the one message at their end; reminders beside
+them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.alerts import outbox
+from app.alerts.quiet import QuietHours, of
+from app.db import writing
+from app.db.tables import IncidentRow, MonitorRow
+from app.engine import recorder
+from app.records import DeliveryStatus, Event
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink, Reply
+
+DELIVERED, HELD = DeliveryStatus.DELIVERED, DeliveryStatus.HELD
+
+# 08:00 UTC, at which the clock of these tests starts, is the middle of this night in New York.
+NIGHT = {"quiet_start": "22:00", "quiet_end": "07:00", "quiet_zone": "America/New_York"}
+NIGHT_ENDS = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "zone", "at", "until"),
+    [
+        # within a day
+        ("12:00", "13:30", "UTC", "2026-11-21T11:59:59", None),
+        ("12:00", "13:30", "UTC", "2026-11-21T12:00:00", "2026-11-21T13:30:00"),
+        ("12:00", "13:30", "UTC", "2026-11-21T13:29:59", "2026-11-21T13:30:00"),
+        ("12:00", "13:30", "UTC", "2026-11-21T13:30:00", None),
+        # over midnight
+        ("22:00", "07:00", "UTC", "2026-11-21T22:00:00", "2026-11-22T07:00:00"),
+        ("22:00", "07:00", "UTC", "2026-11-22T00:00:00", "2026-11-22T07:00:00"),
+        ("22:00", "07:00", "UTC", "2026-11-22T07:00:00", None),
+        ("22:00", "00:00", "UTC", "2026-11-21T23:59:59", "2026-11-22T00:00:00"),
+        ("00:00", "06:00", "UTC", "2026-11-21T00:00:00", "2026-11-21T06:00:00"),
+        # by the clocks of the zone
+        ("22:00", "07:00", "America/New_York", "2026-11-21T03:00:00", "2026-11-21T12:00:00"),
+        ("22:00", "07:00", "America/New_York", "2026-11-21T02:59:59", None),
+        ("22:00", "07:00", "Pacific/Kiritimati", "2026-11-21T08:00:00", "2026-11-21T17:00:00"),
+        ("09:00", "17:00", "Asia/Kolkata", "2026-11-21T03:30:00", "2026-11-21T11:30:00"),
+        # Berlin, 29 March 2026: 02:00 to 03:00 is skipped, at 01:00 UTC
+        ("22:00", "07:00", "Europe/Berlin", "2026-03-28T21:00:00", "2026-03-29T05:00:00"),
+        ("22:00", "02:30", "Europe/Berlin", "2026-03-29T01:29:59", "2026-03-29T01:30:00"),
+        ("02:30", "06:00", "Europe/Berlin", "2026-03-29T01:15:00", None),
+        ("02:30", "06:00", "Europe/Berlin", "2026-03-29T01:30:00", "2026-03-29T04:00:00"),
+        # Berlin, 25 October 2026: 02:00 to 03:00 comes twice, from 00:00 and from 01:00 UTC
+        ("22:00", "07:00", "Europe/Berlin", "2026-10-24T20:00:00", "2026-10-25T06:00:00"),
+        ("22:00", "02:30", "Europe/Berlin", "2026-10-25T00:45:00", "2026-10-25T01:30:00"),
+        ("22:00", "02:30", "Europe/Berlin", "2026-10-25T01:30:00", None),
+        ("02:30", "06:00", "Europe/Berlin", "2026-10-25T00:29:59", None),
+        ("02:30", "06:00", "Europe/Berlin", "2026-10-25T00:30:00", "2026-10-25T05:00:00"),
+        # Havana, 1 November 2026: at 01:00 the clocks go back to midnight
+        ("23:00", "00:30", "America/Havana", "2026-11-01T05:15:00", "2026-11-01T05:30:00"),
+    ],
+)
+def test_when_quiet_hours_are(start: str, end: str, zone: str, at: str, until: str | None) -> None:
+    def moment(text: str) -> datetime:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+    found = QuietHours(start, end, zone).until(moment(at))
+    assert found == (None if until is None else moment(until))
+
+
+def test_a_monitor_without_both_ends_has_no_quiet_hours_and_a_lost_zone_counts_as_utc() -> None:
+    assert of(None, None, "UTC") is None
+    hours = of("08:00", "09:00", "Mars/Olympus")
+    assert hours is not None
+    assert hours.until(datetime(2026, 11, 21, 8, 30, tzinfo=UTC)) is not None
+
+
+def said(sink: HttpSink, path: str = "/hook") -> list[dict[str, Any]]:
+    return [request.json for request in sink.to(path)]
+
+
+def types(sink: HttpSink, path: str = "/hook") -> list[str]:
+    return [one["type"] for one in said(sink, path)]
+
+
+def change(box: Outbox, kind: type[Any], id: int, **fields: Any) -> None:
+    with box.app.app_context(), writing() as session:
+        row = session.get_one(kind, id)
+        for name, value in fields.items():
+            setattr(row, name, value)
+
+
+def test_what_comes_in_quiet_hours_waits_and_one_digest_for_each_channel_value_tells_of_it(
+    box: Outbox, sink: HttpSink
+) -> None:
+    hook, slack = ("webhook", f"{sink.url}/hook"), ("slack", f"{sink.url}/slack")
+    shop, blog = box.monitor(hook, slack, name="Shop", **NIGHT), box.monitor(hook, name="Blog")
+    mail = box.monitor(hook, name="Mail", **NIGHT)
+    still_down = box.open(shop)
+    over = box.open(mail)
+    box.open(blog)  # has no quiet hours
+    box.turn(300)
+    box.close(mail, over)
+    box.tell(
+        Event.CERTIFICATE_EXPIRING,
+        mail,
+        None,
+        {"expires_at": datetime(2026, 11, 28, tzinfo=UTC), "days_left": 7},
+    )
+    box.turn(3)
+    assert types(sink) == ["incident.opened"]
+    held = [row for row in box.rows() if row.monitor_id != blog.id]
+    assert {(row.status, row.reason, row.next_attempt_at) for row in held} == {
+        (HELD, "quiet hours", NIGHT_ENDS)
+    }
+
+    box.clock.now = NIGHT_ENDS - timedelta(seconds=10)
+    box.turn()
+    assert len(sink.requests) == 1
+    box.turn(10)
+    assert types(sink) == ["incident.opened", "incidents.digest"]
+    told = said(sink)[1]["data"]
+    assert (told["count"], told["open"], told["resolved"]) == (2, 1, 1)
+    assert [one["monitor"]["name"] for one in told["incidents"]] == ["Shop", "Mail"]
+    assert told["incidents"][0]["acknowledge_link"]
+    assert told["incidents"][1]["duration"] == 300
+    assert [(one["type"], one["days_left"]) for one in told["notices"]] == [
+        ("certificate.expiring", 7)
+    ]
+    (text,) = [str(one) for one in said(sink, "/slack")]
+    assert "Quiet hours are over: 1 still down" in text
+    assert "Shop: still down since 2026-11-21 08:00 UTC" in text
+    assert f"/incidents/{still_down.id}" in text
+    assert "Mail" not in text
+
+    # Nothing that was held back is lost: each row names the message that tells of it.
+    digests = [row for row in box.rows() if row.event == Event.INCIDENTS_DIGEST]
+    assert [row.status for row in digests] == [DELIVERED, DELIVERED]
+    for digest in digests:
+        covered = [row.id for row in box.rows() if row.covered_by == digest.id]
+        assert covered == digest.facts["deliveries"]
+    rows = box.rows(*(row.id for row in held))
+    assert {(row.status, row.reason, row.next_attempt_at) for row in rows} == {
+        (HELD, "quiet hours", None)
+    }
+    assert all(row.covered_by for row in rows)
+
+    box.turn(3600)
+    assert len(sink.requests) == 3, "the night is told once"
+    box.close(shop, still_down)
+    box.turn(3)
+    assert types(sink)[-1] == "incident.resolved", "what the digest told may be told as over"
+
+
+def test_a_test_goes_out_at_any_hour_and_retry_now_means_now(box: Outbox, sink: HttpSink) -> None:
+    shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
+    box.tell(Event.TEST, shop)
+    box.open(shop)
+    box.turn(3)
+    assert types(sink) == ["test"]
+    with box.app.app_context():
+        outbox.retry(2, box.clock.now)
+    box.turn(1)
+    assert types(sink) == ["test", "incident.opened"]
+    box.clock.now = NIGHT_ENDS
+    box.turn(6)
+    assert types(sink) == ["test", "incident.opened"], "nothing is left to tell"
+
+
+def test_a_retry_that_falls_into_quiet_hours_is_held_too(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(503), Reply()]
+    box.clock.now = datetime(2026, 11, 21, 2, 59, 58, tzinfo=UTC)
+    shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
+    box.open(shop)
+    box.turn(1)
+    assert len(sink.requests) == 1
+    box.turn(30)
+    (row,) = box.rows()
+    assert (row.status, row.reason) == (HELD, "quiet hours")
+    box.clock.now = NIGHT_ENDS
+    box.turn()
+    assert types(sink) == ["incident.opened", "incidents.digest"]
+
+
+def test_quiet_hours_that_are_taken_away_end_at_once(box: Outbox, sink: HttpSink) -> None:
+    shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
+    incident = box.open(shop)
+    box.turn(60)
+    assert not sink.requests
+    change(box, MonitorRow, shop.id, quiet_start=None, quiet_end=None)
+    box.close(shop, incident)  # before the digest: it must not be lost between the two
+    box.turn(1)
+    box.turn(6)
+    box.turn(2)
+    assert types(sink) == ["incidents.digest", "incident.resolved"]
+
+
+def test_a_hundred_incidents_are_told_by_their_number_and_the_first_ten(
+    box: Outbox, sink: HttpSink
+) -> None:
+    hook = ("webhook", f"{sink.url}/hook")
+    for number in range(30):
+        shop = box.monitor(hook, name=f"M{number:02}", **NIGHT)
+        incident = box.open(shop)
+        if number % 2:
+            box.close(shop, incident)
+    box.clock.now = NIGHT_ENDS
+    box.turn()
+    (body,) = said(sink)
+    assert (body["data"]["open"], body["data"]["resolved"]) == (15, 15)
+    assert len(body["data"]["incidents"]) == 10
+    assert len(body["data"]["deliveries"]) == 45
+
+
+# --- Reminders
+
+
+def remind(box: Outbox, minutes: float) -> int:
+    box.clock.pass_(minutes * 60)
+    with box.app.app_context():
+        return recorder.remind(box.clock.now)
+
+
+def test_reminders_come_every_so_many_minutes_until_somebody_acknowledges(
+    box: Outbox, sink: HttpSink
+) -> None:
+    hook = ("webhook", f"{sink.url}/hook")
+    shop, quiet = box.monitor(hook, remind_after=10), box.monitor(hook)
+    at = box.clock.now
+    incident = box.open(shop, created_at=at)
+    box.open(quiet, created_at=at)
+    box.turn(3)
+    assert [remind(box, minutes) for minutes in (9, 0.95, 1, 8, 1, 0)] == [0, 1, 0, 0, 1, 0]
+    box.turn(1)
+    assert types(sink) == ["incident.opened"] * 2 + ["incident.reminder"] * 2
+    assert said(sink)[2]["data"]["incident"]["acknowledge_link"]
+    change(box, IncidentRow, incident.id, acknowledged_at=box.clock.now)
+    assert remind(box, 60) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (IncidentRow, {"ended_at": datetime(2026, 11, 21, 8, 1, tzinfo=UTC)}),
+        (MonitorRow, {"paused": True}),
+        (MonitorRow, {"remind_after": None}),
+        (
+            MonitorRow,
+            {
+                "maintenance_start_at": datetime(2026, 11, 21, 8, 0, tzinfo=UTC),
+                "maintenance_end_at": datetime(2026, 11, 21, 18, 0, tzinfo=UTC),
+            },
+        ),
+        (MonitorRow, NIGHT),
+    ],
+)
+def test_reminders_stop_at_the_end_in_a_pause_in_maintenance_and_in_quiet_hours(
+    box: Outbox, kind: type[Any], fields: dict[str, Any]
+) -> None:
+    shop = box.monitor(("webhook", "http://127.0.0.1:9/"), remind_after=5)
+    incident = box.incident(shop, created_at=box.clock.now)
+    assert remind(box, 6) == 1
+    change(box, kind, incident.id if kind is IncidentRow else shop.id, **fields)
+    assert remind(box, 6) == 0
+
+
+def test_after_a_digest_the_next_reminder_comes_a_whole_pause_later(
+    box: Outbox, sink: HttpSink
+) -> None:
+    shop = box.monitor(("webhook", f"{sink.url}/hook"), remind_after=10, **NIGHT)
+    box.open(shop, created_at=box.clock.now)
+    box.clock.now = NIGHT_ENDS
+    box.turn()
+    assert types(sink) == ["incidents.digest"]
+    assert [remind(box, minutes) for minutes in (0, 9, 1)] == [0, 0, 1]
+
+
+def test_a_reminder_that_comes_too_late_is_not_sent(box: Outbox, sink: HttpSink) -> None:
+    shop = box.monitor(("webhook", f"{sink.url}/hook"), remind_after=5)
+    incident = box.open(shop, created_at=box.clock.now)
+    box.turn(3)
+    sink.open = False
+    assert remind(box, 5) == 1
+    box.turn(1)
+    change(box, IncidentRow, incident.id, acknowledged_at=box.clock.now)
+    sink.open = True
+    box.turn(130)
+    assert types(sink) == ["incident.opened"]
+    last = box.rows()[-1]
+    assert (last.event, last.status, last.reason) == ("incident.reminder", HELD, "settled")
+
+
+def test_two_checkers_never_remind_twice(box: Outbox) -> None:
+    import threading
+
+    shop = box.monitor(("webhook", "http://127.0.0.1:9/"), remind_after=5)
+    for _ in range(3):
+        box.incident(shop, created_at=box.clock.now - timedelta(hours=1), ended_at=box.clock.now)
+    box.incident(shop, created_at=box.clock.now)
+    box.clock.pass_(600)
+    start = threading.Barrier(4)
+    counts: list[int] = []
+
+    def checker() -> None:
+        start.wait()
+        counts.append(remind(box, 0))
+
+    threads = [threading.Thread(target=checker) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(counts) == [0, 0, 0, 1]
+    assert [row.event for row in box.rows()] == ["incident.reminder"]
