@@ -524,10 +524,14 @@ def test_a_fault_in_judging_is_check_error_too(
 def test_a_done_that_fails_harms_nobody(
     prober: Prober, web: Web, caplog: pytest.LogCaptureFixture
 ) -> None:
+    called = threading.Event()
+
     def fail(outcome: Outcome) -> None:
+        called.set()
         raise ZeroDivisionError
 
     prober.submit(spec(web), fail)
+    assert called.wait(10)
     assert prober.check(spec(web)).result.verdict == Verdict.UP
     assert "ZeroDivisionError" in caplog.text
 
