@@ -266,6 +266,18 @@ class StoreContract:
         cleared = store.update_monitor(monitor.id, {"tags": (), "slow_after": None})
         assert (cleared.tags, cleared.slow_after) == ((), None)
 
+    def test_names_alone_come_by_name_all_or_some_of_them(self, store: Store) -> None:
+        shop = add_monitor(store, name="Shop", url="http://one.test/")
+        blog = add_monitor(store, name="blog", url="http://two.test/")
+        assert [(one.id, one.name, one.url) for one in store.refs()] == [
+            (blog.id, "blog", "http://two.test/"),
+            (shop.id, "Shop", "http://one.test/"),
+        ]
+        assert [one.id for one in store.refs(limit=1)] == [blog.id]
+        assert [one.id for one in store.refs(search="SHO")] == [shop.id]
+        assert [one.name for one in store.refs(ids=[shop.id, HUGE])] == ["Shop"]
+        assert list(store.refs(ids=[])) == []
+
     # incidents
 
     def test_an_incident_goes_from_open_to_acknowledged_to_resolved(self, store: Store) -> None:

@@ -54,6 +54,14 @@ def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
     assert window.monitors == ()
 
 
+def test_a_monitors_page_leads_to_a_window_for_it_alone(app, editor):
+    make_monitor(app, name="Shop")
+    blog = make_monitor(app, name="Blog")
+    editor.open(f"/maintenance/new?monitor_id={blog.id}").press("Save", name="Works")
+    assert stored(app).monitors == (blog.id,)
+    assert editor.open("/maintenance/new?monitor_id=x").status == 200
+
+
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [
