@@ -5,14 +5,14 @@ secret in them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, or_, select
 
 from app.alerts.outbox import AnySession
 from app.db import db, writing
-from app.db.tables import DeliveryRow
+from app.db.tables import DeliveryRow, MonitorRow
 from app.records import Delivery, DeliveryStatus, mask
 
 
@@ -50,6 +50,47 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, lis
     for group, id in session.execute(rows):
         found.setdefault(group, []).append(id)
     return found
+
+
+def failed_channels(session: AnySession) -> list[Delivery]:
+    """The newest failure for good of each channel value that has delivered nothing since and that a
+    monitor still has; the newest first.
+    """
+    newest = (
+        select(func.max(DeliveryRow.id))
+        .where(DeliveryRow.status == DeliveryStatus.FAILED)
+        .group_by(DeliveryRow.lane)
+    )
+    rows = session.scalars(
+        select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
+    ).all()
+    broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
+    return [to_record(row) for row in broken]
+
+
+def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
+    at = max((attempt["at"] for attempt in failed.attempts or ()), default=None)
+    since = failed.created_at if at is None else datetime.fromisoformat(at)
+    later = select(DeliveryRow.id).where(
+        DeliveryRow.lane == failed.lane,
+        DeliveryRow.status == DeliveryStatus.DELIVERED,
+        # Attempts keep whole seconds: within the same one, the later row tells.
+        or_(
+            DeliveryRow.delivered_at >= since + timedelta(seconds=1),
+            (DeliveryRow.delivered_at >= since) & (DeliveryRow.id > failed.id),
+        ),
+    )
+    return session.scalar(later.limit(1)) is not None
+
+
+def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
+    """Whether a monitor that it told of still has this channel value: a wrong address that was put
+    right is no news.
+    """
+    covered = select(DeliveryRow.monitor_id).where(DeliveryRow.covered_by == failed.id)
+    ids = [failed.monitor_id] if failed.monitor_id else session.scalars(covered.limit(20)).all()
+    alerts = session.scalars(select(MonitorRow.alerts).where(MonitorRow.id.in_(ids)))
+    return any([failed.channel, failed.value] in (pairs or []) for pairs in alerts)
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:

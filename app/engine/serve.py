@@ -160,6 +160,9 @@ def greet(app: Flask, settings: Settings, listener: socket.socket) -> None:
     """Print where to go, and who may make the first account. Needs an application context."""
     base = settings.public_url or _local_url(listener)
     click.echo(f"Wakeful runs at {base} (Ctrl-C stops it)")
+    if settings.public_url:
+        # Whoever sets up the proxy needs it, and with port 0 nothing else tells it.
+        click.echo(f"It listens on {_local_url(listener)}")
     access = Access(settings)
     if access.setup_needed():
         click.echo(f"Make the first account here: {base}/setup/{access.setup_token()}")

@@ -156,6 +156,12 @@ class Store(ABC):
     @abstractmethod
     def retry_delivery(self, id: int) -> Delivery: ...
 
+    def failed_channels(self) -> Sequence[Delivery]:
+        """The newest failure for good of each channel value that has delivered nothing since, the
+        newest first; none where a store cannot tell.
+        """
+        return ()
+
     @abstractmethod
     def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]: ...
 

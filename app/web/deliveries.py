@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, flash, g, redirect, render_template, request, url_for
@@ -16,10 +16,8 @@ from app.alerts.values import CHANNELS
 from app.errors import Unsupported, WakefulError
 from app.forms import binding
 from app.records import (
-    MASK,
     Channel,
     Delivery,
-    DeliveryQuery,
     DeliveryStatus,
     MonitorRef,
 )
@@ -40,7 +38,6 @@ REASONS = {
     "retried by hand": "Sent again by hand.",
 }
 CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
-RECENT = timedelta(hours=24)
 
 
 @blueprint.get("")
@@ -81,7 +78,7 @@ def retry(id: int) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class FailedChannel:
-    """A channel that has given up lately and delivered nothing since."""
+    """A channel that has given up and delivered nothing since."""
 
     label: str
     target: str  # masked
@@ -91,7 +88,7 @@ class FailedChannel:
 
 
 def failed_channels() -> Sequence[FailedChannel]:
-    """The channels whose last news is a failure for good within ``RECENT``, the newest first.
+    """The channels whose last news is a failure for good, the newest first.
 
     For the notice on the dashboard (``deliveries/_failed.html``). Empty where it cannot be known:
     a notice must not break the page that it stands on. Asked once a request.
@@ -111,16 +108,8 @@ def _helper() -> dict[str, Callable[[], Sequence[FailedChannel]]]:
 
 
 def _failed_channels() -> Sequence[FailedChannel]:
-    store = current_store()
     if not remote.offers(Feature.DELIVERIES):
         return []
-    lanes: dict[object, Delivery] = {}
-    for delivery in store.deliveries(
-        DeliveryQuery(status=DeliveryStatus.FAILED, per_page=25)
-    ).items:
-        at = _last_at(delivery)
-        if at is not None and at > store.now() - RECENT:
-            lanes.setdefault(_lane(delivery), delivery)
     return [
         FailedChannel(
             label=channel_label(delivery.channel),
@@ -129,26 +118,8 @@ def _failed_channels() -> Sequence[FailedChannel]:
             reason=reason_text(delivery.reason) or "",
             delivery_id=delivery.id,
         )
-        for lane, delivery in lanes.items()
-        if not _works_again(lane, delivery)
+        for delivery in current_store().failed_channels()
     ]
-
-
-def _works_again(lane: object, failed: Delivery) -> bool:
-    query = DeliveryQuery(channel=failed.channel, status=DeliveryStatus.DELIVERED, per_page=50)
-    failed_at = _last_at(failed)
-    return any(
-        _lane(one) == lane and one.delivered_at and failed_at and one.delivered_at > failed_at
-        for one in current_store().deliveries(query).items
-    )
-
-
-def _lane(delivery: Delivery) -> object:
-    """What tells one channel value from another. A short one is masked whole, so its monitor tells
-    it from others.
-    """
-    short = delivery.target == MASK
-    return delivery.channel, delivery.target, delivery.monitor_id if short else None
 
 
 def _last_at(delivery: Delivery) -> datetime | None:

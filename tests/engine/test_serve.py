@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from app.config import SettingError
-from app.engine.serve import listen
+from app.engine.serve import greet, listen
 from tests.support.service import Service, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -109,6 +109,19 @@ def test_a_second_start_is_not_greeted_by_a_set_up_link_once_there_is_an_account
         assert not any("/setup/" in line for line in service.lines)
     finally:
         service.stop()
+
+
+@pytest.mark.sqlite
+def test_behind_a_proxy_it_tells_both_addresses(core, settings, capsys):
+    with listen("127.0.0.1:0") as listener, core.app_context():
+        greet(core, settings, listener)
+        port = listener.getsockname()[1]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "Wakeful runs at http://wakeful.test (Ctrl-C stops it)",
+        f"It listens on http://127.0.0.1:{port}",
+    ]
+    assert lines[2].startswith("Make the first account here: http://wakeful.test/setup/")
 
 
 def test_an_address_in_use_is_told_in_a_sentence():

@@ -129,26 +129,39 @@ def test_who_only_looks_cannot_retry_and_what_arrived_needs_none(app, viewer, ed
     assert "This message was delivered." in answer.text
 
 
-def test_a_channel_that_gave_up_is_told_until_it_delivers_again(app):
+def test_a_channel_that_gave_up_is_told_until_it_delivers_again_or_nobody_has_it(app):
+    other = "https://other.example.com/services/zzzz9999"
+    shop = make_monitor(app, alerts=[["webhook", HOOK], ["slack", other]])
+
     def broken() -> list[str]:
         with app.test_request_context("/"):
             return [f"{one.label} {one.target} {one.reason}" for one in failed_channels()]
 
+    def failed(hours: float, **fields: Any) -> int:
+        at = now() - timedelta(hours=hours)
+        tried = {"attempts": [attempt("404", at)], "reason": "404", "monitor_id": shop.id}
+        return deliver(app, status="failed", at=at, **tried | fields)
+
     assert broken() == []
-    deliver(app, status="failed", reason="old", at=now() - timedelta(days=2), channel="slack")
+    failed(2, value="https://hooks.example.com/services/gone7777", lane="gone")
+    assert broken() == [], "no monitor has this value any more"
+    group = failed(50, channel="slack", value=other, lane="other", monitor_id=None)
     assert broken() == []
-    hour = now() - timedelta(hours=1)
-    deliver(app, status="failed", reason="404", at=hour, attempts=[attempt("404", hour)])
-    deliver(app, status="failed", reason="404", at=hour, attempts=[attempt("404", hour)])
+    deliver(app, status="held", lane="other", monitor_id=shop.id, covered_by=group)
+    assert broken() == ["Slack ••••9999 404"], "a message for several, days ago: still broken"
+    failed(1)
+    failed(1)
+    assert broken() == ["Webhook ••••1234 404", "Slack ••••9999 404"]
+    deliver(app, at=now(), value=other, lane="other", channel="slack")
     assert broken() == ["Webhook ••••1234 404"]
-    deliver(app, at=now(), value="https://other.example.com/services/zzzz9999")
-    assert len(broken()) == 1
     deliver(app, at=now())
     assert broken() == []
 
 
 def test_the_notice_links_what_failed(app, viewer):
-    id = deliver(app, status="failed", reason="410 Gone", attempts=[attempt("410 Gone")])
+    shop = make_monitor(app, alerts=[["webhook", HOOK]])
+    tried = {"reason": "410 Gone", "attempts": [attempt("410 Gone")], "monitor_id": shop.id}
+    id = deliver(app, status="failed", **tried)
     with app.test_request_context("/"):
         page = app.jinja_env.get_or_select_template("deliveries/_failed.html")
         context: dict[str, Any] = {}

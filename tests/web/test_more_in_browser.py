@@ -57,7 +57,12 @@ def visit(app: Flask, page: Page) -> Iterator[Callable[[str], Page]]:
 
 
 def scene(app: Flask) -> None:
-    shop = make_monitor(app, name="Shop", state={"verdict": "down", "cause": "It refused."})
+    shop = make_monitor(
+        app,
+        name="Shop",
+        state={"verdict": "down", "cause": "It refused."},
+        alerts=[["webhook", "https://a.example/b"]],
+    )
     make_monitor(
         app, name="A name that goes on and on, longer than any column of any page likes it to be"
     )

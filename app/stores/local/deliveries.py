@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 
 from app.alerts import outbox
-from app.alerts.log import covered_ids, to_record
+from app.alerts.log import covered_ids, failed_channels, to_record
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
@@ -40,6 +42,9 @@ class Deliveries(Part):
         if not found:
             raise NotFound("delivery", id)
         return found[0]
+
+    def failed_channels(self) -> Sequence[Delivery]:
+        return failed_channels(db.session)
 
     def retry_delivery(self, id: int) -> Delivery:
         if not fits(id):

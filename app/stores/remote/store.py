@@ -27,7 +27,7 @@ from app.records import (
     ResultQuery,
 )
 from app.stores.base import Feature, Fields, Store
-from app.stores.remote import reading
+from app.stores.remote import channels, reading
 from app.stores.remote.connection import CHECK_SECONDS, Answer, Connection
 from app.stores.remote.meaning import refuse
 
@@ -217,6 +217,9 @@ class RemoteStore(Store):
     def retry_delivery(self, id: int) -> Delivery:
         self._write("POST", f"/deliveries/{id}/retry", kind="delivery", id=id)
         return self.delivery(id)
+
+    def failed_channels(self) -> Sequence[Delivery]:
+        return channels.failed_channels(self) if Feature.DELIVERIES in self.offers else ()
 
     def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]:
         return self._page(

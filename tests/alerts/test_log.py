@@ -1,0 +1,92 @@
+"""The delivery log: which channels do not work, and how long it is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from app.alerts.log import failed_channels, forget_deliveries
+from app.db import db, writing
+from app.db.tables import DeliveryRow, MonitorRow
+from app.engine.housekeeping import Housekeeper
+from app.engine.probing import Policies
+from app.records import DeliveryStatus, Event
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink, Reply
+
+
+def broken(box: Outbox) -> list[tuple[str, str | None]]:
+    with box.app.app_context():
+        return [(one.channel, one.reason) for one in failed_channels(db.session)]
+
+
+def test_a_channel_is_broken_from_its_refusal_until_it_delivers_or_no_monitor_has_it(
+    box: Outbox, sink: HttpSink
+) -> None:
+    sink.replies["/slack"] = [Reply(404, "no_service"), Reply(404, "no_service"), Reply()]
+    slack = ("slack", f"{sink.url}/slack")
+    shop = box.monitor(slack, ("webhook", f"{sink.url}/hook"))
+    box.tell(Event.TEST, shop)
+    box.turn()
+    box.tell(Event.TEST, shop)
+    box.turn(3600)
+    assert broken(box) == [("slack", "HTTP 404: no_service")]
+    box.tell(Event.TEST, shop)
+    box.turn(3600)
+    assert broken(box) == []
+
+    # An attempt in the same second as the failure: the later row tells.
+    sink.replies["/slack"] = [Reply(410), Reply()]
+    box.tell(Event.TEST, shop)
+    box.turn()
+    assert len(broken(box)) == 1
+    box.tell(Event.TEST, shop)
+    box.turn()
+    assert broken(box) == []
+
+    sink.replies["/slack"] = [Reply(410)]
+    box.tell(Event.TEST, shop)
+    box.turn(5)
+    assert len(broken(box)) == 1
+    with box.app.app_context(), writing() as session:
+        session.get_one(MonitorRow, shop.id).alerts = [["webhook", f"{sink.url}/hook"]]
+    assert broken(box) == []
+
+
+def test_a_grouped_message_that_failed_stands_for_its_monitors(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(410)]
+    for number in range(21):
+        box.open(box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{number}"))
+    box.turn(1)
+    assert broken(box) == [("webhook", "HTTP 410: ok")]
+    with box.app.app_context(), writing() as session:
+        session.query(MonitorRow).delete()
+    assert broken(box) == []
+
+
+def test_old_deliveries_are_forgotten_but_none_that_is_on_its_way(box: Outbox) -> None:
+    monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
+    old = [box.tell(Event.TEST, monitor)[0] for _ in DeliveryStatus]
+    with box.app.app_context(), writing() as session:
+        for id, status in zip(old, DeliveryStatus, strict=True):
+            session.get_one(DeliveryRow, id).status = status
+    box.clock.pass_(timedelta(days=box.settings.retention_days, seconds=1).total_seconds())
+    (young,) = box.tell(Event.TEST, monitor)
+    with box.app.app_context():
+        assert forget_deliveries(box.clock.now - timedelta(days=900)) == 0
+        keeper = Housekeeper(
+            box.app, box.settings, Policies(box.settings), clock=lambda: box.clock.now
+        )
+        keeper.forget_old()
+    pending = old[list(DeliveryStatus).index(DeliveryStatus.PENDING)]
+    assert [row.id for row in box.rows()] == [pending, young]
+
+
+def test_many_old_deliveries_go_in_small_transactions(box: Outbox) -> None:
+    monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
+    for _ in range(5):
+        box.tell(Event.TEST, monitor)
+    with box.app.app_context():
+        with writing() as session:
+            session.query(DeliveryRow).update({"status": DeliveryStatus.DELIVERED})
+        assert forget_deliveries(box.clock.now + timedelta(seconds=1), at_once=2) == 5
+    assert box.rows() == []
