@@ -1,6 +1,7 @@
 """The whole engine against a real server: from a monitor's row to its incident and back."""
 
 import threading
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ from app.db.tables import (
     ResultRow,
     SettingRow,
 )
-from app.engine import now, recorder
+from app.engine import now, recorder, schedule
 from app.engine.checker import NOTICE_NETWORK, Checker
 from app.errors import NotFound
 from app.records import CheckSpec, Verdict
@@ -30,14 +31,16 @@ class Site:
     def __init__(self):
         self.status = 200
         self.asked = 0
+        self.lock = threading.Lock()
         self.hold = threading.Event()
         self.hold.set()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                site.asked += 1
-                site.hold.wait(20)
+                with site.lock:
+                    site.asked += 1
+                site.hold.wait(60)
                 self.send_response(site.status)
                 self.send_header("Content-Length", "2")
                 self.end_headers()
@@ -46,8 +49,11 @@ class Site:
             def log_message(self, *_arguments):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = False
+        class Server(ThreadingHTTPServer):
+            daemon_threads = False
+            request_queue_size = 128  # five, the default, overflow when a busy machine accepts late
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/"
         self.thread = threading.Thread(target=self.server.serve_forever, args=[0.01])
         self.thread.start()
@@ -66,6 +72,15 @@ def site():
     site.close()
 
 
+@pytest.fixture(autouse=True)
+def no_second_round(monkeypatch):
+    """A monitor's place in its minute may come round during a test: one check more than counted."""
+    monkeypatch.setattr(
+        "app.engine.recorder.results.next_check",
+        lambda _id, _interval, now: now + timedelta(hours=1),
+    )
+
+
 @contextmanager
 def running(core, settings, **options):
     """A checker at work, as ``wakeful checker`` runs it but in a thread."""
@@ -78,11 +93,11 @@ def running(core, settings, **options):
     finally:
         stop.set()
         checker.wake()
-        thread.join(15)
-        assert not thread.is_alive(), "a stop takes 10 s at most"
+        thread.join(60)
+        assert not thread.is_alive(), "a stop takes 10 s at most, and on a busy machine no minute"
 
 
-def until(core, look, seconds=20):
+def until(core, look, seconds=60):
     """What ``look`` returns once it is true: the checker announces nothing but by its rows."""
     pause = threading.Event()
     deadline = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -136,24 +151,32 @@ def test_an_outage_from_row_to_row(core, settings, site):
         state = db.session.get(MonitorStateRow, id)
         assert state.verdict == "up"
         assert state.lease_token is None
-        assert timedelta(0) < state.next_check_at - datetime.now(UTC) < timedelta(seconds=61)
+        assert state.next_check_at > datetime.now(UTC), "back in the schedule"
         beat = db.session.scalars(select(HeartbeatRow)).one()
         assert beat.name.startswith("checker:")
     assert site.asked == 6, "not one check more"
 
 
+def checked():
+    return set(db.session.scalars(select(ResultRow.monitor_id)))
+
+
 @pytest.mark.sqlite
 def test_a_thousand_due_at_once_do_not_start_at_once(core, settings, site):
+    """Twenty a second, and five at once. A busy machine makes it slower, never faster."""
     for _ in range(60):
         make_monitor(core, url=site.url)
+    began = time.monotonic()
+
+    def all_of_them():
+        asked, seconds = site.asked, time.monotonic() - began
+        assert asked <= 5 + schedule.MINIMUM_PACE * seconds
+        return len(checked()) == 60
+
     with running(core, settings):
-        until(core, lambda: len(db.session.scalars(select(ResultRow.monitor_id)).all()) == 60)
-    with core.app_context():
-        times = sorted(db.session.scalars(select(ResultRow.at)).all())
-    # Twenty a second and five at once, so sixty take more than two seconds.
-    assert times[-1] - times[0] >= 2000
-    busiest = max(sum(start <= at < start + 1000 for at in times) for start in times)
-    assert busiest <= 27
+        until(core, all_of_them)
+    assert site.asked == 60
+    assert time.monotonic() - began >= (60 - 5) / schedule.MINIMUM_PACE
 
 
 def test_a_stop_waits_for_what_is_on_its_way(core, settings, site):
@@ -183,10 +206,9 @@ def test_a_stop_gives_back_what_does_not_come_back(core, settings, site, monkeyp
 def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, site):
     ids = [make_monitor(core, url=site.url).id for _ in range(20)]
     with running(core, settings, paced=False), running(core, settings, paced=False):
-        until(core, lambda: len(db.session.scalars(select(ResultRow.monitor_id)).all()) >= 20)
+        until(core, lambda: checked() == set(ids))
     with core.app_context():
-        checked = db.session.scalars(select(ResultRow.monitor_id)).all()
-    assert sorted(checked) == ids
+        assert sorted(db.session.scalars(select(ResultRow.monitor_id))) == ids
     assert site.asked == 20
 
 
@@ -206,10 +228,11 @@ def test_policy_keeps_checks_in_and_the_result_says_what_to_allow(core, settings
 def test_the_stored_networks_hold_without_a_restart(core, settings, site, monkeypatch):
     monkeypatch.setattr("app.engine.checker.POLICY_SECONDS", 0.0)
     id = make_monitor(core, url=site.url).id
-    with running(core, settings):
+    with running(core, settings) as checker:
         until(core, lambda: results(id))
         with core.app_context():
             leases.keep_setting("allow_networks", "loopback", datetime.now(UTC))
+        until(core, lambda: checker._policies.current().allows("127.0.0.1"))
         due_at_once(core, id)
         until(core, lambda: len(results(id)) == 2)
     with core.app_context():
