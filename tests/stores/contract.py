@@ -290,7 +290,7 @@ class StoreContract:
         assert (shown.monitor.id, shown.monitor.name) == (monitor.id, monitor.name)
         assert shown.duration is not None
         assert 7190 <= shown.duration <= 7260
-        at = moment(store, hours=1)
+        at = incident.started_at + timedelta(hours=1)
         acknowledged = store.update_incident(incident.id, {"acknowledged_at": at}, by="Ada")
         assert (acknowledged.status, acknowledged.acknowledged_at) == ("acknowledged", at)
         ended = store.update_incident(incident.id, {"ended_at": at, "comment": "Put out"})
@@ -486,6 +486,19 @@ class StoreContract:
         assert not store.deliveries(DeliveryQuery(incident_id=HUGE)).items
         assert store.retry_delivery(ids[0]).status == "pending"
         assert store.test_alert(add_monitor(store).id) == ()
+
+        mine, nobodys = Pair("sms", "+441234567891"), Pair("slack", "http://127.0.0.1:9/hook")
+        ids = store.test_channels((mine, nobodys), monitor_id=monitor.id)
+        ids += store.test_channels((nobodys,))
+        tried = store.answers(ids, 0.1)  # nobody sends here, so nothing is answered
+        assert [(one.channel, one.monitor_id, one.status) for one in tried] == [
+            ("sms", monitor.id, "pending"),
+            ("slack", monitor.id, "pending"),
+            ("slack", None, "pending"),
+        ]
+        with pytest.raises(Invalid) as caught:
+            store.test_channels((mine,), monitor_id=monitor.id + 100)
+        assert list(caught.value.errors) == ["monitor_id"]
 
     def test_statistics_and_results_of_a_monitor_that_was_never_checked(self, store: Store) -> None:
         needs(store, Feature.STATISTICS)
