@@ -10,6 +10,7 @@ from flask_migrate import Migrate
 
 from app import config
 from app.paths import MIGRATIONS, STATIC, TEMPLATES
+from app.wire import WholeBodies
 
 __version__ = "0.1.0"
 
@@ -78,3 +79,4 @@ def _add_blueprints(app: Flask) -> None:
 
     web.init_app(app)
     api.init_app(app)
+    app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]

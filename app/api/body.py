@@ -39,9 +39,12 @@ class Body:
 
     raw: bytes
     kind: str
+    whole: bool = True
 
     def pairs(self) -> Pairs:
         """The fields. Raises Invalid with ``errors.body`` when they cannot be read."""
+        if not self.whole:
+            raise Invalid({"body": ["The body broke off before its end. Send it once more."]})
         if not self.raw:
             return []
         text = _decoded(self.raw, "body")
@@ -50,11 +53,11 @@ class Body:
 
 def read_body(request: Request) -> Body:
     """Raises TooLarge before WrongType."""
-    raw = _read(request)
+    raw, whole = _read(request)
     kind = request.mimetype
     if raw and kind not in (FORM, JSON):
         raise WrongType
-    return Body(raw, kind)
+    return Body(raw, kind, whole)
 
 
 def read_query(request: Request) -> Pairs:
@@ -62,20 +65,26 @@ def read_query(request: Request) -> Pairs:
     return _form(_decoded(request.query_string, "query"), "query")
 
 
-def _read(request: Request) -> bytes:
+def _read(request: Request) -> tuple[bytes, bool]:
+    """What came of the body, and whether that is all of it."""
     if (request.content_length or 0) > _DRAINED_BYTES:
         raise TooLarge
     kept = bytearray()
     seen = 0
-    while chunk := request.stream.read(_CHUNK):
-        seen += len(chunk)
-        if seen <= MAX_BODY_BYTES:
-            kept += chunk
-        elif seen > _DRAINED_BYTES:
-            break
+    whole = True
+    try:
+        while chunk := request.stream.read(_CHUNK):
+            seen += len(chunk)
+            if seen <= MAX_BODY_BYTES:
+                kept += chunk
+            elif seen > _DRAINED_BYTES:
+                break
+    except Exception:
+        # The client went away, or its chunks are none: every server has errors of its own for it.
+        whole = False
     if seen > MAX_BODY_BYTES:
         raise TooLarge
-    return bytes(kept)
+    return bytes(kept), whole
 
 
 def _decoded(raw: bytes, where: str) -> str:

@@ -149,11 +149,13 @@ def test_a_client_written_against_interface_md_alone_works(stranger):
         assert stranger.read(path).status_code == 404
 
 
-def raw(server: str, request: bytes) -> bytes:
-    """What comes back for these bytes on a connection of their own."""
+def raw(server: str, request: bytes, *, ends: bool = False) -> bytes:
+    """What comes back for these bytes on a connection of their own; ``ends``: that says no more."""
     host, port = server.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request)
+        if ends:
+            connection.shutdown(socket.SHUT_WR)
         answer = b""
         while chunk := connection.recv(65536):
             answer += chunk
@@ -204,3 +206,17 @@ def test_the_wire(stranger, server):
         b"Content-Type: application/json\r\n\r\n[1, 2]",
     )
     assert b"HTTP/1.1 422" in asked
+
+    # A client that goes away in the middle, and chunks that are none: nothing of it is stored.
+    before = stranger.read("monitors").json()["meta"]["total"]
+    post = b"POST /api/v1/monitors" + lines + b"Content-Type: application/x-www-form-urlencoded\r\n"
+    half = b"name=Half&url=http%3A%2F%2Fhalf.example&interval=60"
+    for broken in (
+        b"Content-Length: 500\r\n\r\n" + half,
+        b"Transfer-Encoding: chunked\r\n\r\n33\r\n" + half,
+        b"Transfer-Encoding: chunked\r\n\r\n33\r\n" + half + b"\r\nZZ\r\n",
+    ):
+        answer = raw(server, post + broken, ends=True)
+        assert answer.startswith(b"HTTP/1.1 422"), (broken, answer)
+        assert b'"body":["The body broke off' in answer
+    assert stranger.read("monitors").json()["meta"]["total"] == before
