@@ -23,7 +23,8 @@ DEBIAN_PACKAGES := chromium nginx postgresql
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-.PHONY: help run test quick lint format lock wheel demo bench-truth bench-checks bench-api clean
+.PHONY: help run test quick lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
+	clean
 
 help: ## List what there is to type
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -66,6 +67,12 @@ bench-checks: $(TEST) ## What one check costs in CPU, beside other ways to check
 
 bench-api: $(TEST) ## What the API's answers cost with 10,000 monitors
 	@$(BIN)/python -m bench.api $(ARGS)
+
+bench-web: $(TEST) ## How long pages take with 10,000 monitors and 90 days (made once, in minutes)
+	@$(BIN)/python -m bench.web $(ARGS)
+
+bench-engine: $(TEST) ## What the whole engine costs a check, and how late checks start
+	@$(BIN)/python -m bench.engine $(ARGS)
 
 clean: ## Remove what building and testing left behind (not .venv, not instance/)
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

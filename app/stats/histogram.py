@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 RATIO = 1.05
 _LOG = math.log(RATIO)
@@ -15,6 +16,7 @@ _LOG = math.log(RATIO)
 Histogram = dict[int, int]
 
 
+@lru_cache(maxsize=4096)  # few different ones come again and again, and a logarithm takes its time
 def bucket(ms: int) -> int:
     """The bucket of a response time in milliseconds."""
     return 0 if ms <= 1 else max(0, math.ceil(math.log(ms) / _LOG - 1e-9) - 1)

@@ -19,8 +19,11 @@ DAY_MS = 24 * HOUR_MS
 LATE_MS = 60_000  # how much later than due a check may come before we call the time between a gap
 
 PHASES = ("dns", "connect", "tls", "ttfb", "download")
-GOOD = frozenset({Verdict.UP, Verdict.DEGRADED})
+GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: it is asked for each check, and hashes are slow
 Span = tuple[int, int]
+_UNKNOWN = Verdict.UNKNOWN
+# What the time after a check is; whether watched time is up or down only incidents tell.
+WATCHED, UNKNOWN, MAINTENANCE = range(3)
 
 
 class Check(NamedTuple):
@@ -85,6 +88,10 @@ class Sums:
     def uptime(self) -> float | None:
         return percent(self.up, self.down)
 
+    @property
+    def covered(self) -> int:
+        return self.up + self.down + self.unknown + self.maintenance
+
 
 def percent(up: int, down: int) -> float | None:
     """Uptime in percent to four places; 100 and 0 only where nothing was down, or up. None: no
@@ -145,19 +152,40 @@ def tally(
     after it. Periods are aligned to 1970, and those without any data are left out.
     """
     found: dict[int, Sums] = {}
-    for index, check in enumerate(checks):
+    for check in checks:
         if start <= check.at < end:
             _count(found.setdefault(check.at - check.at % period, Sums()), check)
-        stop = min(check.at + limit, end)
-        if index + 1 < len(checks):
-            stop = min(stop, checks[index + 1].at)
-        begin = max(check.at, start)
+    for kind, since, until in covered(checks, limit):
+        begin, stop = max(since, start), min(until, end)
         while begin < stop:
             slot = begin - begin % period
             cut = min(stop, slot + period)
-            _spend(found.setdefault(slot, Sums()), check, trouble, begin, cut)
+            _spend(found.setdefault(slot, Sums()), kind, trouble, begin, cut)
             begin = cut
     return found
+
+
+def covered(checks: Iterable[Check], limit: int) -> list[tuple[int, int, int]]:
+    """The time that checks in order cover: its kind, begin and end. What touches is one.
+
+    Most monitors are of one kind all day, so that what follows works on a span or two, not on
+    each check.
+    """
+    spans: list[tuple[int, int, int]] = []
+    kind, begin, stop = WATCHED, 0, 0  # nothing yet
+    for check in checks:
+        at = check.at
+        this = (
+            MAINTENANCE
+            if check.maintenance
+            else (UNKNOWN if check.verdict is _UNKNOWN else WATCHED)
+        )
+        if this != kind or at > stop:
+            spans.append((kind, begin, min(stop, at)))
+            kind, begin = this, at
+        stop = at + limit
+    spans.append((kind, begin, stop))
+    return spans
 
 
 def _count(sums: Sums, check: Check) -> None:
@@ -166,12 +194,12 @@ def _count(sums: Sums, check: Check) -> None:
         sums.add_response(check.response_time, check.phases)
 
 
-def _spend(sums: Sums, check: Check, trouble: Trouble, begin: int, end: int) -> None:
+def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> None:
     length = end - begin
-    if check.maintenance:
+    if kind == MAINTENANCE:
         sums.maintenance += length
         return
-    if check.verdict is Verdict.UNKNOWN:
+    if kind == UNKNOWN:
         sums.unknown += length
         return
     excused = overlap(trouble.excused, begin, end)

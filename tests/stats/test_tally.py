@@ -188,6 +188,63 @@ def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
     assert (parts.up, parts.down, parts.checks) == (total.up, total.down, total.checks)
 
 
+# Few steps, so that checks touch, tie, leave gaps and cross periods all the time.
+STEPS = st.integers(0, 60)
+
+
+@given(
+    st.lists(st.tuples(STEPS, st.sampled_from(list(Verdict)), st.booleans()), max_size=12),
+    st.lists(
+        st.tuples(STEPS, st.none() | STEPS, st.none() | st.sampled_from(list(Classification)))
+    ),
+    st.integers(1, 25),
+    st.integers(1, 20),
+    STEPS,
+    STEPS,
+)
+def test_sums_are_what_looking_at_each_moment_gives(
+    rows: list[tuple[int, Verdict, bool]],
+    incidents: list[tuple[int, int | None, str | None]],
+    limit: int,
+    period: int,
+    start: int,
+    end: int,
+) -> None:
+    seen = [Check(*row) for row in sorted(rows)]
+    expected: dict[int, dict[str, int]] = {}
+    for at in range(start, end):
+        counts = expected.setdefault(at - at % period, dict.fromkeys((*KINDS, "checks"), 0))
+        counts["checks"] += sum(check.at == at for check in seen)
+        kind = kind_at(at, seen, incidents, limit)
+        if kind is not None:
+            counts[kind] += 1
+    found = tally(seen, trouble(incidents, end), limit, period, start, end)
+    assert {
+        slot: {name: getattr(sums, name) for name in (*KINDS, "checks")}
+        for slot, sums in found.items()
+    } == {slot: counts for slot, counts in expected.items() if any(counts.values())}
+
+
+KINDS = ("up", "down", "unknown", "maintenance")
+
+
+def kind_at(
+    at: int, seen: list[Check], incidents: list[tuple[int, int | None, str | None]], limit: int
+) -> str | None:
+    """What this moment counts as, said without spans; None in a gap."""
+    past = [check for check in seen if check.at <= at]
+    if not past or at >= past[-1].at + limit:
+        return None
+    if past[-1].maintenance:
+        return "maintenance"
+    if past[-1].verdict == UNKNOWN:
+        return "unknown"
+    now = [what for begin, stop, what in incidents if begin <= at and (stop is None or at < stop)]
+    if Classification.MAINTENANCE in now:
+        return "maintenance"
+    return "down" if any(what != Classification.FALSE_ALARM for what in now) else "up"
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100))),
     st.integers(0, 100),

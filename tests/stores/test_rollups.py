@@ -106,6 +106,35 @@ def test_figures_are_the_same_before_and_after_summing(
     assert rollups.roll(here) == 0
 
 
+def test_monitors_looked_at_together_have_the_figures_that_each_has_alone(core: Flask) -> None:
+    # Summed at different times, one never, and with gaps that only the longer interval covers.
+    here = hour(now()) + timedelta(minutes=25)
+    ids = []
+    for place, interval in enumerate((60, 1800, 60, 1800)):
+        monitor = make_monitor(core, interval=interval, created_at=here - timedelta(days=3))
+        id = monitor.id
+        ids.append(id)
+        for back in (50, 30, 9, 3, 2):
+            start = here - timedelta(hours=back, minutes=3 * place)
+            add_results(id, start, start + timedelta(minutes=20))
+        if place % 2:
+            three_ago = here - timedelta(hours=3)
+            make_incident(core, monitor, started_at=three_ago, ended_at=three_ago + MINUTE * place)
+        if place:
+            rollups.roll(here - timedelta(hours=3 * (3 - place)), limit=1)
+    assert {len(rows_of(id, HOUR_MS)) for id in ids[:3]} - {0}
+    assert not rows_of(ids[3], HOUR_MS)
+    first, last = to_ms(here) - 2 * DAY_MS, to_ms(hour(here))
+    for read in (
+        lambda ids: rollups.uptimes(ids, here),
+        lambda ids: rollups.strips(ids, here),
+        lambda ids: rollups.between(ids, first - first % HOUR_MS, last, here),
+    ):
+        together = read(ids)
+        assert together == {id: read([id])[id] for id in ids}
+        assert len({str(value) for value in together.values()}) > 1
+
+
 def test_an_hour_is_summed_once_it_is_over_and_settled(core: Flask) -> None:
     end = hour(now())
     monitor = make_monitor(core)
@@ -162,6 +191,37 @@ def test_changing_an_incident_corrects_what_was_summed(core: Flask, store: Local
     assert downtime() == (7200, 0)
     store.delete_incident(incident.id)
     assert downtime() == (0, 0)
+
+
+def test_correcting_an_incident_makes_no_gaps_where_the_monitor_had_another_interval(
+    core: Flask, store: LocalStore
+) -> None:
+    here = hour(now()) + timedelta(minutes=25)
+    monitor = make_monitor(core, interval=900)
+    start = hour(here - timedelta(days=2))
+    with writing() as session:
+        times = [to_ms(start) + place * 900_000 for place in range(24 * 4)]
+        values = {"location_id": 1, "verdict": VERDICT_NUMBERS[Verdict.UP], "maintenance": False}
+        rows = [{"monitor_id": monitor.id, "at": at, **values} for at in times]
+        session.execute(insert(ResultRow), rows)
+    rollups.roll(here)
+    store.update_monitor(monitor.id, {"interval": 60})
+
+    def spent() -> tuple[int, int, int]:
+        answer = store.statistics(monitor.id, "7d")
+        return answer["watched"], answer["downtime"], answer["maintenance"]
+
+    whole = spent()[0]
+    assert whole >= 23 * 3600
+    began = start + timedelta(hours=5, minutes=20)
+    incident = store.create_incident(
+        {"monitor_id": monitor.id, "started_at": began, "ended_at": began + timedelta(hours=2)}
+    )
+    assert spent() == (whole, 7200, 0)
+    store.update_incident(incident.id, {"classification": Classification.MAINTENANCE})
+    assert spent() == (whole - 7200, 0, 7200)
+    store.update_incident(incident.id, {"classification": Classification.FALSE_ALARM})
+    assert spent() == (whole, 0, 0)
 
 
 def test_hours_whose_results_were_deleted_by_age_keep_their_sums(

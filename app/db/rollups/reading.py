@@ -6,19 +6,33 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, literal, or_, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
 from app.db import db
 from app.db.rollups.rows import (
     DAY_S,
     HOUR_S,
+    MONITORS,
+    RESPONSES,
     ROLLUPS,
+    VERDICTS_ALONE,
+    WHOLE,
     checks,
     limit_of,
-    monitors,
     sums_of,
     troubles,
-    verdicts,
 )
 from app.db.tables import RollupRow
 from app.db.types import to_ms
@@ -33,10 +47,10 @@ def uptimes(ids: Sequence[int], now: datetime) -> dict[int, dict[str, float | No
     now_ms = to_ms(now)
     starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES}
     sums = {id: {name: [0, 0] for name in UPTIME_RANGES} for id in ids}
-    for name, id, up, down in db.session.execute(_summed(ids, starts, now_ms)):
-        sums[id][name][0] += int(up) * 1000
-        sums[id][name][1] += int(down) * 1000
-    for id, hours in _tails(ids, min(starts.values()), now_ms, verdicts).items():
+    for id, *figures in db.session.execute(_UPTIMES, {"ids": ids, **_bounds(starts, now_ms)}):
+        for (name, place), seconds in zip(_FIGURES, figures, strict=True):
+            sums[id][name][place] += int(seconds) * 1000
+    for id, hours in _tails(ids, min(starts.values()), now_ms, VERDICTS_ALONE).items():
         for begin, hour in hours.items():
             for name, start in starts.items():
                 if begin >= start:
@@ -60,7 +74,7 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
         .order_by(RollupRow.start)
     )
     found = [(row.start * 1000, sums_of(row)) for row in rows]
-    return found + list(_tails([monitor_id], start_ms, now_ms, checks)[monitor_id].items())
+    return found + list(_tails([monitor_id], start_ms, now_ms, WHOLE)[monitor_id].items())
 
 
 def between(
@@ -83,12 +97,7 @@ def between(
     )
     for row in rows:
         found[row.monitor_id].append((row.start * 1000, sums_of(row)))
-    behind = [
-        monitor.monitor_id
-        for monitor in db.session.execute(monitors(ids))
-        if monitor.rolled_until is None or to_ms(monitor.rolled_until) < last
-    ]
-    for id, hours in _tails(behind, start_ms, last, checks).items():
+    for id, hours in _tails(ids, start_ms, last, WHOLE).items():
         found[id] += hours.items()
     return found
 
@@ -100,9 +109,9 @@ def single(
     counts.
     """
     end = to_ms(now)
-    monitor = db.session.execute(monitors([monitor_id])).one()
+    monitor = db.session.execute(MONITORS, {"ids": [monitor_id]}).one()
     limit = limit_of(monitor)
-    seen = checks(monitor_id, start_ms - limit, end)
+    seen = checks([monitor_id], start_ms - limit, end)[monitor_id]
     trouble = troubles([monitor_id], start_ms, end)[monitor_id]
     times = [
         check.response_time
@@ -112,54 +121,59 @@ def single(
     return tally(seen, trouble, limit, width_ms, start_ms, end), times
 
 
+_STRIPS = select(
+    RollupRow.monitor_id,
+    RollupRow.start,
+    RollupRow.up_s,
+    RollupRow.down_s,
+    RollupRow.unknown_s,
+    RollupRow.maintenance_s,
+    RollupRow.response_count,
+    RollupRow.response_sum,
+).where(
+    RollupRow.monitor_id.in_(bindparam("ids", expanding=True)),
+    RollupRow.period == HOUR_S,
+    RollupRow.start >= bindparam("start"),
+)
+
+
 def strips(ids: Sequence[int], now: datetime) -> dict[int, list[tuple[int, Sums]]]:
     """Start and sums of the last hours of many monitors, for lists; without histograms."""
     now_ms = to_ms(now)
     start = start_of_strip(now_ms)
     found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
-    rows = db.session.execute(
-        select(
-            RollupRow.monitor_id,
-            RollupRow.start,
-            RollupRow.up_s,
-            RollupRow.down_s,
-            RollupRow.unknown_s,
-            RollupRow.maintenance_s,
-            RollupRow.response_count,
-            RollupRow.response_sum,
-        ).where(
-            RollupRow.monitor_id.in_(ids),
-            RollupRow.period == HOUR_S,
-            RollupRow.start >= start // 1000,
-        )
-    )
-    for id, begin, up, down, unknown, maintenance, count, total in rows:
+    hours = db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000})
+    for id, begin, up, down, unknown, maintenance, count, total in hours:
         sums = Sums(0, up * 1000, down * 1000, unknown * 1000, maintenance * 1000, count, total)
         found[id].append((begin * 1000, sums))
-    for id, hours in _tails(ids, start, now_ms, checks).items():
-        found[id] += hours.items()
+    for id, tail in _tails(ids, start, now_ms, RESPONSES).items():
+        found[id] += tail.items()
     return found
 
 
-def _tails(ids: Sequence[int], since: int, now: int, read: Any) -> dict[int, dict[int, Sums]]:
+def _tails(
+    ids: Sequence[int], since: int, now: int, what: Select[Any]
+) -> dict[int, dict[int, Sums]]:
     """The hours that are not summed yet, of each monitor, from its results; none before ``since``.
 
-    ``read`` is ``checks``, or ``verdicts`` where nobody asks for response times.
+    One query for all whose hours end at the same time, as almost always all do: a common start for
+    all would read everything as soon as one of them was never summed. ``what``: see ``checks``.
     """
-    tails: dict[int, dict[int, Sums]] = {id: {} for id in ids}
-    known = db.session.execute(monitors(ids)).all()
-    starts = {
-        monitor.monitor_id: since
-        if monitor.rolled_until is None
-        else max(since, to_ms(monitor.rolled_until))
-        for monitor in known
-    }
-    trouble = troubles(list(starts), min(starts.values(), default=now), now)
-    for monitor in known:
-        id, limit = monitor.monitor_id, limit_of(monitor)
-        seen = read(id, starts[id] - limit, now)
-        tails[id] = tally(seen, trouble[id], limit, HOUR_MS, starts[id], now)
-    return tails
+    hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
+    together: dict[int, list[Any]] = {}
+    for monitor in db.session.execute(MONITORS, {"ids": ids}):
+        rolled = monitor.rolled_until
+        start = since if rolled is None else max(since, to_ms(rolled))
+        together.setdefault(start, []).append(monitor)
+    for start, behind in together.items():
+        if start < now:
+            group = [monitor.monitor_id for monitor in behind]
+            trouble = troubles(group, start, now)
+            seen = checks(group, start - max(map(limit_of, behind)), now, what)
+            for monitor in behind:
+                id, limit = monitor.monitor_id, limit_of(monitor)
+                hours[id] = tally(seen[id], trouble[id], limit, HOUR_MS, start, now)
+    return hours
 
 
 def _whole_days(start: int, now: int) -> tuple[int, int]:
@@ -178,37 +192,58 @@ def _edges_and_days(start: int, now: int) -> ColumnElement[bool]:
     return or_(and_(RollupRow.period == HOUR_S, is_edge), and_(RollupRow.period == DAY_S, ~is_edge))
 
 
-def _summed(ids: Sequence[int], starts: Mapping[str, int], now: int) -> Any:
-    """Rows of range, monitor id, up and down seconds, to be added up. The database sums.
+# The database sums uptimes. One short scan for each part of the ranges: a condition with OR would
+# read all hours of 90 days. Today and the days are read once for all ranges, the hours before the
+# first midnight for each.
+_FIGURES = [(name, place) for name in UPTIME_RANGES for place in (0, 1)]  # 0: up, 1: down
 
-    One short scan for each part of each range: a condition with OR would read all hours of 90 days.
+
+def _part(period: int, begin: str, end: str, *counting: str, since: str = "start") -> Select[Any]:
+    """Seconds of each monitor in each of ``_FIGURES``, from ``begin`` to ``end``.
+
+    Only the ranges ``counting`` count, each from its own ``since``: names as ``_bounds`` has them.
     """
-    parts = []
-    for name, start in starts.items():
-        first_midnight, today = _whole_days(start, now)
-        for period, begin, end in (
-            (HOUR_S, start // 1000, first_midnight),
-            (DAY_S, first_midnight, today),
-            (HOUR_S, today, now // 1000),
-        ):
-            if begin < end:
-                parts.append(_part(name, ids, period, begin, end))
-    return union_all(*parts)
-
-
-def _part(name: str, ids: Sequence[int], period: int, begin: int, end: int) -> Any:
+    columns = (RollupRow.up_s, RollupRow.down_s)
     return (
         select(
-            literal(name),
             RollupRow.monitor_id,
-            func.sum(RollupRow.up_s),
-            func.sum(RollupRow.down_s),
+            *(
+                func.sum(
+                    case((RollupRow.start >= _bound(f"{since}_{name}"), columns[place]), else_=0)
+                )
+                if name in counting
+                else literal_column("0")
+                for name, place in _FIGURES
+            ),
         )
         .where(
-            RollupRow.monitor_id.in_(ids),
+            RollupRow.monitor_id.in_(bindparam("ids", expanding=True)),
             RollupRow.period == period,
-            RollupRow.start >= begin,
-            RollupRow.start < end,
+            RollupRow.start >= _bound(begin),
+            RollupRow.start < _bound(end),
         )
         .group_by(RollupRow.monitor_id)
     )
+
+
+def _bound(name: str) -> Any:
+    return bindparam(name, type_=BigInteger)
+
+
+_UPTIMES = union_all(
+    _part(HOUR_S, "today", "now", *UPTIME_RANGES),
+    _part(DAY_S, "first", "today", *UPTIME_RANGES, since="midnight"),
+    *(_part(HOUR_S, f"start_{name}", f"midnight_{name}", name) for name in UPTIME_RANGES),
+)
+
+
+def _bounds(starts: Mapping[str, int], now: int) -> dict[str, int]:
+    """What ``_UPTIMES`` asks for, in seconds: where each range and its first whole day begin."""
+    midnights = {f"midnight_{name}": _whole_days(start, now)[0] for name, start in starts.items()}
+    return {
+        "now": now // 1000,
+        "today": now // DAY_MS * DAY_S,
+        "first": min(midnights.values()),
+        **{f"start_{name}": start // 1000 for name, start in starts.items()},
+        **midnights,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import BindParameter, Select, bindparam, or_, select
 
 from app.db import db
 from app.db.journal import VERDICTS
@@ -25,61 +25,80 @@ from app.stats.tally import (
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
 
-# Put together once: asked for each monitor each hour, building them would cost more than the
+# Statements are put together once: for a list of monitors, building them would cost more than the
 # answer.
-_BETWEEN = (
-    ResultRow.monitor_id == bindparam("id"),
-    ResultRow.at >= bindparam("start"),
-    ResultRow.at < bindparam("end"),
-)
-_VERDICTS = (
-    select(ResultRow.at, ResultRow.verdict, ResultRow.maintenance)
-    .where(*_BETWEEN)
-    .order_by(ResultRow.at)
-)
-_RESPONSES = (
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_COLUMNS = (ResultRow.monitor_id, ResultRow.at, ResultRow.verdict, ResultRow.maintenance)
+# What summing needs of monitors; ``limit_of`` each row gives the cover limit.
+MONITORS = (
     select(
-        ResultRow.at,
-        ResultRow.verdict,
-        ResultRow.maintenance,
-        ResultRow.response_time,
-        *(getattr(ResultRow, phase) for phase in PHASES),
+        MonitorStateRow.monitor_id,
+        MonitorStateRow.rolled_until,
+        MonitorRow.interval,
+        MonitorRow.timeout,
     )
-    .where(*_BETWEEN)
-    .order_by(ResultRow.at)
+    .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+    .where(MonitorStateRow.monitor_id.in_(_IDS))
+    .order_by(MonitorStateRow.monitor_id)
+)
+_INCIDENTS = (
+    select(
+        IncidentRow.monitor_id,
+        IncidentRow.started_at,
+        IncidentRow.ended_at,
+        IncidentRow.classification,
+    )
+    .where(
+        IncidentRow.monitor_id.in_(_IDS),
+        IncidentRow.started_at < bindparam("end"),
+        or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > bindparam("start")),
+    )
+    .order_by(IncidentRow.started_at, IncidentRow.id)
 )
 
 
-def checks(id: int, start: int, end: int) -> list[Check]:
-    """The results of a monitor between two times, as far as they count."""
-    rows = db.session.execute(_RESPONSES, {"id": id, "start": start, "end": end})
-    return [Check(row[0], VERDICTS[row[1]], row[2], row[3], tuple(row[4:])) for row in rows]
+def _results(*columns: Any) -> Select[Any]:
+    return (
+        select(*_COLUMNS, *columns)
+        .where(
+            ResultRow.monitor_id.in_(_IDS),
+            ResultRow.at >= bindparam("start"),
+            ResultRow.at < bindparam("end"),
+        )
+        .order_by(ResultRow.monitor_id, ResultRow.at, ResultRow.location_id)
+    )
 
 
-def verdicts(id: int, start: int, end: int) -> list[Check]:
-    """The same without response times, for those who only want the time."""
-    rows = db.session.execute(_VERDICTS, {"id": id, "start": start, "end": end})
-    return [Check(row[0], VERDICTS[row[1]], row[2]) for row in rows]
+# How much of each result is read.
+WHOLE = _results(ResultRow.response_time, *(getattr(ResultRow, phase) for phase in PHASES))
+RESPONSES = _results(ResultRow.response_time)
+VERDICTS_ALONE = _results()
+
+
+def checks(
+    ids: Sequence[int], start: int, end: int, what: Select[Any] = WHOLE
+) -> dict[int, list[Check]]:
+    """The results of each monitor between two times, oldest first, as far as they count.
+
+    ``what`` is ``WHOLE``, ``RESPONSES`` or ``VERDICTS_ALONE``.
+    """
+    found: dict[int, list[Check]] = {id: [] for id in ids}
+    for row in db.session.execute(what, {"ids": ids, "start": start, "end": end}):
+        found[row[0]].append(_check(*row[1:]))
+    return found
+
+
+def _check(
+    at: int, verdict: int, maintenance: bool, response_time: int | None = None, *phases: int | None
+) -> Check:
+    return Check(at, VERDICTS[verdict], maintenance, response_time, phases)
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
     """Start, end and classification of the incidents that touch this time, oldest first."""
     found: dict[int, list[Incident]] = {id: [] for id in ids}
-    rows = db.session.execute(
-        select(
-            IncidentRow.monitor_id,
-            IncidentRow.started_at,
-            IncidentRow.ended_at,
-            IncidentRow.classification,
-        )
-        .where(
-            IncidentRow.monitor_id.in_(ids),
-            IncidentRow.started_at < from_ms(end),
-            or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > from_ms(start)),
-        )
-        .order_by(IncidentRow.started_at, IncidentRow.id)
-    )
-    for monitor_id, started, ended, classification in rows:
+    span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
+    for monitor_id, started, ended, classification in db.session.execute(_INCIDENTS, span):
         stop = None if ended is None else to_ms(ended)
         found[monitor_id].append((to_ms(started), stop, classification))
     return found
@@ -88,23 +107,6 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
     found = incidents_between(ids, start, end)
     return {id: trouble(incidents, end) for id, incidents in found.items()}
-
-
-def monitors(ids: Sequence[int]) -> Any:
-    """Asks for what summing needs of these monitors; ``limit`` of each row gives the cover
-    limit.
-    """
-    return (
-        select(
-            MonitorStateRow.monitor_id,
-            MonitorStateRow.rolled_until,
-            MonitorRow.interval,
-            MonitorRow.timeout,
-        )
-        .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
-        .where(MonitorStateRow.monitor_id.in_(ids))
-        .order_by(MonitorStateRow.monitor_id)
-    )
 
 
 def limit_of(monitor: Any) -> int:
