@@ -30,7 +30,7 @@ from app.engine import recorder, schedule
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
 from app.engine.probing import Policies, make_prober
-from app.records import CheckSpec, Notice, Outcome
+from app.records import Cause, CheckSpec, Notice, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,10 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _was_ours(outcome: Outcome) -> bool:
+    return outcome.result.cause_code == Cause.NETWORK_DOWN
+
+
 class Checker:
     """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark)."""
 
@@ -73,7 +77,8 @@ class Checker:
         self._paced = paced
         self._policies = Policies(settings)
         canaries = parse_canaries(settings.canaries)
-        self._network = Network(works or partial(network_works, canaries), self.wake)
+        ask = partial(network_works, canaries) if canaries else None
+        self._network = Network(works or ask, self.wake)
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._unrecorded: list[Finished] = []
         self._busy: set[int] = set()  # on their way, or not yet recorded
@@ -186,6 +191,9 @@ class Checker:
             self._record_singly(batch)
         self._forget(len(batch))
         self._last_check = _now()
+        if not self._network.down and any(_was_ours(outcome) for _id, outcome in batch):
+            # They were on their way when our network came back, so the return did not see them.
+            leases.due_after_outage(_now())
 
     def _forget(self, count: int) -> None:
         done = self._unrecorded[: max(0, count)]

@@ -1,31 +1,39 @@
 """Does our own network work? Told apart from targets that fail (decisions.md 9 and 10).
 
-A check without a byte of an answer may be our fault. When many fail so at once, or the only ones
-do, the canaries are asked; when all of them fail too, the results are ``unknown``. Results that
-hang on the answer wait for it. Clockless: monotonic times come in as arguments.
+A check without a byte of an answer may be our fault. Such a failure is held for a moment: when
+another target, no nearer to us, answers after it, our network works, and the failure is the
+target's. When nothing but failures comes (many at once, or the only ones), the canaries are asked;
+when all of them fail too, the results are ``unknown``. Monotonic times come in as arguments.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from ipaddress import ip_address
 
-from app.records import Cause, Outcome, Verdict
+from app.checks.networks import LOOPBACK, special
+from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
 Finished = tuple[int, Outcome]  # monitor id, and what its check brought
 
-# How far back a check says something about the network now. The slowest schedule has long gaps, so
-# "the only ones" looks further than "many at once".
-AT_ONCE_SECONDS = 15.0
-ONLY_ONES_SECONDS = 75.0
-MANY = 3
-REMEMBERED = 5000
+# How long a failure waits for an answer from elsewhere. What came before it does not count: a
+# network that has just died had answers a moment ago, and its first failures cry wolf.
+HOLD_SECONDS = 2.0
 
 # How long an answer of the canaries holds.
 WORKS_SECONDS = 2.0
 DEAD_SECONDS = 5.0
+
+# A failure that the canaries have vouched for so often in a row is old news: its incident is open,
+# and they are not asked each minute for as long as a site is down.
+OLD_NEWS = CONFIRMATIONS[1] + 1
+# Longer than any check lasts.
+LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
 SENTENCE = (
     "Our own network does not work: neither this address nor any of the hosts that tell us so "
@@ -50,79 +58,111 @@ def may_be_ours(outcome: Outcome) -> bool:
     return silent and result.cause_code in _NETWORK_CAUSES
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    at: float
-    monitor_id: int
-    failed: bool
-
-
 class Network:
-    """Sorts finished checks into those to record and those that wait for the canaries.
+    """Sorts finished checks into those to record and those that wait, for an answer from elsewhere
+    or for the canaries.
 
-    ``works`` asks the canaries and may take seconds; it runs on a thread of its own, and ``wake``
-    is called when its answer is there. All methods are for the checker's thread.
+    ``works`` asks the canaries (None: there are none) and may take seconds; it runs on a thread of
+    its own, and ``wake`` is called when its answer is there. All methods are for the checker's
+    thread.
     """
 
-    def __init__(self, works: Callable[[], bool], wake: Callable[[], None]) -> None:
+    def __init__(self, works: Callable[[], bool] | None, wake: Callable[[], None]) -> None:
         self._works = works
         self._wake = wake
-        self._seen: deque[_Seen] = deque(maxlen=REMEMBERED)
-        self._waiting: list[Finished] = []
+        self._held: list[tuple[float, Finished]] = []
+        self._waiting: list[Finished] = []  # for the canaries
+        self._vouched: Counter[int] = Counter()
         self._asking = False
         self._answer: bool | None = None  # set by the asking thread
         self._answered_at = float("-inf")
+        self._returned: tuple[datetime, float] | None = None
         self.down = False
 
     @property
     def waiting(self) -> list[int]:
-        """Monitors whose result waits for the canaries' answer."""
-        return [monitor_id for monitor_id, _outcome in self._waiting]
+        """Monitors whose result waits."""
+        held = [one for _since, one in self._held]
+        return [monitor_id for monitor_id, _outcome in (*self._waiting, *held)]
 
     def sort(self, finished: list[Finished], now: float) -> list[Finished]:
         """Take what came back; what can be recorded now, in its final form."""
-        for monitor_id, outcome in finished:
-            if outcome.answered or may_be_ours(outcome):
-                self._seen.append(_Seen(now, monitor_id, may_be_ours(outcome)))
-        ready = [one for one in finished if not may_be_ours(one[1])]
-        doubtful = [one for one in finished if may_be_ours(one[1])]
-        if not doubtful:
-            return ready
-        fresh = now - self._answered_at < (DEAD_SECONDS if self.down else WORKS_SECONDS)
-        if not self._asking and fresh:
-            return ready + self._final(doubtful)
-        if not self._asking and not self.down and not self._suspicious(now):
-            return ready + doubtful
-        self._waiting += doubtful
-        self._ask()
+        ready: list[Finished] = []
+        for one in finished:
+            if may_be_ours(one[1]):
+                ready += self._doubt(one, now)
+            else:
+                ready += self._heard(one)
         return ready
 
     def collect(self, now: float) -> list[Finished]:
-        """What waited for the canaries, once they have answered."""
-        if self._answer is None:
-            if self.down and not self._asking and now - self._answered_at >= DEAD_SECONDS:
-                self._ask()  # so that its return is noticed though nothing is due
-            return []
-        self.down, self._answer = not self._answer, None
-        self._answered_at, self._asking = now, False
+        """What waited for long enough, and what the canaries have answered for."""
+        ready = self._judged(now) if self._answer is not None else []
+        late = [one for since, one in self._held if now - since >= HOLD_SECONDS]
+        self._held = [held for held in self._held if now - held[0] < HOLD_SECONDS]
+        if late and self._fresh(now):
+            ready += self._final(late)
+        elif late or (self.down and not self._fresh(now)):
+            # While down also without anything due, so that the network's return is noticed.
+            self._waiting += late
+            self._ask()
+        return ready
+
+    def _doubt(self, one: Finished, now: float) -> list[Finished]:
+        monitor_id, outcome = one
+        if self._works is None:
+            return [one]  # with nobody to ask, it is never our fault
+        if self._began_in_outage(outcome, now):
+            return [(monitor_id, unknown(outcome))]
+        if not self._asking and self._fresh(now):
+            return self._final([one])
+        if self._asking or self.down:
+            self._waiting.append(one)
+            self._ask()
+        elif self._vouched[monitor_id] >= OLD_NEWS:
+            return [one]
+        else:
+            self._held.append((now, one))
+        return []
+
+    def _heard(self, one: Finished) -> list[Finished]:
+        """An answer, after the failures that it shows to be the targets' own."""
+        monitor_id, outcome = one
+        self._vouched.pop(monitor_id, None)
+        if not self._held or not _is_fresh_answer(outcome):
+            return [one]
+        far = distance(outcome)
+        shown = [held for _since, held in self._held if distance(held[1]) <= far]
+        self._held = [held for held in self._held if distance(held[1][1]) > far]
+        return [*shown, one]
+
+    def _judged(self, now: float) -> list[Finished]:
+        works, self._answer, self._asking = bool(self._answer), None, False
         waiting, self._waiting = self._waiting, []
-        if not self.down:
-            self._seen.clear()
-        return self._final(waiting)
+        self._answered_at = now
+        if works and self.down:
+            self._returned = datetime.now(UTC), now
+        self.down = not works
+        gone = [one for one in waiting if self._began_in_outage(one[1], now)]
+        theirs = [one for one in waiting if one not in gone]
+        return [(id, unknown(outcome)) for id, outcome in gone] + self._final(theirs)
+
+    def _began_in_outage(self, outcome: Outcome, now: float) -> bool:
+        """Whether the check was on its way when our network came back: its failure says nothing."""
+        if self.down or self._returned is None:
+            return False
+        at, since = self._returned
+        # Not for ever: a clock that is set back would make all later checks look older.
+        return now - since < LAST_CHECKS_SECONDS and outcome.result.checked_at < at
+
+    def _fresh(self, now: float) -> bool:
+        return now - self._answered_at < (DEAD_SECONDS if self.down else WORKS_SECONDS)
 
     def _final(self, doubtful: list[Finished]) -> list[Finished]:
         if not self.down:
+            self._vouched.update(monitor_id for monitor_id, _outcome in doubtful)
             return doubtful
         return [(monitor_id, unknown(outcome)) for monitor_id, outcome in doubtful]
-
-    def _suspicious(self, now: float) -> bool:
-        """Many fail at once, or nothing but failures has been seen."""
-        newest = {seen.monitor_id: seen for seen in self._seen if _since(seen, now)}
-        if all(seen.failed for seen in newest.values()):
-            return True
-        lately = [seen.failed for seen in newest.values() if now - seen.at <= AT_ONCE_SECONDS]
-        failed = sum(lately)
-        return failed >= MANY and failed > len(lately) - failed
 
     def _ask(self) -> None:
         if self._asking:
@@ -132,10 +172,33 @@ class Network:
 
     def _asked(self) -> None:
         try:
-            self._answer = self._works()
+            self._answer = self._works is None or self._works()
         except Exception:  # a fault of ours must neither hide outages nor stop the checks
             self._answer = True
         self._wake()
+
+
+def _is_fresh_answer(outcome: Outcome) -> bool:
+    """Whether bytes came just now; those of an answer that never ended may be a minute old."""
+    return outcome.answered and not (outcome.result.cause_code or "").startswith("timeout:")
+
+
+def distance(outcome: Outcome) -> int:
+    """How far away the target is: 0 this machine, 1 a network of ours, 2 the internet.
+
+    A server in the next room answers though our line to the internet is dead: it says nothing about
+    a target out there. A name that was not resolved counts as far.
+    """
+    resolved = (outcome.evidence or {}).get("resolved") or [None]
+    return _distance(outcome.result.ip or resolved[0])
+
+
+@lru_cache(maxsize=10_000)
+def _distance(address: str | None) -> int:
+    row = special(ip_address(address)) if address else None
+    if row is None:
+        return 2
+    return 0 if row.word == LOOPBACK else 1
 
 
 def unknown(outcome: Outcome) -> Outcome:
@@ -147,7 +210,3 @@ def unknown(outcome: Outcome) -> Outcome:
         cause=SENTENCE,
     )
     return replace(outcome, result=result)
-
-
-def _since(seen: _Seen, now: float) -> bool:
-    return now - seen.at <= ONLY_ONES_SECONDS

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from flask import Flask, current_app
 
+from app.checks.canary import network_works, parse_canaries
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import leases
@@ -19,7 +20,7 @@ from app.engine import recorder
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import Policies, make_prober
 from app.errors import NotFound, Unavailable
-from app.records import CheckSpec, Outcome, Result
+from app.records import CheckSpec, Notice, Outcome, Result
 
 _KEY = "wakeful.prober"
 _lock = threading.Lock()
@@ -43,16 +44,20 @@ def check_now(monitor_id: int) -> Result:
     if not found:
         raise NotFound("monitor", monitor_id)
     outcome = check_fields(found[0])
-    from app.engine.checker import NOTICE_NETWORK
-
-    if may_be_ours(outcome) and leases.setting(NOTICE_NETWORK) is not None:
-        outcome = unknown(outcome)
     settings: Settings = current_app.extensions["wakeful.settings"]
+    if may_be_ours(outcome) and not _network_works(settings):
+        outcome = unknown(outcome)
     at = datetime.now(UTC)
     result = recorder.record([(monitor_id, outcome)], at, location=settings.location)[0]
     if result is None:
         raise NotFound("monitor", monitor_id)
     return result
+
+
+def _network_works(settings: Settings) -> bool:
+    """Whether the checker has no notice that it does not, and a canary answers us too."""
+    noticed = leases.setting(Notice.NETWORK_DOWN) is not None
+    return not noticed and network_works(parse_canaries(settings.canaries))
 
 
 def check_fields(spec: CheckSpec) -> Outcome:

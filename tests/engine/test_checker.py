@@ -249,6 +249,7 @@ def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_
     core, settings, monkeypatch
 ):
     monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.2)
+    monkeypatch.setattr("app.engine.network.HOLD_SECONDS", 0.2)
     alive = threading.Event()
     ids = [
         make_monitor(core, url=f"http://127.0.0.1:{closed_port()}/", confirmations=0).id

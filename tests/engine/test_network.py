@@ -1,12 +1,23 @@
 """Our own network's failures are told apart from targets that fail (decisions.md 9, 10)."""
 
 import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.engine.network import AT_ONCE_SECONDS, DEAD_SECONDS, Network, may_be_ours
+from app.engine.network import (
+    DEAD_SECONDS,
+    HOLD_SECONDS,
+    LAST_CHECKS_SECONDS,
+    OLD_NEWS,
+    Network,
+    distance,
+    may_be_ours,
+)
 from app.records import Cause, Verdict
 from tests.factories import make_outcome
+
+SECOND = timedelta(seconds=1)
 
 
 class Canaries:
@@ -22,25 +33,43 @@ class Canaries:
 
     def _works(self):
         self.asked += 1
-        self.go.wait(10)
+        self.go.wait(60)
         return self.answers
 
     def sort(self, script, now):
         """``script``: monitors by id and mark, as "1d 2u"; what can be recorded, in like form."""
         return marks(self.network.sort([finished(one) for one in script.split()], now))
 
-    def collect(self, now):
-        assert self.answered.acquire(timeout=10)
+    def later(self, now):
+        """What can be recorded after a while in which nothing came."""
         return marks(self.network.collect(now))
 
+    def collect(self, now):
+        """The same, once the canaries have answered."""
+        assert self.answered.acquire(timeout=60)
+        return self.later(now)
 
-def finished(one):
+    def out(self, script, now):
+        """All of ``script`` fails and is held until the canaries are asked; what comes of it."""
+        assert self.sort(script, now) == ""
+        assert self.later(now + HOLD_SECONDS) == ""
+        return self.collect(now + HOLD_SECONDS)
+
+
+def finished(one, at=None):
     id, mark = int(one[:-1]), one[-1]
+    down = "down", at
     return id, {
-        "u": make_outcome("up", answered=True),
-        "d": make_outcome("down"),
-        "s": make_outcome("down", answered=True, cause_code="http_status:503"),
-        "p": make_outcome("unknown", cause_code=Cause.BLOCKED_BY_POLICY),
+        "u": make_outcome("up", at, answered=True),
+        "U": make_outcome("up", at, answered=True, ip="192.0.32.7"),
+        "L": make_outcome("up", at, answered=True, ip="192.168.1.9"),
+        "d": make_outcome(*down, evidence={"resolved": ["127.0.0.1"]}),
+        "D": make_outcome(*down, evidence={"resolved": ["192.0.32.8"]}),
+        "l": make_outcome(*down, evidence={"resolved": ["192.168.1.8"]}),
+        "n": make_outcome(*down, cause_code=Cause.DNS_TIMEOUT, evidence={"resolved": []}),
+        "s": make_outcome(*down, answered=True, cause_code="http_status:503"),
+        "t": make_outcome(*down, answered=True, cause_code=Cause.TIMEOUT_BODY),
+        "p": make_outcome("unknown", at, cause_code=Cause.BLOCKED_BY_POLICY),
     }[mark]
 
 
@@ -49,76 +78,132 @@ def marks(outcomes):
     return " ".join(f"{id}{names[outcome.result.verdict]}" for id, outcome in outcomes)
 
 
-def test_one_failure_among_many_successes_asks_nobody():
+def test_a_failure_that_another_target_answers_after_asks_nobody():
     canaries = Canaries(works=False)
-    assert canaries.sort("1u 2u 3u 4d", 0) == "1u 2u 3u 4d"
-    assert canaries.sort("5d", 5) == "5d"
+    assert canaries.sort("4d 1u", 0) == "4d 1u"
+    assert canaries.sort("5d", 5) == ""
+    assert canaries.sort("1s", 5 + HOLD_SECONDS / 2) == "5d 1d"
     assert canaries.asked == 0
 
 
-@pytest.mark.parametrize(
-    ("before", "failing"),
-    [("", "1d"), ("", "1d 2d 3d"), ("1u 2u 3u", "4d 5d 6d 7d"), ("1u", "1d"), ("1p", "2d")],
-)
-def test_many_failures_or_nothing_but_failures_ask_and_become_unknown(before, failing):
+@pytest.mark.parametrize("failing", ["1d", "1d 2d 3d", "4d 5d 6d 7d"])
+@pytest.mark.parametrize("before", ["", "1u 2u 3u", "1p"])
+def test_with_nothing_but_failures_after_them_the_canaries_are_asked(before, failing):
+    """What answered before the failures is no sign: a network that has just died had answers."""
     canaries = Canaries(works=False)
     canaries.sort(before, 0)
-    assert canaries.sort(failing, 1) == ""
-    assert canaries.collect(2) == failing.replace("d", "?")
+    assert canaries.out(failing, 1) == failing.replace("d", "?")
     assert canaries.network.down
+    assert canaries.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "recorded"),
+    [
+        ("1D 2L 3u", "2u 3u"),  # our own rooms answer though the line to the internet is dead
+        ("1n 2L", "2u"),
+        ("1D 2U", "1d 2u"),
+        ("1n 2U", "1d 2u"),
+        ("1l 2u", "2u"),
+        ("1l 2L", "1d 2u"),
+        ("1l 2U", "1d 2u"),
+        ("1d 2u", "1d 2u"),
+        ("1D 2t", "2d"),  # these bytes may have come a minute ago
+        ("1D 2p", "2?"),
+    ],
+)
+def test_a_nearer_target_says_nothing_about_a_farther_one(script, recorded):
+    assert Canaries(works=False).sort(script, 0) == recorded
+
+
+@pytest.mark.parametrize(
+    ("fields", "far"),
+    [
+        ({"ip": "127.0.0.1"}, 0),
+        ({"ip": "::1"}, 0),
+        ({"ip": "10.0.0.1"}, 1),
+        ({"ip": "fd00::1"}, 1),
+        ({"ip": "169.254.1.1"}, 1),
+        ({"ip": "192.0.32.7"}, 2),
+        ({"evidence": {"resolved": ["10.0.0.1"]}}, 1),
+        ({"evidence": None}, 2),
+    ],
+)
+def test_how_far_away_a_target_is(fields, far):
+    assert distance(make_outcome("down", **fields)) == far
 
 
 def test_with_a_canary_alive_failures_are_failures():
     canaries = Canaries(works=True)
-    assert canaries.sort("1d 2d", 0) == ""
-    assert canaries.collect(1) == "1d 2d"
+    assert canaries.out("1d 2d", 0) == "1d 2d"
     assert not canaries.network.down
-    assert canaries.sort("3d", 1.5) == "3d", "the answer holds for a moment"
+    assert canaries.sort("3d", HOLD_SECONDS + 1) == "3d", "the answer holds for a moment"
     assert canaries.asked == 1
+
+
+def test_without_canaries_nothing_waits():
+    network = Network(None, lambda: None)
+    assert marks(network.sort([finished("1d")], 0)) == "1d"
+
+
+def test_the_canaries_are_not_asked_for_ever_about_a_target_that_stays_down():
+    canaries = Canaries(works=True)
+    for turn in range(OLD_NEWS):
+        assert canaries.out("1d", 60 * turn) == "1d"
+    assert canaries.sort("1d", 60 * OLD_NEWS) == "1d"
+    assert canaries.asked == OLD_NEWS
+    canaries.sort("1u", 3600)
+    assert canaries.sort("1d", 3660) == "", "after its recovery they are"
 
 
 def test_an_answer_from_the_target_is_recorded_at_once_and_never_blamed_on_us():
     canaries = Canaries(works=False)
     assert canaries.sort("1s 2s 3s 4s", 0) == "1d 2d 3d 4d"
-    assert canaries.sort("1d 2s", 100) == "2d 1d", "who answers shows that our network works"
+    assert canaries.sort("1d 2s", 100) == "1d 2d", "who answers shows that our network works"
     assert canaries.asked == 0
 
 
 def test_while_our_network_is_down_answers_still_count():
     canaries = Canaries(works=False)
-    canaries.sort("1d", 0)
-    canaries.collect(0)
-    assert canaries.sort("1d 2u 3s", 1) == "2u 3d 1?"
+    canaries.out("1d", 0)
+    assert canaries.sort("1d 2u 3s", HOLD_SECONDS + 1) == "1? 2u 3d"
     assert canaries.network.down
 
 
 def test_the_return_of_our_network_is_noticed_though_nothing_is_due():
     canaries = Canaries(works=False)
-    canaries.sort("1d", 0)
-    canaries.collect(0)
+    canaries.out("1d", -HOLD_SECONDS)
     canaries.answers = True
-    assert canaries.network.collect(DEAD_SECONDS - 1) == []
+    assert canaries.later(DEAD_SECONDS - 1) == ""
     assert canaries.asked == 1
-    assert canaries.network.collect(DEAD_SECONDS) == []
+    assert canaries.later(DEAD_SECONDS) == ""
     assert canaries.collect(DEAD_SECONDS) == ""
     assert not canaries.network.down
 
 
-def test_failures_long_ago_do_not_count_as_at_once():
+def test_what_was_on_its_way_when_our_network_came_back_says_nothing():
     canaries = Canaries(works=False)
-    canaries.sort("1d 2d 9u 8u 7u 6u 5u", 0)
-    assert canaries.sort("3d", AT_ONCE_SECONDS + 1) == "3d"
-    assert canaries.asked == 0
+    canaries.out("1d", -HOLD_SECONDS)
+    canaries.answers = True
+    began = datetime.now(UTC)
+    assert canaries.sort("1d", DEAD_SECONDS) == "", "it waits for the canaries"
+    assert canaries.collect(DEAD_SECONDS) == "1?", "and failed before they answered"
+    network, now = canaries.network, DEAD_SECONDS + 30
+    assert marks(network.sort([finished("2d", began)], now)) == "2?"
+    assert marks(network.sort([finished("2d", datetime.now(UTC) + SECOND)], now)) == ""
+    later = DEAD_SECONDS + LAST_CHECKS_SECONDS
+    assert marks(network.sort([finished("3d", began - SECOND)], later)) == "", "a clock set back"
 
 
 def test_results_that_come_while_the_canaries_are_asked_wait_too():
     canaries = Canaries(works=False)
     canaries.go.clear()
     assert canaries.sort("1d", 0) == ""
-    assert canaries.sort("2d 3u", 0.5) == "3u"
+    assert canaries.later(HOLD_SECONDS) == ""
+    assert canaries.sort("2d 3u", HOLD_SECONDS + 0.5) == "3u"
     assert canaries.network.waiting == [1, 2]
     canaries.go.set()
-    assert canaries.collect(1) == "1? 2?"
+    assert canaries.collect(HOLD_SECONDS + 1) == "1? 2?"
     assert canaries.asked == 1
 
 
