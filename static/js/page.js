@@ -1,7 +1,8 @@
 // What every page does with a script; all of it works, plainer, without.
 
-// Faults first: the summary takes focus, so that it is read out and the keyboard starts there.
-document.querySelector("[data-focus]")?.focus();
+// Faults first: the summary takes focus, so that it is read out and the keyboard starts there. Its
+// autofocus does that without a script; where that is only for inputs, this does.
+if (!("autofocus" in HTMLElement.prototype)) document.querySelector("[data-focus]")?.focus();
 
 // A link in the summary goes to its field, also when that is folded away.
 document.addEventListener("click", (event) => {

@@ -1,13 +1,15 @@
 """Debian's Chromium, driven by playwright: one browser a test process, a fresh profile a test.
 
-page    a page in a fresh profile; the test fails on any console error or broken script
+page      a page in a fresh profile; the test fails on any console message or broken script
+opened    the same by hand, with options of one's own
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,6 +27,9 @@ QUIET = (
     "--no-first-run",
     "--no-sandbox",  # tests run as root in containers, where Chromium's sandbox cannot
 )
+PATIENCE_MS = 60_000  # an event that does not come on a busy machine in this time does not come
+# What Chromium itself says of a page that is meant to say that something is wrong.
+OF_STATUS = "Failed to load resource: the server responded with a status of"
 
 
 @pytest.fixture(scope="session")
@@ -32,22 +37,46 @@ def chromium() -> Iterator[Browser]:
     program = shutil.which("chromium")
     if not program:
         pytest.skip("Chromium is not installed: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
         yield browser
         browser.close()
 
 
-@pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(15_000)
-    faults: list[str] = []
+@contextmanager
+def opened(browser: Browser, **options: Any) -> Iterator[Page]:
+    """A page of a fresh profile; on leaving, its scripts must not have complained.
+
+    ``options`` are those of playwright's new_context. The server of the page must outlive it: a
+    page that refreshes itself complains about a server that has gone.
+    """
+    options = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"} | options
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
-    page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.on("console", lambda said: faults.append(said.text) if said.type != "log" else None)
+    faults = heard(page)
     yield page
     context.close()
     assert not faults, faults
+
+
+def heard(page: Page) -> list[str]:
+    """What the page's console will say, as it comes; answers with a status of 422 apart."""
+    faults: list[str] = []
+
+    def hear(text: str) -> None:
+        if not text.startswith(f"{OF_STATUS} 422"):
+            faults.append(text)
+
+    page.on("pageerror", lambda fault: faults.append(str(fault)))
+    page.on("console", lambda said: hear(said.text))
+    return faults
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    with opened(chromium) as page:
+        yield page

@@ -1,12 +1,20 @@
-"""People who look at the dashboard."""
+"""People who look at the dashboard: without scripts, quickly, or in a real browser."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from flask import Flask
 
-from tests.factories import make_person
+from tests.factories import PASSWORD, make_person
+from tests.support.browser import opened
+from tests.support.loopback import serving
 from tests.web.visitor import Visitor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture
@@ -33,3 +41,40 @@ def viewer(app: Flask) -> Visitor:
 def _logged_in(app: Flask, role: str) -> Visitor:
     person = make_person(app, role)
     return Visitor(app).log_in(person.email)
+
+
+@pytest.fixture
+def site(app: Flask) -> Iterator[str]:
+    """Where the dashboard answers."""
+    with serving(app) as url:
+        yield url
+
+
+@pytest.fixture
+def page(site: str, chromium: Browser) -> Iterator[Page]:
+    """A browser at the dashboard, not logged in. It leaves before the server does."""
+    with opened(chromium, base_url=site) as page:
+        yield page
+
+
+@pytest.fixture
+def visit(app: Flask, page: Page) -> Callable[[str], Page]:
+    """Opens a path of the dashboard in a browser, logged in as an editor."""
+    log_in(page, make_person(app, "editor").email)
+
+    def visit(path: str) -> Page:
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        return page
+
+    return visit
+
+
+def log_in(page: Page, email: str) -> None:
+    """As people do; the page shows the home page afterwards."""
+    page.goto("/login")
+    page.get_by_label("Email").fill(email)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("heading", name="Log in").wait_for(state="detached")

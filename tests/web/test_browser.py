@@ -1,0 +1,201 @@
+"""What scripts and the keyboard add, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.stores import current_store
+from tests.factories import PASSWORD, make_incident, make_monitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+
+REFRESH = "document.dispatchEvent(new CustomEvent('wakeful:refresh'))"
+# The same, until the answer is woven in.
+REFRESHED = f"""() => new Promise((done) => {{
+  document.addEventListener("wakeful:fresh", () => done(), {{ once: true }});
+  {REFRESH};
+}})"""
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def tab_to(page: Page, name: str) -> None:
+    """Tab on until the focus is on what a screen reader would call ``name``."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            """() => {
+                const at = document.activeElement;
+                const label = at.labels?.[0]?.innerText ?? "";
+                return (at.getAttribute("aria-label") ?? "") + "|" + label + "|" + at.innerText;
+            }"""
+        )
+        if name in [part.strip() for part in found.split("|")]:
+            return
+    raise AssertionError(f"the keyboard does not reach {name!r}")
+
+
+def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
+    with app.app_context():
+        token = app.extensions["wakeful.access"].setup_token()
+    page.goto(f"/setup/{token}")
+    expect(page.get_by_label("Email")).to_be_focused()
+    page.keyboard.type("ada@example.org")
+    press(page, "Tab")
+    page.keyboard.type(PASSWORD)
+    press(page, "Tab")
+    page.keyboard.type(PASSWORD)
+    press(page, "Enter")
+    page.wait_for_url("**/monitors/new")
+    expect(page.get_by_label("URL", exact=True)).to_be_focused()
+    page.keyboard.type("http://127.0.0.1:9/health")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("127.0.0.1:9/health")
+    press(page, "Enter")
+    page.wait_for_url(re.compile(r"/monitors/\d+$"))
+    tab_to(page, "Report one by hand")
+    press(page, "Enter")
+    page.wait_for_url("**/incidents/new?**")
+    tab_to(page, "Report it")
+    press(page, "Enter")
+    page.wait_for_url(re.compile(r"/incidents/\d+$"))
+    tab_to(page, "Acknowledge")
+    press(page, "Enter")
+    expect(page.get_by_text("Acknowledged by ada@example.org")).to_be_visible()
+    tab_to(page, "Resolve")
+    press(page, "Enter")
+    expect(page.get_by_text("Resolved. If checks still fail")).to_be_visible()
+
+
+def test_the_first_tab_skips_to_the_content(visit):
+    page = visit("/")
+    press(page, "Tab", "Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit):
+    for number in range(25):
+        monitor = make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
+    page = visit("/monitors?per_page=50")
+    box = page.get_by_label("Tick Shop 24")
+    box.check()
+    page.get_by_label("Search").fill("half a wo")
+    page.get_by_label("With the ticked ones").select_option("tag")
+    page.get_by_label("Tag", exact=True).fill("unfinis")
+    page.evaluate("scrollTo(0, 400)")
+    make_monitor(app, name="Newcomer")
+    with app.app_context():
+        current_store().update_monitor(monitor.id, {"pause": True})
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("link", name="Newcomer")).to_be_attached()
+    expect(page.locator(f"tr[data-key='{monitor.id}']")).to_contain_text("Paused")
+    expect(box).to_be_checked()
+    expect(page.get_by_label("Search")).to_have_value("half a wo")
+    expect(page.get_by_label("Tag", exact=True)).to_have_value("unfinis")
+    expect(page.get_by_label("Tag", exact=True)).to_be_focused()
+    expect(page.get_by_text("1 ticked")).to_be_visible()
+    assert page.evaluate("scrollY") >= 400  # more where the newcomer pushes what is read down
+
+
+def test_an_unchanged_page_costs_a_304(app, visit, site):
+    make_incident(app, make_monitor(app))
+    page = visit("/")
+    page.evaluate(REFRESHED)
+    with page.expect_response(f"{site}/") as answer:
+        page.evaluate(REFRESH)
+    assert answer.value.status == 304
+
+
+def test_the_wall_says_when_what_it_shows_is_old(app, visit):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    page = visit("/wall")
+    note = page.get_by_text("No answer from the server.")
+    expect(note).to_be_hidden()
+    # Not by stopping the server: Chromium itself complains to the console about that.
+    page.evaluate("() => { window.asked = fetch; window.fetch = () => Promise.reject() }")
+    page.evaluate(REFRESH)
+    expect(note).to_be_visible()
+    page.evaluate("() => { window.fetch = window.asked }")
+    page.evaluate(REFRESHED)
+    expect(note).to_be_hidden()
+
+
+def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
+    make_monitor(app, name="Shop")
+    make_monitor(app, name="Warehouse")
+    page = visit("/monitors")
+    press(page, "/")
+    expect(page.get_by_label("Search")).to_be_focused()
+    press(page, "Control+k")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.keyboard.type("ware")
+    expect(dialog.get_by_role("link", name="Warehouse")).to_be_visible()
+    expect(dialog.get_by_role("link", name="Shop")).to_have_count(0)
+    press(page, "Enter")
+    expect(page.get_by_role("heading", name="Warehouse")).to_be_visible()
+    press(page, "Control+k")
+    press(page, "Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_the_theme_follows_the_person_against_the_system(visit):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page = visit("/profile")
+    grounds = {}
+    for system in ("light", "dark"):
+        page.emulate_media(color_scheme=system)
+        grounds[system] = page.evaluate(ground)
+    assert grounds["light"] != grounds["dark"]
+    for choice, against in (("light", "dark"), ("dark", "light")):
+        page.get_by_label("Colours").select_option(choice)
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("Your profile is saved.")).to_be_visible()
+        page.emulate_media(color_scheme=against)
+        assert page.evaluate(ground) == grounds[choice]
+
+
+def test_the_wall_takes_in_what_changed_without_a_reload(app, visit):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    page = visit("/wall")
+    page.evaluate("document.body.dataset.sameDocument = 'yes'")
+    expect(page.get_by_role("heading", name="All 1 up")).to_be_visible()
+    make_monitor(app, name="Beta", state={"verdict": "down", "cause": "It refused."})
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("heading", name="1 down")).to_be_visible()
+    expect(page.get_by_text("It refused.")).to_be_visible()
+    assert page.evaluate("document.body.dataset.sameDocument") == "yes"
+
+
+def test_a_report_prints_without_the_dashboard_around_it(app, visit):
+    make_monitor(app, name="Shop")
+    page = visit("/reports")
+    page.evaluate("window.print = () => { document.title = 'printing' }")
+    page.get_by_role("button", name="Print").click()
+    assert page.title() == "printing"
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Print")).to_be_hidden()
+    expect(page.get_by_role("rowheader", name="Shop")).to_be_visible()
+    expect(page.get_by_text("How this is counted")).to_be_visible()
+
+
+def test_the_days_of_a_month_are_a_table_that_is_read_out(app, visit):
+    with app.app_context():
+        start = datetime.fromisoformat("2027-03-10T22:00:00+00:00")
+        end = start + timedelta(hours=4)
+        fields: dict[str, Any] = {"name": "Works", "start_at": start, "end_at": end}
+        current_store().create_window(fields)
+    page = visit("/maintenance?month=2027-03")
+    table = page.get_by_role("table", name="Maintenance in March 2027")
+    assert table.get_by_role("columnheader").count() == 7
+    assert table.get_by_role("cell").filter(has_text="22:00 Works").count() == 1
+    page.get_by_role("link", name="April 2027").click()
+    expect(page.get_by_text("Nothing is planned in April 2027.")).to_be_visible()

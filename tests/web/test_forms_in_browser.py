@@ -1,0 +1,224 @@
+"""Forms in a real browser: what scripts add, and that all of it is there without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+from playwright.sync_api import Browser, Page, expect
+
+from app.records import MonitorQuery
+from app.stores import current_store
+from tests.factories import make_incident, make_monitor, make_person
+from tests.support.browser import opened
+from tests.web.conftest import log_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+
+
+def test_rows_come_and_go_in_place(visit):
+    page = visit("/monitors/new")
+    page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
+    page.get_by_label("Alerts, row 1: Channel").select_option("email")
+    page.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
+    page.get_by_role("button", name="Add a channel").click()
+    second = page.get_by_label("Alerts, row 2: Channel")
+    expect(second).to_be_focused()
+    expect(second).to_have_value("")
+    second.select_option("email")
+    page.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
+    page.get_by_role("button", name="Alerts: remove row 1").click()
+    expect(page.get_by_label("Alerts, row 1: Value")).to_have_value("dev@example.com")
+    page.get_by_role("button", name="Alerts: remove row 1").click()
+    expect(page.get_by_label("Alerts, row 1: Value")).to_have_value("")
+    page.get_by_role("button", name="Add a channel").click()
+    page.get_by_label("Alerts, row 2: Channel").select_option("email")
+    page.get_by_label("Alerts, row 2: Value").fill("on-call@example.com")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("is saved.")).to_be_visible()
+    expect(page.get_by_text("Email: ••••.com")).to_be_visible()
+
+
+def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, httpserver):
+    httpserver.expect_request("/").respond_with_data("All is well here")
+    page = visit("/monitors/new")
+    page.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
+    page.locator("summary", has_text="When to alert").click()
+    page.get_by_label("Alert when").select_option("url_no_text")
+    page.get_by_label("Text to look up").fill("well")
+    page.locator("summary", has_text="Request").click()
+    page.get_by_label("Password").fill("kept")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_text("HTTP 200")).to_be_visible()
+    expect(page.get_by_text("All is well here")).to_be_visible()
+    expect(page.get_by_label("Password")).to_have_value("kept")
+    assert page.url.endswith("/monitors/new")
+    page.get_by_label("URL", exact=True).fill("nonsense")
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_text("The test needs these put right first:")).to_be_visible()
+
+
+def test_the_summary_of_faults_takes_focus_and_leads_to_the_folded_field(visit):
+    page = visit("/monitors/new")
+    page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
+    page.locator("summary", has_text="Request").click()
+    page.get_by_label("Time limit in seconds").fill("99")
+    page.get_by_role("button", name="Save").click()
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_focused()
+    summary.get_by_role("link").first.click()
+    expect(page.get_by_label("Time limit in seconds")).to_be_focused()
+
+
+def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
+    shop = make_monitor(app, name="Shop")
+    page = visit("/maintenance/new")
+    cron, until = page.get_by_label("Cron line"), page.get_by_label("Repeat until")
+    box = page.get_by_label("Shop")
+    assert not cron.is_visible()
+    assert not until.is_visible()
+    assert not box.is_visible()
+    page.get_by_label("Name").fill("Works")
+    page.get_by_label("Repeat", exact=True).select_option("cron")
+    cron.fill("0 3 * * 1")
+    page.get_by_label("Only these").check()
+    box.check()
+    assert until.is_visible()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Nothing is saved yet.")).to_be_visible()
+    assert cron.input_value() == "0 3 * * 1"
+    assert box.is_checked()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Works is saved.")).to_be_visible()
+    assert page.get_by_text("At 03:00 on Monday (UTC)").is_visible()
+    with app.app_context():
+        assert current_store().window(1).monitors == (shop.id,)
+
+
+def tick(page: Page, names: str) -> None:
+    for name in names.split():
+        page.get_by_label(f"Tick {name}", exact=True).check()
+
+
+def test_the_ticked_monitors_are_acted_on(app, visit):
+    for name in ("Alpha", "Beta", "Gamma"):
+        make_incident(app, make_monitor(app, name=name, state={"verdict": "up"}))
+    page = visit("/monitors?sort_by=name&sort=asc")
+    action, apply = (
+        page.get_by_label("With the ticked ones"),
+        page.get_by_role("button", name="Apply"),
+    )
+    expect(action).to_be_hidden()
+    steps = (
+        ("pause", "Alpha Beta", None, "2 monitors are paused.", "Alpha", "Paused"),
+        ("resume", "Alpha", None, "1 monitor is watched again.", "Alpha", "Up"),
+        ("tag", "Alpha Gamma", "prod", "2 monitors are tagged.", "Gamma", "prod"),
+    )
+    for choice, names, typed, told, row, shows in steps:
+        tick(page, names)
+        action.select_option(choice)
+        expect(page.get_by_label("Interval", exact=True)).to_be_hidden()
+        if typed:
+            page.get_by_label("Tag", exact=True).fill(typed)
+        apply.click()
+        expect(page.get_by_text(told)).to_be_visible()
+        expect(page.get_by_role("row").filter(has_text=row)).to_contain_text(shows)
+        assert page.url.endswith("/monitors?sort_by=name&sort=asc")
+    page.get_by_label("Tick all on this page").check()
+    expect(page.get_by_text("3 ticked")).to_be_visible()
+    action.select_option("interval")
+    page.get_by_label("Interval", exact=True).select_option("600")
+    apply.click()
+    expect(page.get_by_text("3 monitors are changed.")).to_be_visible()
+    tick(page, "Alpha Gamma")
+    action.select_option("delete")
+    apply.click()
+    expect(page.get_by_role("heading", name="Delete 2 monitors?")).to_be_visible()
+    page.get_by_role("button", name="Delete all 2").click()
+    expect(page.get_by_text("2 monitors are deleted.")).to_be_visible()
+    with app.app_context():
+        left = current_store().monitors(MonitorQuery()).items
+    assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
+
+
+def test_pasted_urls_show_progress_and_become_monitors(app, visit):
+    page = visit("/monitors/import")
+    area = page.get_by_label("URLs")
+    area.fill("https://one.example.com\nnonsense")
+    page.get_by_role("button", name="Make the monitors").click()
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_role("alert")).to_contain_text("Line 2, nonsense")
+    area.fill("https://one.example.com\nShop, https://shop.example.com/ten")
+    page.evaluate(
+        """() => addEventListener("submit", (event) => {
+          const busy = event.submitter.getAttribute("aria-busy");
+          sessionStorage.told = `${sessionStorage.told ?? ""}${busy} ${event.defaultPrevented}, `;
+        })"""
+    )
+    # The second press, before the answer has come, sends nothing.
+    button = page.get_by_role("button", name="Make the monitors")
+    button.evaluate("(button) => { button.click(); button.click() }")
+    expect(page.get_by_text("2 monitors are made.")).to_be_visible()
+    expect(page.get_by_role("link", name="Shop")).to_be_visible()
+    assert page.evaluate("sessionStorage.told") == "true false, true true, "
+
+
+@pytest.fixture
+def plain(app: Flask, site: str, chromium: Browser) -> Iterator[Page]:
+    """A phone that runs no scripts, logged in as an editor."""
+    size = {"width": 375, "height": 700}
+    with opened(chromium, base_url=site, viewport=size, java_script_enabled=False) as page:
+        log_in(page, make_person(app, "editor").email)
+        yield page
+
+
+def test_without_scripts_the_menu_of_a_phone_opens(plain):
+    expect(plain.get_by_role("link", name="Incidents")).to_be_hidden()
+    plain.get_by_role("button", name="Menu").click()
+    plain.get_by_role("link", name="Incidents").click()
+    expect(plain.get_by_role("heading", name="Incidents", exact=True)).to_be_visible()
+
+
+def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, httpserver):
+    httpserver.expect_request("/").respond_with_data("All is well here")
+    plain.goto("/monitors/new")
+    plain.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
+    plain.get_by_label("Name", exact=True).fill("Shop")
+    plain.get_by_label("Alerts, row 1: Channel").select_option("email")
+    plain.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
+    plain.get_by_role("button", name="Add a channel").click()
+    plain.get_by_label("Alerts, row 2: Channel").select_option("email")
+    plain.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
+    plain.get_by_role("button", name="Alerts: remove row 1").click()
+    expect(plain.get_by_label("Alerts, row 1: Value")).to_have_value("dev@example.com")
+    plain.locator("summary", has_text="When to alert").click()
+    plain.get_by_label("Alert when").select_option("url_no_text")
+    plain.get_by_label("Text to look up").fill("well")
+    plain.get_by_role("button", name="Test", exact=True).click()
+    expect(plain.get_by_text("HTTP 200")).to_be_visible()
+    expect(plain.get_by_text("All is well here")).to_be_visible()
+    plain.get_by_role("button", name="Save").click()
+    expect(plain.get_by_text("Shop is saved.")).to_be_visible()
+
+
+def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):
+    for name in ("Alpha", "Beta"):
+        make_monitor(app, name=name, state={"verdict": "up"})
+    plain.goto("/monitors")
+    plain.get_by_label("Search").fill("alp")
+    plain.get_by_role("button", name="Show").click()
+    expect(plain.get_by_role("link", name="Beta")).to_have_count(0)
+    tick(plain, "Alpha")
+    plain.get_by_label("With the ticked ones").select_option("tag")
+    plain.get_by_label("Tag", exact=True).fill("prod")
+    plain.get_by_role("button", name="Apply").click()
+    expect(plain.get_by_text("1 monitor is tagged.")).to_be_visible()
+    plain.get_by_role("link", name="prod").click()
+    expect(plain.get_by_role("link", name="Alpha")).to_be_visible()
+    plain.goto("/maintenance/new")
+    plain.get_by_label("Name").fill("Works")
+    plain.get_by_label("Repeat", exact=True).select_option("weekly")
+    plain.get_by_role("button", name="Preview").click()
+    expect(plain.get_by_text("Nothing is saved yet.")).to_be_visible()
+    expect(plain.get_by_label("Name")).to_have_value("Works")
