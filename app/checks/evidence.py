@@ -68,6 +68,8 @@ _SHORTEST_SECRET = 4  # characters; masking each "a" of a page would leave nothi
 _LONGEST_LOOK = (
     2 * EVIDENCE_BODY_BYTES
 )  # bytes read, so that a secret across the 4 KiB edge is masked too
+# The user and password of a URL: whose it is, the target alone knows.
+_USER_INFO = re.compile(r"""(?<=//)[^/?#@\s"'<>]{1,500}@""")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _MAX_HEADER_LINES = 100
 _MAX_BODY_SECRETS = 200
@@ -85,7 +87,7 @@ class Redactor:
         for secret in self._hidden:
             if secret in text:
                 text = text.replace(secret, MASK)
-        return text
+        return _USER_INFO.sub(f"{MASK}@", text)
 
     def header(self, name: str, value: str) -> str:
         lowered = name.lower()

@@ -12,6 +12,7 @@ from typing import Any
 
 from app.checks.compose import Carried
 from app.checks.curls import Curls
+from app.checks.evidence import Redactor
 from app.checks.families import Families
 from app.checks.loop import Loop, Timer
 from app.checks.policy import Policy, Refusal
@@ -186,7 +187,8 @@ class Run:
         try:
             target = join(here, location)
         except ValueError as error:
-            self.story.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, location, str(error)))
+            shown = Redactor(self._spec).text(location)
+            self.story.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, shown, str(error)))
             self._done(self.story)
             return
         self._visited.add(self._carried.state(here))

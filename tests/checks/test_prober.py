@@ -399,6 +399,26 @@ def test_the_excerpt_of_a_matched_text_is_redacted(prober: Prober) -> None:
     assert outcome.matched == f"hello {MASK} world"
 
 
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("http://ada:pa55word@shop.example/x", f"http://{MASK}@shop.example/x"),
+        ("ftp://shop.example/?key=t0ken-1234567", f"ftp://shop.example/?key={MASK}"),
+    ],
+)
+def test_a_secret_in_a_location_stands_in_no_cause_and_no_evidence(
+    prober: Prober, location: str, shown: str
+) -> None:
+    web = Web(lambda head, body: http("302 Found", b"", f"Location: {location}"))
+    with closing(web):
+        outcome = prober.check(spec(web, request_headers=(Pair("X-Key", "t0ken-1234567"),)))
+    assert outcome.result.cause_code == Cause.REDIRECT_BLOCKED
+    assert shown in (outcome.result.cause or "")
+    assert ["Location", shown] in (outcome.evidence or {})["headers"]
+    for secret in ("pa55word", "t0ken-1234567"):
+        assert secret not in repr(outcome.result) + repr(outcome.evidence)
+
+
 def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
     status = ["200 OK"]
     web = Web(lambda head, body: http(status[0]))
