@@ -181,6 +181,11 @@ def judge_chain(
 
 def wrong_host(leaf: Certificate, host: str) -> Judgement:
     names = [*leaf.names, *leaf.addresses]
+    if host in leaf.names:
+        return Judgement(
+            Cause.TLS_HOSTNAME,
+            f"The certificate names {host} as if it were a host name, not as an address.",
+        )
     if names:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         return Judgement(Cause.TLS_HOSTNAME, f"The certificate is for {shown}, not for {host}.")
@@ -261,6 +266,8 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 def _which(certificate: Certificate, place: int) -> str:
     if place == 0:
         return f"The certificate for {certificate.subject}"
+    if certificate.self_issued:
+        return f"The certificate of the authority {certificate.subject}"
     return f"The intermediate certificate {certificate.subject}"
 
 

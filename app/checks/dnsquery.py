@@ -109,7 +109,7 @@ class Question:
             self._attempt += 1
             round_, place = divmod(self._attempt, len(self._servers))
             if round_ >= ROUNDS or len(self._faults) == len(self._servers):
-                self._give_up()
+                self._finish(self.so_far())
                 return
             server = self._servers[place]
             if server in self._faults:
@@ -127,14 +127,14 @@ class Question:
         self._silent(server)
         self._next()
 
-    def _give_up(self) -> None:
+    def so_far(self) -> Part:
+        """What it comes to if nobody says any more: the error of a server, or silence."""
         faults = set(self._faults.values())
         for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
             if fault in faults:
                 told = next(server for server, said in self._faults.items() if said == fault)
-                self._finish(Part(fault=fault, server=told))
-                return
-        self._finish(Part(fault=Cause.DNS_TIMEOUT))
+                return Part(fault=fault, server=told)
+        return Part(fault=Cause.DNS_TIMEOUT)
 
     def _failed(self, server: Server, fault: Cause) -> None:
         """The server answered, but with an error: another may know better."""

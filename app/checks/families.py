@@ -13,6 +13,7 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from app.checks.loop import WRITE, Loop, Timer
 from app.records import Warn
@@ -21,6 +22,7 @@ ALIVE_SECONDS = 300.0  # how long a living family is taken for granted
 DEAD_SECONDS = 900.0  # how long a family known as dead is not waited for in full
 DEAD_WAIT = 1.0  # seconds for it to come back
 LEAST_WAIT = 0.3  # with less time left, nothing can be said
+ROUTE_SECONDS = 5.0  # how long a route is taken for granted
 _REMEMBERED = 20_000
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
@@ -40,6 +42,27 @@ def has_route(address: str) -> bool:
     except OSError as error:
         return error.errno not in _NO_ROUTE
     return True
+
+
+def routed(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """Without those of a family that this machine has no route to, unless that leaves none.
+
+    Browsers do the same. Where there is no IPv6, a name whose IPv4 refuses would else be called
+    unreachable.
+    """
+    six = next((one for one in addresses if is_six(one)), None)
+    four = next((one for one in addresses if not is_six(one)), None)
+    if six is None or four is None:
+        return addresses
+    turn = int(time.monotonic() / ROUTE_SECONDS)
+    alive = {is_six(one) for one in (six, four) if _known_route(one, turn)}
+    return tuple(one for one in addresses if is_six(one) in alive) or addresses
+
+
+@lru_cache(maxsize=4096)
+def _known_route(address: str, turn: int) -> bool:
+    """As ``has_route``, asked once in each turn of some seconds."""
+    return has_route(address)
 
 
 class Families:

@@ -119,6 +119,15 @@ class Resolver:
 
         return forget
 
+    def so_far(self, host: str, seconds: float) -> Resolved:
+        """What to say when a caller's ``seconds`` ran out in the look-up of ``host``.
+
+        With one server silent and another one failing it is the failure that is known.
+        """
+        running = self._running.get(host)
+        part = running.so_far() if running else None
+        return _fault(host, part, seconds) if part else timed_out(host, seconds)
+
     def close(self) -> None:
         for lookup in list(self._running.values()):
             lookup.cancel()
@@ -160,7 +169,7 @@ class _Lookup:
         self._resolver = resolver
         self._names = list(resolver.candidates(host))
         self._parts: dict[dns.rdatatype.RdataType, Part] = {}
-        self._questions: list[Question] = []
+        self._questions: dict[dns.rdatatype.RdataType, Question] = {}
         self._timer: Timer | None = None
         self._worst: Part | None = None
         self._began = time.monotonic()
@@ -175,8 +184,8 @@ class _Lookup:
             return
         self._parts = {}
         servers = self._resolver.servers()
-        self._questions = [
-            Question(
+        self._questions = {
+            kind: Question(
                 self._resolver.loop,
                 name,
                 kind,
@@ -185,9 +194,17 @@ class _Lookup:
                 self._resolver.gone_silent,
             )
             for kind in (AAAA, A)
-        ]
-        for question in self._questions:
+        }
+        for question in list(self._questions.values()):
             question.start()
+
+    def so_far(self) -> Part | None:
+        """The gravest error of a server until now; None while all are silent."""
+        parts = [
+            self._parts.get(kind) or question.so_far() for kind, question in self._questions.items()
+        ]
+        worst = min(parts, key=lambda part: _GRAVITY[part.fault], default=None)
+        return None if worst is None or worst.fault in (None, Cause.DNS_TIMEOUT) else worst
 
     def cancel(self) -> None:
         self.waiting.clear()
@@ -197,7 +214,7 @@ class _Lookup:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for question in self._questions:
+        for question in self._questions.values():
             question.cancel()
 
     def _receiver(self, kind: dns.rdatatype.RdataType) -> Callable[[Part], None]:

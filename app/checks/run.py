@@ -13,10 +13,10 @@ from typing import Any
 from app.checks.compose import Carried
 from app.checks.curls import Curls
 from app.checks.evidence import Redactor
-from app.checks.families import Families
+from app.checks.families import Families, routed
 from app.checks.loop import Loop, Timer
 from app.checks.policy import Policy, Refusal
-from app.checks.resolver import Resolved, Resolver, timed_out
+from app.checks.resolver import Resolved, Resolver
 from app.checks.story import Hop, Story
 from app.checks.target import Target, join, parse_url
 from app.checks.verdict import is_spoilt
@@ -100,11 +100,12 @@ class Run:
         self._resolved(resolved)
 
     def _no_answer(self) -> None:
+        hop = self.story.hops[-1]
+        resolved = self._tools.resolver.so_far(hop.target.ascii_host, self._spec.timeout)
         if self._forget is not None:
             self._forget()
-        hop = self.story.hops[-1]
         hop.dns = time.monotonic() - self._asked
-        self._resolved(timed_out(hop.target.ascii_host, self._spec.timeout))
+        self._resolved(resolved)
 
     def _resolved(self, resolved: Resolved) -> None:
         if resolved.cause is not None:
@@ -150,7 +151,7 @@ class Run:
             method=carried.method,
             headers=carried.headers(hop.target),
             body=carried.body,
-            addresses=hop.addresses,
+            addresses=routed(hop.addresses),
             timeout_ms=left,
             limit=self._spec.timeout,
             verify_tls=self._spec.verify_tls,

@@ -24,7 +24,8 @@ _SHAPE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTA
 _AUTHORITY = re.compile(
     r"//(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.DOTALL
 )
-_FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#/:<>?@\[\\\]^|%\"`{}]")
+# What the URL standard forbids in a host, and what curl refuses beyond that.
+_FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#/:<>?@\[\\\]^|%\"`{}!$&'()*+,;=]")
 _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
 # What may stay as it is in a path or query; everything else is percent-encoded as UTF-8.
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"

@@ -55,6 +55,9 @@ _NOT_TLS_REASONS = frozenset(
 _UNEXPECTED_EOF = 294
 _WEIRD_SERVER_REPLY = 8  # pycurl knows it by the name of an FTP error
 _TOO_LARGE = 100  # and this one not at all
+# curl's words when an HTTP/2 server refuses the stream (GOAWAY, REFUSED_STREAM), also on each new
+# connection that curl then tries.
+_TURNED_AWAY = "tried 5 times before giving up"
 
 # OpenSSL's verify results, for the rare chain in which we find no fault ourselves.
 _VERIFY_FAULTS = {
@@ -140,7 +143,7 @@ def _leaf(story: Story) -> Certificate | None:
 
 def _bad_status(seen: Seen, story: Story) -> Failure | None:
     """A status that is not accepted; it outranks what went wrong in the body behind it."""
-    if not seen.complete:
+    if not seen.complete or not seen.status:
         return None
     if is_accepted(seen.status, story.spec.accepted_statuses):
         return None
@@ -193,6 +196,12 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
     named = _common_name_only(seen)
     if named is not None:
         return named
+    if seen.complete and not seen.status:
+        return Failure(
+            Cause.INVALID_HTTP,
+            f"The answer is not valid HTTP: it has no status "
+            f"(it begins with {f'“{seen.status_line}”' if seen.status_line else 'an empty line'}).",
+        )
     if seen.redirect or seen.cut:
         return None  # ended by us, with all that we wanted
     if seen.code == 0:
@@ -256,7 +265,7 @@ def _whole(seen: Seen) -> Failure | None:
     if not seen.complete:
         return Failure(
             Cause.EMPTY_RESPONSE,
-            f"The server closed the connection before the headers were complete{_where(seen)}.",
+            f"{_server(seen)} closed the connection before the headers were complete.",
         )
     if not seen.coding_whole:
         return Failure(
@@ -284,7 +293,7 @@ def _timeout(seen: Seen) -> Failure:
         begun = "the headers did not end" if seen.lines else "no answer came"
         return Failure(
             Cause.TIMEOUT_TTFB,
-            f"The request was sent{_where(seen)}, but {begun} {after} ({connected}).",
+            f"The request was sent{_to(seen)}, but {begun} {after} ({connected}).",
         )
     return Failure(
         Cause.TIMEOUT_BODY,
@@ -354,13 +363,13 @@ def _handshake(seen: Seen) -> Failure:
     if why in _PROTOCOL_REASONS:
         return Failure(
             Cause.TLS_PROTOCOL,
-            f"We share no TLS version with the server{_where(seen)} (ours are 1.2 and 1.3): "
+            f"{_server(seen)} speaks no TLS version that we speak (1.2 and 1.3): "
             f"{_tidy(seen.words)}.",
         )
     if why in _NOT_TLS_REASONS:
         return Failure(
             Cause.TLS_HANDSHAKE,
-            f"The TLS handshake failed{_where(seen)}: what answers there is not TLS "
+            f"The TLS handshake{_where(seen)} failed: what answers there is not TLS "
             f"({_tidy(seen.words)}).",
         )
     if why == _UNEXPECTED_EOF:
@@ -373,7 +382,7 @@ def _handshake(seen: Seen) -> Failure:
             Cause.TLS_HANDSHAKE, f"The connection was reset during the TLS handshake{_where(seen)}."
         )
     return Failure(
-        Cause.TLS_HANDSHAKE, f"The TLS handshake failed{_where(seen)}: {_tidy(seen.words)}."
+        Cause.TLS_HANDSHAKE, f"The TLS handshake{_where(seen)} failed: {_tidy(seen.words)}."
     )
 
 
@@ -395,18 +404,35 @@ def _exchange(seen: Seen) -> Failure | None:
     if reset:
         return Failure(
             Cause.CONNECTION_RESET,
-            f"The connection was reset before the headers were complete{_where(seen)}.",
+            f"{_server(seen)} reset the connection before the headers were complete.",
         )
     if closed or (seen.code == pycurl.E_GOT_NOTHING and seen.status != 101):
         return Failure(
             Cause.EMPTY_RESPONSE,
-            f"The server closed the connection without an answer{_where(seen)}.",
+            f"{_server(seen)} closed the connection without an answer.",
+        )
+    if _TURNED_AWAY in seen.words:
+        return Failure(
+            Cause.INVALID_HTTP,
+            f"{_server(seen)} takes HTTP/2 connections, but refused the request each time.",
         )
     return Failure(Cause.INVALID_HTTP, f"The answer is not valid HTTP: {_tidy(seen.words)}.")
 
 
 def _where(seen: Seen) -> str:
-    return f" with {seen.ip} port {seen.request.target.port}" if seen.ip else ""
+    return f" with {_place(seen)}" if seen.ip else ""
+
+
+def _to(seen: Seen) -> str:
+    return f" to {_place(seen)}" if seen.ip else ""
+
+
+def _server(seen: Seen) -> str:
+    return f"The server at {_place(seen)}" if seen.ip else "The server"
+
+
+def _place(seen: Seen) -> str:
+    return f"{seen.ip} port {seen.request.target.port}"
 
 
 def _ms(seconds: float) -> str:
@@ -419,4 +445,5 @@ def _tidy(words: str) -> str:
     words = words.replace("TLS connect error: ", "").replace(
         "SSL certificate OpenSSL verify result: ", ""
     )
-    return words.strip().rstrip(".") or "no details"
+    words = re.sub(r" \(\d+\)$", "", words.strip())
+    return words.rstrip(".") or "no details"

@@ -209,7 +209,7 @@ class Wire:
         if target.address is None:
             set_(
                 c.RESOLVE,
-                [*forgotten, f"{target.ascii_host}:{target.port}:{_pin(request.addresses)}"],
+                [*forgotten, _pin(target, request.addresses)],
             )
         else:
             set_(
@@ -356,8 +356,11 @@ class Wire:
         )
 
 
-def _pin(addresses: Sequence[str]) -> str:
-    return ",".join(f"[{address}]" if ":" in address else address for address in addresses)
+def _pin(target: Target, addresses: Sequence[str]) -> str:
+    # A "-" before the host would take a pin away; a host that begins with one needs another sign.
+    sign = "+" if target.ascii_host.startswith("-") else ""
+    places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
+    return f"{sign}{target.ascii_host}:{target.port}:{places}"
 
 
 def _status(line: bytes) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 DAY = dt.timedelta(days=1)
 NAMES = ("lab.test", "*.lab.test", "127.0.0.1", "::1")
@@ -109,6 +109,114 @@ def _expired_intermediate(authorities: Authorities) -> Served:
     return _served(leaf, renewed.public_bytes(Encoding.PEM), alone=True)
 
 
+LAB_NAMES = (x509.DNSName("lab.test"), x509.DNSName("*.lab.test"))
+
+
+@dataclass(frozen=True)
+class Party:
+    """A name and a key: what signs, or is signed."""
+
+    name: x509.Name
+    key: ec.EllipticCurvePrivateKey
+
+    @classmethod
+    def named(cls, name: str) -> Party:
+        name_of = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        return cls(name_of, ec.generate_private_key(ec.SECP256R1()))
+
+    def served(self, *chain: bytes) -> Served:
+        pem = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return Served(b"".join(chain), pem)
+
+
+def _root(authorities: Authorities) -> Party:
+    root = x509.load_pem_x509_certificate(authorities.root.cert_pem.bytes())
+    key = authorities.root._private_key
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    return Party(root.subject, key)
+
+
+def _signed(
+    subject: Party,
+    by: Party,
+    *extensions: x509.ExtensionType,
+    names: Sequence[x509.GeneralName] = (),
+    start: float = -40,
+    end: float = 300,
+) -> bytes:
+    """``subject`` certified ``by``: an authority, or with ``names`` a server."""
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject.name)
+        .issuer_name(by.name)
+        .public_key(subject.key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(days_from_now(start))
+        .not_valid_after(days_from_now(end))
+        .add_extension(x509.BasicConstraints(ca=not names, path_length=None), critical=True)
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=True)
+    return builder.sign(by.key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def _cross_signed(authorities: Authorities) -> Served:
+    """Our root, certified also by an old one whose time is over: September 2021 once more."""
+    root, old = _root(authorities), Party.named("An old root")
+    middle, leaf = Party.named("Middle"), Party.named("good.lab.test")
+    return leaf.served(
+        _signed(leaf, middle, names=LAB_NAMES),
+        _signed(middle, root),
+        _signed(root, old, start=-3000, end=-30),
+    )
+
+
+def _wrong_order(authorities: Authorities) -> Served:
+    root, upper = _root(authorities), Party.named("Upper")
+    lower, leaf = Party.named("Lower"), Party.named("good.lab.test")
+    above, below = _signed(upper, root), _signed(lower, upper)
+    return leaf.served(_signed(leaf, lower, names=LAB_NAMES), above, below)
+
+
+def _renewed_intermediate(authorities: Authorities) -> Served:
+    """The intermediate in two editions with one key: one whose time is over, and the new one."""
+    root, middle, leaf = _root(authorities), Party.named("Middle"), Party.named("good.lab.test")
+    old, new = _signed(middle, root, end=-3), _signed(middle, root)
+    return leaf.served(_signed(leaf, middle, names=LAB_NAMES), old, new)
+
+
+def _of_another_time(authorities: Authorities) -> Served:
+    """The leaf was renewed by another intermediate; the server still sends the one before."""
+    root, middle, leaf = _root(authorities), Party.named("Middle"), Party.named("good.lab.test")
+    before = _signed(Party.named("Middle of last year"), root)
+    return leaf.served(_signed(leaf, middle, names=LAB_NAMES), before)
+
+
+def _leaf_twice(authorities: Authorities) -> Served:
+    middle, leaf = Party.named("Middle"), Party.named("good.lab.test")
+    return leaf.served(*[_signed(leaf, middle, names=LAB_NAMES)] * 2)
+
+
+def _for_clients(authorities: Authorities) -> Served:
+    leaf = Party.named("good.lab.test")
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    return leaf.served(_signed(leaf, _root(authorities), usage, names=LAB_NAMES))
+
+
+def _constrained(authorities: Authorities) -> Served:
+    """The intermediate may certify names of another domain only."""
+    root, middle, leaf = _root(authorities), Party.named("Middle"), Party.named("good.lab.test")
+    limit = x509.NameConstraints([x509.DNSName("other.example")], None)
+    return leaf.served(_signed(leaf, middle, names=LAB_NAMES), _signed(middle, root, limit))
+
+
+def _address_as_name(authorities: Authorities) -> Served:
+    leaf = Party.named("lab")
+    return leaf.served(_signed(leaf, _root(authorities), names=[x509.DNSName("127.0.0.1")]))
+
+
 KINDS: dict[str, Callable[[Authorities], Served]] = {
     "valid": lambda a: _served(a.root.issue_cert(*NAMES)),
     "with_intermediate": lambda a: _served(a.intermediate.issue_cert(*NAMES)),
@@ -131,6 +239,14 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
         a.stranger.issue_cert("other.example"), a.stranger.cert_pem.bytes(), alone=True
     ),
     "missing_intermediate": lambda a: _served(a.intermediate.issue_cert(*NAMES), alone=True),
+    "cross_signed": _cross_signed,
+    "wrong_order": _wrong_order,
+    "renewed_intermediate": _renewed_intermediate,
+    "intermediate_of_another_time": _of_another_time,
+    "leaf_twice": _leaf_twice,
+    "for_clients": _for_clients,
+    "constrained": _constrained,
+    "address_as_name": _address_as_name,
     "wrong_host": lambda a: _served(a.root.issue_cert("other.example")),
     "common_name_only": lambda a: _served(
         a.root.issue_cert("other.example", common_name="good.lab.test")

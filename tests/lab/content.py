@@ -27,6 +27,8 @@ PACKERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "gzip": ("gzip", gzip.compress),
     "x-gzip": ("x-gzip", gzip.compress),
     "gzip-members": ("gzip", lambda data: gzip.compress(data[:50]) + gzip.compress(data[50:])),
+    "gzip-and-garbage": ("gzip", lambda data: gzip.compress(data) + b"garbage"),
+    "gzip-and-zeros": ("gzip", lambda data: gzip.compress(data) + bytes(100)),
     "deflate": ("deflate", zlib.compress),
     "raw-deflate": ("deflate", raw_deflate),
     "br": ("br", brotli.compress),

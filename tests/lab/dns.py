@@ -138,6 +138,21 @@ def alias(*chain: str, ends: str | None = "127.0.0.1", rcode: int = dns.rcode.NO
 
 HERE = addresses("127.0.0.1")
 
+
+def half_an_answer(question: Question) -> Sequence[Sent]:
+    return [Sent(HERE(question)[0].wire[:14])]
+
+
+def cut_everywhere(question: Question) -> Sequence[Sent]:
+    """Too long for UDP, and over TCP nothing: as behind a firewall that lets UDP through alone."""
+    return [] if question.tcp else truncated(HERE)(question)
+
+
+def echo(question: Question) -> Sequence[Sent]:
+    """The question itself, as some boxes on the way send it back."""
+    return [Sent(question.message.to_wire())]
+
+
 # Keys are labels below lab.test.
 ZONE: dict[str, Answer] = {
     "nxdomain": failing(dns.rcode.NXDOMAIN),
@@ -159,6 +174,14 @@ ZONE: dict[str, Answer] = {
     "alias-to-itself": alias("alias-to-itself.lab.test", ends=None),
     "first-silent": first_server(silence, HERE),
     "first-servfail": first_server(failing(dns.rcode.SERVFAIL), HERE),
+    "servfail-and-silent": first_server(failing(dns.rcode.SERVFAIL), silence),
+    "refused-and-silent": first_server(silence, failing(dns.rcode.REFUSED)),
+    "half-an-answer": half_an_answer,
+    "cut-everywhere": cut_everywhere,
+    "echo": echo,
+    "-hyphen": HERE,
+    "under_score": HERE,
+    "a-nxdomain": one_family("A", failing(dns.rcode.NXDOMAIN), addresses("::1")),
     "first-refused": first_server(failing(dns.rcode.REFUSED), HERE),
     "aaaa-servfail": one_family("AAAA", failing(dns.rcode.SERVFAIL), HERE),
     "aaaa-silent": one_family("AAAA", silence, HERE),

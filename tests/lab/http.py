@@ -232,6 +232,69 @@ _raw("cut-chunk", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\nh
 _raw("no-last-chunk", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
 _raw("cut-body", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + PAGE)
 _raw("cut-before-body", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+_LENGTH = b"Content-Length: %d\r\n" % len(PAGE)
+_WHOLE = _LENGTH + b"\r\n" + PAGE
+_raw("unasked-continue", b"HTTP/1.1 100 Continue\r\n\r\n" + OK + _WHOLE)
+_raw("only-continue", b"HTTP/1.1 102 Processing\r\n\r\n")
+_raw("switching", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+_raw("status-000", b"HTTP/1.1 000 None\r\n" + _WHOLE)
+_raw("status-of-four-digits", b"HTTP/1.1 2000 OK\r\n" + _WHOLE)
+_raw("empty-line-first", b"\r\n" + OK + _WHOLE)
+_raw("no-reason", b"HTTP/1.1 200\r\n" + _WHOLE)
+_raw("status-999", b"HTTP/1.1 999 Request denied\r\n" + _WHOLE)
+_raw("two-lengths", OK + b"Content-Length: 5\r\n" + _WHOLE)
+_raw("same-length-twice", OK + _LENGTH + _WHOLE)
+_raw("header-without-colon", OK + b"this is no header\r\n" + _WHOLE)
+_raw("nul-in-header", OK + b"X-A: b\0c\r\n" + _WHOLE)
+_raw("folded-header", OK + b"X-A: b\r\n  c\r\n" + _WHOLE)
+_raw("trailers", OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n")
+_raw("length-and-chunks", OK + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+     b"5\r\nhello\r\n0\r\n\r\n")  # fmt: skip
+_raw("location-empty", b"HTTP/1.1 302 Found\r\nLocation:\r\nContent-Length: 0\r\n\r\n")
+
+
+@route
+def slow_close(x: Exchange) -> None:
+    """A whole answer on a connection that then stays open."""
+    x.answer()
+    x.connection.wait_until_gone()
+
+
+@route
+def longer_than_said(x: Exchange) -> None:
+    """More bytes than the length says; the connection stays open."""
+    x.send(OK + b"Content-Length: 5\r\n\r\n" + PAGE)
+    x.connection.wait_until_gone()
+
+
+@route
+def without_length_or_end(x: Exchange) -> None:
+    """The end of the connection would be the end of the body, but never comes."""
+    x.send(b"HTTP/1.0 200 OK\r\n\r\n" + PAGE)
+    x.connection.wait_until_gone()
+
+
+@route
+def reset_after_whole(x: Exchange) -> None:
+    """A RST right behind the last byte of an answer with a length. Nothing is missing."""
+    x.answer()
+    x.connection.reset()
+
+
+@route
+def reset_instead_of_end(x: Exchange) -> None:
+    """A RST where, without a length, a FIN should say that the body is whole."""
+    x.send(OK + b"\r\n" + PAGE)
+    x.connection.wait_until_gone(0.15)
+    x.connection.reset()
+
+
+@route
+def cookie_maze(x: Exchange) -> None:
+    """A redirect to itself with another cookie each time: never the same request twice."""
+    number = x.headers.get("cookie", "n=0").partition("=")[2]
+    cookie = ("Set-Cookie", f"n={int(number) + 1}; Path=/")
+    x.answer(b"", "302 Found", [cookie, ("Location", "/cookie-maze")])
 
 
 @route

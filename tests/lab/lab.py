@@ -27,6 +27,7 @@ _CONTEXTS: dict[str, Callable[[ssl.SSLContext], ssl.SSLContext]] = {
     "tls_1_1_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1_1),
     "tls_1_2_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1_2),
     "tls_1_3_only": tls.only_tls_1_3,
+    "sni_required": tls.named_only,
     "no_common_cipher": tls.only_rsa,
     "client_certificate_1_2": lambda c: tls.client_certificate(c, ssl.TLSVersion.TLSv1_2),
     "client_certificate_1_3": lambda c: tls.client_certificate(c, ssl.TLSVersion.TLSv1_3),
@@ -137,6 +138,9 @@ class Lab:
     # --- Starting things ----------------------------------------------------------------------
 
     def _tls(self, kind: str) -> Handler:
+        if kind == "sni":
+            others = self.certificates.context("wrong_host")
+            return tls.over_tls(tls.by_name(self.certificates.context(), others), http.serve)
         change = _CONTEXTS.get(kind)
         context = self.certificates.context("valid" if change else kind)
         return tls.over_tls(change(context) if change else context, http.serve)

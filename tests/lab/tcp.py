@@ -54,6 +54,19 @@ def ssh_banner(connection: Connection) -> None:
     connection.wait_until_gone(2.0)
 
 
+def answer_before_request(connection: Connection) -> None:
+    """A proxy that turns everybody away, before it has read what they want."""
+    connection.send(b"HTTP/1.0 503 Busy\r\nContent-Length: 4\r\n\r\nbusy")
+    connection.finish()
+
+
+def answer_before_body(connection: Connection) -> None:
+    """413 as soon as the headers are read, then a close with most of the request unread."""
+    connection.receive(100)
+    connection.send(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nbig!")
+    connection.sock.close()
+
+
 HANDLERS = {
     handler.__name__: handler
     for handler in (
@@ -66,5 +79,7 @@ HANDLERS = {
         half_the_headers,
         half_the_headers_then_reset,
         ssh_banner,
+        answer_before_request,
+        answer_before_body,
     )
 }

@@ -127,6 +127,26 @@ def only_tls_1_3(context: ssl.SSLContext) -> ssl.SSLContext:
     return context
 
 
+def by_name(context: ssl.SSLContext, others: ssl.SSLContext) -> ssl.SSLContext:
+    """A server of many sites: ours for who names good.lab.test (SNI), ``others`` for the rest."""
+
+    def named(sock: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
+        sock.context = context if name == "good.lab.test" else others
+
+    others.sni_callback = named
+    return others
+
+
+def named_only(context: ssl.SSLContext) -> ssl.SSLContext:
+    """A server that hangs up on who does not name good.lab.test (SNI)."""
+
+    def named(_sock: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
+        return None if name == "good.lab.test" else ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
+
+    context.sni_callback = named
+    return context
+
+
 def client_certificate(context: ssl.SSLContext, newest: ssl.TLSVersion) -> ssl.SSLContext:
     """A server that wants a certificate of the client, which a check does not have."""
     context.verify_mode = ssl.CERT_REQUIRED
