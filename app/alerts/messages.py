@@ -267,6 +267,16 @@ def _domain(facts: Facts, context: Context) -> Message:
 
 def _test(facts: Facts, context: Context) -> Message:
     monitor = facts["monitor"]
+    if monitor is None:  # of a channel value that no monitor has yet
+        return Message(
+            event=facts["event"],
+            tone=Tone.PLAIN,
+            title="Test of an alert channel",
+            summary="This is a test. Alerts arrive here.",
+            at=_at(facts),
+            links=(Link("Dashboard", f"{context.base_url}/"),),
+            data={"monitor": None},
+        )
     return Message(
         event=facts["event"],
         tone=Tone.PLAIN,

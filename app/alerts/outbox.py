@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session, scoped_session
 from app.alerts import quiet
 from app.db import writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
-from app.errors import Conflict, NotFound
+from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
 
 AnySession = Session | scoped_session[Any]
@@ -84,16 +84,17 @@ def _write(
     session: AnySession,
     event: Event,
     targets: Sequence[Target],
-    monitor: MonitorRow,
+    monitor: MonitorRow | None,
     incident: IncidentRow | None,
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     facts = snapshot(event, monitor, incident, now, extra)
+    monitor_id = None if monitor is None else monitor.id
     incident_id = None if incident is None else incident.id
     waits_until = None if event in NEVER_QUIET else quiet_until(monitor, now)
     rows = [
-        new_row(event, channel, value, facts, now, monitor_id=monitor.id, incident_id=incident_id)
+        new_row(event, channel, value, facts, now, monitor_id=monitor_id, incident_id=incident_id)
         for channel, value in targets
     ]
     for row in rows if waits_until is not None else ():
@@ -151,7 +152,7 @@ def lane(channel: str, value: str) -> str:
 
 def snapshot(
     event: str,
-    monitor: MonitorRow,
+    monitor: MonitorRow | None,
     incident: IncidentRow | None,
     now: datetime,
     extra: Mapping[str, Any] | None = None,
@@ -162,7 +163,7 @@ def snapshot(
     facts: dict[str, Any] = {
         "event": str(event),
         "at": moment(now),
-        "monitor": {"id": monitor.id, "name": monitor.name, "url": monitor.url},
+        "monitor": monitor and {"id": monitor.id, "name": monitor.name, "url": monitor.url},
     }
     if incident is not None:
         facts["incident"] = {
@@ -187,9 +188,8 @@ def moment(at: datetime | None) -> str | None:
     return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def send_test(monitor_id: int, now: datetime, *, place: int | None = None) -> tuple[int, ...]:
-    """Put ``test`` into the outbox for all channels of a monitor, or for its alert at ``place``;
-    the delivery ids.
+def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for all channels of a monitor; the delivery ids.
 
     None for a monitor without channels. Raises NotFound.
     """
@@ -198,9 +198,23 @@ def send_test(monitor_id: int, now: datetime, *, place: int | None = None) -> tu
         if monitor is None:
             raise NotFound("monitor", monitor_id)
         targets = targets_of(monitor)
-        if place is not None:
-            targets = targets[place : place + 1]
         return tuple(row.id for row in _write(session, Event.TEST, targets, monitor, None, now))
+
+
+def send_test_to(
+    targets: Sequence[Target], now: datetime, *, monitor_id: int | None = None
+) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for these channel values, which need not be stored anywhere;
+    the delivery ids, in their order. ``monitor_id``: whose alerts they are, where there is one.
+
+    Raises Invalid for a monitor that is not there.
+    """
+    with writing() as session:
+        monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
+        if monitor_id is not None and monitor is None:
+            raise Invalid({"monitor_id": ["There is no monitor with this id."]})
+        rows = _write(session, Event.TEST, list(dict.fromkeys(targets)), monitor, None, now)
+        return tuple(row.id for row in rows)
 
 
 def retry(delivery_id: int, now: datetime) -> None:

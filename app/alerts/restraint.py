@@ -143,9 +143,12 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
 
 
 def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
-    """Somebody pressed "retry now": that is tried however the lane fares."""
+    """Somebody pressed "retry now" or "send a test", and waits: that is tried however the lane
+    fares.
+    """
     for row in rows:
-        if row.reason == Reason.BY_HAND and row.next_attempt_at <= now:
+        pressed = row.reason == Reason.BY_HAND or (row.event == Event.TEST and not row.attempts)
+        if pressed and row.next_attempt_at <= now:
             return _for_row(row, rows, history, now)
     return None
 

@@ -134,7 +134,7 @@ def _apprise(value: str, _token: bool) -> str | None:
 
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        "Email", "The address that gets the mail.", "ops@example.com", _email
+        "Email", "The address that gets the mail.", "you@example.com", _email
     ),
     Channel.WEBHOOK: ChannelText(
         "Webhook",

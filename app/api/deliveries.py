@@ -9,6 +9,7 @@ from app.api.call import Call
 from app.api.envelope import one, paged
 from app.api.operations import operation
 from app.forms import binding
+from app.forms.monitor import AlertTestForm
 from app.forms.queries import DeliveryQueryForm
 
 DELIVERY = "/deliveries/{id}"
@@ -25,6 +26,13 @@ def show(call: Call) -> Response:
     record = call.store.delivery(call.id)
     call.without_input()
     return one(shapes.delivery(record))
+
+
+@operation("POST", "/alerts/test", "Send a test to any channels", "DeliveryIds", form=AlertTestForm)
+def test(call: Call) -> Response:
+    fields = call.new(AlertTestForm)
+    ids = call.store.test_channels(fields["alerts"], monitor_id=fields.get("monitor_id"))
+    return one({"deliveries": list(ids)})
 
 
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery")

@@ -9,7 +9,7 @@ A view does::
         store.update_monitor(monitor.id, form.fields())
 
 Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[3]``
-(``row.remove_value``) removes one.
+(``row.button_value``) removes one.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Row:
         return not self.key and not self.value
 
     @property
-    def remove_value(self) -> str:
-        """The value of a ``remove`` button for this row."""
+    def button_value(self) -> str:
+        """The value of a ``remove`` or ``try`` button for this row."""
         return f"{self.list_name}[{self.index}]"
 
 
@@ -171,6 +171,17 @@ class PairList(ListField):
                 row.key_errors += [key_fault] if key_fault else []
                 row.value_errors += [value_fault] if value_fault else []
         return Pair(str(pair.key), str(pair.value))
+
+    def sound(self) -> list[tuple[Row, Pair]]:
+        """A browser's rows without faults, each with what it stands for: not a mask, the value."""
+        if self.process_errors:
+            return []
+        used = [row for row in self.rows if not row.is_blank]
+        return [
+            (row, pair)
+            for row, pair in zip(used, self.data, strict=True)
+            if not row.key_errors and not row.value_errors
+        ]
 
     def validate(self, form: Any, extra_validators: Any = ()) -> bool:
         self.errors = list(self.process_errors)

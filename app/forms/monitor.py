@@ -14,6 +14,7 @@ from app.forms.fields import (
     NumberChoice,
     NumberSwitch,
     Password,
+    RecordId,
     Secret,
     Switch,
     Text,
@@ -110,6 +111,19 @@ def _fault(rule: object) -> str | None:
     except ValueError as fault:
         return str(fault)
     return None
+
+
+def _alerts() -> PairList:
+    return PairList(
+        "Alerts",
+        most=MAX_ALERTS,
+        check=check_alert,
+        key_label="Channel",
+        value_label="Value",
+        key_choices=[(str(channel), shown.label) for channel, shown in CHANNELS.items()],
+        missing="One half of this alert is missing. Send both its key (the channel) and its value.",
+        description="Who is told when it fails and recovers. Stored values are shown masked.",
+    )
 
 
 class MonitorForm(SchemaForm):
@@ -225,16 +239,7 @@ class MonitorForm(SchemaForm):
         "Maintenance from", description="While it lasts, no incident opens and no alert goes out."
     )
     maintenance_end_at = Moment("Maintenance until")
-    alerts = PairList(
-        "Alerts",
-        most=MAX_ALERTS,
-        check=check_alert,
-        key_label="Channel",
-        value_label="Value",
-        key_choices=[(str(channel), shown.label) for channel, shown in CHANNELS.items()],
-        missing="One half of this alert is missing. Send both its key (the channel) and its value.",
-        description="Who is told when it fails and recovers. Stored values are shown masked.",
-    )
+    alerts = _alerts()
     remind_after = Number(
         "Remind every, in minutes",
         low=REMIND_AFTER_MINUTES[0],
@@ -297,6 +302,17 @@ class MonitorUpdateForm(MonitorForm):
     """A monitor's update also takes ``pause``."""
 
     pause = Switch("Paused", description="A paused monitor is not checked.")
+
+
+class AlertTestForm(SchemaForm):
+    """Alerts that get a test message, stored or not; whose they are, where there is a monitor."""
+
+    alerts = _alerts()
+    monitor_id = RecordId("Monitor", description="Whose alerts they are.")
+
+    def check_together(self) -> None:
+        if self.flawless(self.alerts) and not self.alerts.data:
+            self.alerts.fault("Send at least one alert to test.")
 
 
 class CheckForm(MonitorForm):

@@ -28,6 +28,7 @@ from app.records import (
     MonitorRef,
     Outcome,
     Page,
+    Pair,
     Result,
     ResultQuery,
 )
@@ -146,6 +147,19 @@ class Store(ABC):
     @abstractmethod
     def test_alert(self, monitor_id: int) -> tuple[int, ...]:
         """Send ``test`` to all channels of a monitor; the delivery ids."""
+
+    @abstractmethod
+    def test_channels(
+        self, alerts: Sequence[Pair], *, monitor_id: int | None = None
+    ) -> tuple[int, ...]:
+        """Send ``test`` to these channels, stored or not; the delivery ids.
+
+        ``monitor_id``: whose alerts they are or will be, where there is one.
+        """
+
+    @abstractmethod
+    def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
+        """These deliveries once each has been tried, or as they are after ``seconds``."""
 
     @abstractmethod
     def deliveries(self, query: DeliveryQuery) -> Page[Delivery]: ...

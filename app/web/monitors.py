@@ -25,7 +25,7 @@ from app.records import (
     Verdict,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, figures, live, remote, rows, times, words
+from app.web import addresses, figures, live, remote, rows, times, tries, words
 from app.web.forms import BulkForm, DeleteForm, show_errors
 from app.web.session import guarded
 
@@ -80,7 +80,12 @@ def show(id: int) -> Response:
     monitor = current_store().monitor(id)
     seen = figures.of(monitor, request.args.get("range"), "phases" in request.args)
     return live.page(
-        "monitors/show.html", "monitors/_live.html", monitor=monitor, here=addresses.here, **seen
+        "monitors/show.html",
+        "monitors/_live.html",
+        monitor=monitor,
+        here=addresses.here,
+        tried=tries.shown(id),
+        **seen,
     )
 
 
@@ -136,6 +141,8 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
     """One round of the form: a row more or less, a test, or the save."""
     if form.change_rows():
         return _form_page(form, monitor)
+    if form.is_submitted() and tries.BUTTON in request.form:
+        return _tried(form, monitor)
     if form.is_submitted() and "test" in request.form:
         return _tested(form, monitor)
     if form.validate_on_submit():
@@ -165,6 +172,16 @@ def _form_page(
     # What was typed comes back, a password too: nothing may keep a copy of that.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
     return Response(page, status, headers, mimetype="text/html")
+
+
+def _tried(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
+    """Send a test to the channels as they are typed, saved or not."""
+    editing = monitor is not None and not form.clone
+    tried = tries.rows(form.alerts, monitor.id if monitor and editing else None)
+    faulty = bool(form.alerts.errors) or any(
+        row.key_errors or row.value_errors for row in form.alerts.rows
+    )
+    return _form_page(form, monitor, status=422 if faulty else 200, tried=tried)
 
 
 def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
@@ -234,12 +251,13 @@ def check(id: int) -> Response:
 
 @blueprint.post("/<int:id>/test-alert")
 def test_alert(id: int) -> Response:
-    count = len(current_store().test_alert(id))
-    if count:
-        flash(f"A test is on its way to {count} channel{'' if count == 1 else 's'}.", "success")
-    else:
+    place = request.form.get("place", "")
+    ids = tries.stored(id, int(place[:6]) if place.isascii() and place.isdigit() else None)
+    if not ids:
         flash("This monitor has no alert channels yet. Add one to the monitor first.", "warning")
-    return redirect(_back(id))
+        return redirect(_back(id))
+    tried = ",".join(str(one) for one in ids)
+    return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))
 
 
 def _back(id: int) -> str:

@@ -44,3 +44,30 @@ test.addEventListener("click", async (event) => {
   place.focus();
   place.scrollIntoView({ block: "nearest" });
 });
+
+// "Send a test": the answer of the service in its row, without leaving what is typed. The page that
+// comes back is the one that a browser without scripts would show.
+form.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-try]");
+  if (!button) return;
+  event.preventDefault();
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  const body = new FormData(form);
+  body.set("try", button.value);
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), redirect: "error" });
+    if (!answer.ok) throw new Error(answer.statusText);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const told of page.querySelectorAll("[data-told]")) {
+      if (told.childElementCount) document.getElementById(told.id)?.replaceChildren(...told.children);
+    }
+  } catch {
+    // The plain way shows what is the matter, with everything typed kept.
+    button.removeAttribute("aria-busy");
+    button.removeAttribute("formaction"); // the faults at the top come first, not the row
+    form.requestSubmit(button);
+    return;
+  }
+  button.removeAttribute("aria-busy");
+});

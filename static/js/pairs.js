@@ -16,6 +16,7 @@ function blank(row) {
     input.removeAttribute("aria-describedby");
   }
   for (const fault of row.querySelectorAll(".fault")) fault.remove();
+  for (const told of row.querySelectorAll("[data-told]")) told.replaceChildren();
 }
 
 function add(list) {
@@ -27,7 +28,7 @@ function add(list) {
     for (const name of ["name", "id", "value"]) {
       const value = element.getAttribute(name);
       if (value === null) continue;
-      if (name === "value" && !element.matches("[data-remove]")) continue;
+      if (name === "value" && !element.matches("[data-remove], [data-try]")) continue;
       element.setAttribute(name, name === "id" ? value.replace(/-\d+-/, `-${fresh}-`) : value.replace(INDEX, `[${fresh}]`));
     }
   }
@@ -43,6 +44,13 @@ function remove(list, row) {
   renumber(list);
   next.focus();
 }
+
+// The value's example follows the chosen channel.
+document.addEventListener("change", (event) => {
+  const hint = event.target.selectedOptions?.[0]?.dataset.hint;
+  const value = event.target.closest("[data-pair]")?.querySelector("input");
+  if (hint && value) value.placeholder = hint;
+});
 
 for (const list of document.querySelectorAll("[data-pairs]")) {
   // Kept from the start, so that the last row can be removed and one added again.

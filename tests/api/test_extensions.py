@@ -79,7 +79,9 @@ def test_results_and_statistics_refuse_what_they_do_not_know(api):
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("path", ["/monitors/1/check", "/checks", "/monitors/1/test-alert"])
+@pytest.mark.parametrize(
+    "path", ["/monitors/1/check", "/checks", "/monitors/1/test-alert", "/alerts/test"]
+)
 def test_what_acts_needs_a_key_with_write_scope(reader, path):
     assert reader("POST", path).status_code == 403
 
@@ -108,6 +110,25 @@ def test_a_test_alert_goes_to_every_channel_and_its_deliveries_are_shown(app, ap
     assert api("GET", "/deliveries/999").status_code == 404
 
 
+def test_channels_that_no_monitor_has_yet_are_tested_too(api):
+    email = {"alerts[3][key]": "email", "alerts[3][value]": "ops@shop.example"}
+    ids = api.data("POST", "/alerts/test", data=email)["deliveries"]
+    shown = api.get(f"/deliveries/{ids[0]}")["data"]
+    assert (shown["event"], shown["channel"], shown["monitor_id"]) == ("test", "email", None)
+    monitor = api.monitor()
+    ids = api.data("POST", "/alerts/test", data=email | {"monitor_id": monitor["id"]})["deliveries"]
+    assert api.get(f"/deliveries/{ids[0]}")["data"]["monitor_id"] == monitor["id"]
+    for sent, faulty in (
+        ({}, "alerts"),
+        ({"alerts": ""}, "alerts"),
+        (email | {"alerts[3][value]": "nobody"}, "alerts.3.value"),
+        (email | {"alerts[3][value]": "••••mple"}, "alerts.3.value"),
+        (email | {"monitor_id": 10**12}, "monitor_id"),
+        (email | {"name": "x"}, "name"),
+    ):
+        assert list(api.errors("POST", "/alerts/test", data=sent)) == [faulty], sent
+
+
 WINDOW = {"name": "Release", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-01T01:00:00"}
 
 
@@ -125,9 +146,13 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
         "end_at": "2026-01-01T01:00:00Z",
         "repeat": "daily",
         "repeat_until": None,
+        "zone": "UTC",
     }
-    updated = api.data("PATCH", path, json={"monitors": [], "name": "New"})
-    assert (updated["monitors"], updated["name"], updated["repeat"]) == ([], "New", "daily")
+    assert list(api.errors("PATCH", path, json={"zone": "Mars/Base"})) == ["zone"]
+    changed = {"monitors": [], "name": "New", "zone": "Europe/Berlin"}
+    updated = api.data("PATCH", path, json=changed)
+    assert changed.items() <= updated.items()
+    assert updated["repeat"] == "daily"
     assert list(api.errors("PATCH", path, json={"end_at": WINDOW["start_at"]})) == ["end_at"]
     assert list(api.errors("PATCH", path, json={"monitors": [ids[0], 999]})) != []
     assert api.get("/maintenance-windows")["data"] == [updated]

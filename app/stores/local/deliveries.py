@@ -11,15 +11,32 @@ from app.alerts.log import covered_ids, failed_channels, to_record
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
-from app.records import Delivery, DeliveryQuery, Page
+from app.records import Delivery, DeliveryQuery, Page, Pair
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits, ids_of_page
+from app.stores.waiting import until_tried
+
+POLL_SECONDS = 0.15
 
 
 class Deliveries(Part):
     def test_alert(self, monitor_id: int) -> tuple[int, ...]:
         found_monitor(db.session, monitor_id)
         return outbox.send_test(monitor_id, self.now())
+
+    def test_channels(
+        self, alerts: Sequence[Pair], *, monitor_id: int | None = None
+    ) -> tuple[int, ...]:
+        targets = [(str(pair.key), pair.value) for pair in alerts]
+        known = monitor_id if monitor_id is None or fits(monitor_id) else -1
+        return outbox.send_test_to(targets, self.now(), monitor_id=known)
+
+    def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
+        return until_tried(self._anew, ids, seconds, POLL_SECONDS)
+
+    def _anew(self, id: int) -> Delivery:
+        db.session.rollback()  # ends the read before it, which would show the same for ever
+        return self.delivery(id)
 
     def deliveries(self, query: DeliveryQuery) -> Page[Delivery]:
         """The newest first."""

@@ -23,6 +23,7 @@ from app.records import (
     MonitorRef,
     Outcome,
     Page,
+    Pair,
     Result,
     ResultQuery,
 )
@@ -30,6 +31,7 @@ from app.stores.base import Feature, Fields, Store
 from app.stores.remote import channels, reading
 from app.stores.remote.connection import CHECK_SECONDS, Answer, Connection
 from app.stores.remote.meaning import refuse
+from app.stores.waiting import until_tried
 
 T = TypeVar("T")
 
@@ -41,6 +43,7 @@ OF_WAKEFUL = frozenset(
         Feature.EXTRA_FIELDS,
     }
 )  # fmt: skip
+POLL_SECONDS = 0.5
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 NAMES_PAGE = 100
 NAMES_PAGES = 5
@@ -199,6 +202,17 @@ class RemoteStore(Store):
         path = f"/monitors/{monitor_id}/test-alert"
         answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
         return self._record(answer, _delivery_ids)
+
+    def test_channels(
+        self, alerts: Sequence[Pair], *, monitor_id: int | None = None
+    ) -> tuple[int, ...]:
+        fields: dict[str, Any] = {"alerts": tuple(alerts)}
+        if monitor_id is not None:
+            fields["monitor_id"] = monitor_id
+        return self._record(self._write("POST", "/alerts/test", fields), _delivery_ids)
+
+    def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
+        return until_tried(self.delivery, ids, seconds, POLL_SECONDS)
 
     def deliveries(self, query: DeliveryQuery) -> Page[Delivery]:
         return self._page(

@@ -1,0 +1,28 @@
+"""Waiting for what other processes do: the worker that sends tells nobody but the database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from app.records import Delivery, DeliveryStatus
+
+
+def until_tried(
+    read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
+) -> list[Delivery]:
+    """The deliveries once each has been tried, or as they are after ``seconds``. ``read`` reads one
+    anew, every ``pause`` seconds.
+    """
+    deadline = time.monotonic() + seconds
+    found = {id: read(id) for id in ids}
+    while waiting := [id for id, one in found.items() if not _tried(one)]:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(pause)
+        found |= {id: read(id) for id in waiting}
+    return list(found.values())
+
+
+def _tried(delivery: Delivery) -> bool:
+    return bool(delivery.attempts) or delivery.status != DeliveryStatus.PENDING

@@ -1,0 +1,154 @@
+"""Sending a test: on the form, typed or stored, and on each alert of a page of a monitor, with the
+real answer of the service beside it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+from playwright.sync_api import expect
+
+from app.alerts.worker import Worker
+from app.web import tries
+from tests.alerts.sinks import HttpSink, Reply
+from tests.factories import make_monitor
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+SECRET = "T0SECRETSECRET"
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    made = HttpSink()
+    made.replies[f"/{SECRET}/gone"] = [Reply(404, f"no_service at /{SECRET}/gone")]
+    made.replies[f"/{SECRET}/busy"] = [Reply(503, "busy")]
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def worker(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The part of Wakeful that sends. However slow this machine is, its answer is waited for."""
+    monkeypatch.setattr(tries, "WAIT_SECONDS", 60)
+    stop = threading.Event()
+    running = Worker(app, app.extensions["wakeful.settings"])
+    thread = threading.Thread(target=running.run, args=(stop,))
+    thread.start()
+    yield
+    stop.set()
+    running.wake()
+    thread.join()
+
+
+def typed(*alerts: tuple[str, str]) -> dict[str, str]:
+    fields = {}
+    for place, (key, value) in enumerate(alerts):
+        fields |= {f"alerts[{place}][key]": key, f"alerts[{place}][value]": value}
+    return fields
+
+
+def test_what_is_typed_is_tested_before_it_is_saved(
+    sink: HttpSink, worker: None, editor: Visitor
+) -> None:
+    editor.open("/monitors/new").press("Add a channel").press("Add a channel")
+    alerts = typed(
+        ("slack", f"{sink.url}/{SECRET}/fine"),
+        ("webhook", f"{sink.url}/{SECRET}/gone"),
+        ("email", "no address"),
+    )
+    editor.press("Send a test", "alerts[0]", name="Half typed", **alerts)
+    assert editor.status == 200
+    assert "Delivered. HTTP 200: ok" in editor.text
+    assert "not an email address" not in editor.text, "it was not asked for"
+    assert sink.requests[0].json["text"].startswith("*\N{LARGE BLUE CIRCLE} Test")
+    assert 'value="Half typed"' in editor.page.text
+
+    editor.press("Send a test", "alerts[1]")
+    assert "Not delivered. HTTP 404: no_service at ••••" in editor.text
+    assert "It is tried again" not in editor.text
+    editor.press("Send a test", "alerts[2]")
+    assert editor.status == 422
+    assert "not an email address" in editor.text
+    editor.press("Send a test to all")
+    assert editor.status == 422, "the address is still no address"
+    assert "Delivered. HTTP 200: ok" in editor.text
+    assert "Not delivered. HTTP 404" in editor.text
+    assert [request.path for request in sink.requests].count(f"/{SECRET}/fine") == 2
+
+    editor.open("/deliveries")
+    assert "Test" in editor.text
+    assert SECRET not in editor.page.text
+
+
+def test_a_stored_value_is_tested_by_its_mask_and_nothing_else_is_saved(
+    app: Flask, sink: HttpSink, worker: None, editor: Visitor
+) -> None:
+    shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/{SECRET}/busy"]])
+    editor.open(f"/monitors/{shop.id}/edit").press("Send a test", name="Other")
+    assert "Not delivered. HTTP 503: busy It is tried again." in editor.text
+    assert SECRET not in editor.page.text
+    assert sink.requests[0].json["data"]["monitor"] == {
+        "id": shop.id, "name": "Shop", "url": shop.url,
+    }  # fmt: skip
+    assert "Other" not in editor.open("/monitors").text
+    editor.open(f"/monitors/{shop.id}/clone").press("Send a test")
+    assert "Not delivered. HTTP 503" in editor.text
+
+
+def test_each_alert_of_a_monitors_page_is_tested_and_its_answer_stands_beside_it(
+    app: Flask, sink: HttpSink, worker: None, editor: Visitor
+) -> None:
+    fine, gone = f"{sink.url}/{SECRET}/fine", f"{sink.url}/{SECRET}/gone"
+    shop = make_monitor(app, alerts=[["slack", fine], ["webhook", gone]])
+    button = "Send a test to Webhook ••••gone"
+    editor.open(f"/monitors/{shop.id}").press(button)
+    assert editor.path == f"/monitors/{shop.id}"
+    assert "Not delivered. HTTP 404" in editor.text
+    assert [request.path for request in sink.requests] == [f"/{SECRET}/gone"]
+    editor.press("Send a test to all")
+    assert "Delivered. HTTP 200: ok" in editor.text
+    assert "Not delivered. HTTP 404" in editor.text
+    assert SECRET not in editor.page.text
+    other = make_monitor(app, name="Blog")
+    for tried in ("1,2", "999,x,-1,٣", "1" * 5000):
+        editor.open(f"/monitors/{other.id}?tried={tried}")
+        assert editor.status == 200
+        assert "Not delivered" not in editor.text, "these were tests of another monitor"
+
+
+def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(
+    app: Flask, editor: Visitor, viewer: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tries, "WAIT_SECONDS", 0.1)
+    shop = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
+    editor.open(f"/monitors/{shop.id}").press("Send a test to Webhook ••••1:9/")
+    assert "No answer yet. It comes to the delivery log." in editor.text
+    assert "Send a test" not in viewer.open(f"/monitors/{shop.id}").text
+    editor.open("/monitors/new").press("Send a test")
+    assert "Add a channel first" in editor.text
+
+
+@pytest.mark.browser
+def test_with_scripts_the_answer_comes_into_its_row(sink: HttpSink, worker: None, visit) -> None:
+    page = visit("/monitors/new")
+    page.get_by_label("Alerts, row 1: Channel").select_option("webhook")
+    page.get_by_label("Alerts, row 1: Value").fill(f"{sink.url}/{SECRET}/gone")
+    page.get_by_role("button", name="Add a channel").click()
+    page.get_by_label("Alerts, row 2: Channel").select_option("discord")
+    page.get_by_label("Alerts, row 2: Value").fill(f"{sink.url}/{SECRET}/fine")
+    page.get_by_role("button", name="Alerts, row 2: send a test").click()
+    expect(page.get_by_text("Delivered. HTTP 200")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Alerts, row 1: send a test").click()
+    expect(page.get_by_text("Not delivered. HTTP 404")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Delivered. HTTP 200")).to_be_visible()
+    expect(page.get_by_label("Alerts, row 1: Value")).to_have_value(f"{sink.url}/{SECRET}/gone")
+    assert page.url.endswith("/monitors/new")
+    page.get_by_label("Alerts, row 1: Value").fill("nonsense")
+    page.get_by_role("button", name="Alerts, row 1: send a test").click()
+    expect(page.locator(".pair .fault").first).to_be_visible()
+    assert page.url.endswith("/monitors/new")
