@@ -143,6 +143,7 @@ DEFAULT_TIMEOUT = 30
 DEFAULT_CONFIRMATIONS = 2
 DEFAULT_ACCEPTED_STATUSES = "200-399"
 DEFAULT_QUIET_ZONE = "UTC"
+DEFAULT_WINDOW_ZONE = "UTC"
 DEFAULT_PAGE_SIZE = 10
 
 # What a check may read (decisions.md 3).
@@ -506,9 +507,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceWindow:
-    """A planned quiet time for some monitors (none listed:
+    """A planned quiet time for some monitors (none listed: all).
 
-    all). ``repeat`` is a word or a cron line, in UTC.
+    ``repeat`` is a word or a cron line, on the clocks of ``zone`` (an IANA name).
     """
 
     id: int
@@ -518,6 +519,7 @@ class MaintenanceWindow:
     monitors: tuple[int, ...] = ()
     repeat: str = "none"
     repeat_until: datetime | None = None
+    zone: str = DEFAULT_WINDOW_ZONE
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

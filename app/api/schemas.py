@@ -271,6 +271,7 @@ RECORDS: dict[str, Schema] = {
             "monitors": array(INTEGER),
             "repeat": STRING,
             "repeat_until": nullable(MOMENT),
+            "zone": STRING,
             "created_at": MOMENT,
             "updated_at": MOMENT,
         }

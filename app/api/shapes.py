@@ -145,6 +145,7 @@ def window(record: MaintenanceWindow) -> dict[str, Any]:
         "monitors": list(record.monitors),
         "repeat": record.repeat,
         "repeat_until": moment(record.repeat_until),
+        "zone": record.zone,
         "created_at": moment(record.created_at),
         "updated_at": moment(record.updated_at),
     }

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model, db
 from app.db.types import Encrypted, EncryptedJson, Moment
-from app.records import DEFAULT_QUIET_ZONE
+from app.records import DEFAULT_QUIET_ZONE, DEFAULT_WINDOW_ZONE
 
 # SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
 # bits said.
@@ -317,6 +317,9 @@ class MaintenanceWindowRow(Model):
     end_at: Mapped[datetime] = mapped_column(Moment)
     repeat: Mapped[str] = mapped_column(Text, default="none")
     repeat_until: Mapped[datetime | None] = mapped_column(Moment)
+    zone: Mapped[str] = mapped_column(
+        String(64), default=DEFAULT_WINDOW_ZONE, server_default=DEFAULT_WINDOW_ZONE
+    )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 

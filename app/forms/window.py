@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.forms.fields import Moment, Text
+from app.forms.fields import Moment, Text, Zone
 from app.forms.lists import IdList
 from app.forms.schema import SchemaForm
-from app.records import MAX_NAME
+from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
 from app.stats.windows import ONCE, repeat_fault
 
 MAX_CRON = 255
@@ -30,9 +30,14 @@ class WindowForm(SchemaForm):
         most=MAX_CRON,
         rule=check_repeat,
         default=ONCE,
-        description="none, daily, weekly, monthly, or a cron line in UTC that says when it starts.",
+        description="none, daily, weekly, monthly, or a cron line that says when it starts.",
     )
     repeat_until = Moment("Repeat until", description="Empty: for good.")
+    zone = Zone(
+        "Time zone of repeats",
+        default=DEFAULT_WINDOW_ZONE,
+        description="Repeats keep their time of day here when the clocks change.",
+    )
 
     def check_together(self) -> None:
         start, end, until = self.start_at, self.end_at, self.repeat_until

@@ -1,4 +1,5 @@
-"""When maintenance is: windows that happen once, repeat, or follow a cron line. Pure; all in UTC.
+"""When maintenance is: windows that happen once, repeat, or follow a cron line. Pure. Moments are
+in UTC; repeats go by the clocks of the window's zone.
 
 The first occurrence is the window as typed, from ``start_at`` to ``end_at``. Every later one is as
 long as the first:
@@ -7,14 +8,18 @@ long as the first:
     monthly          on the same day; in a shorter month on its last day, so that none is left out
     a cron line      whenever the line says, after ``start_at``
 
+A time of day that the clocks skip is the moment of the skip; of one that they show twice it is the
+first. So the order on the clocks is the order in time.
+
 None starts after ``repeat_until``. An occurrence includes its start and not its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import islice
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import count, islice
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 from dateutil.relativedelta import relativedelta
@@ -45,14 +50,14 @@ def repeat_fault(repeat: str) -> str | None:
     return None
 
 
-def explain(repeat: str) -> str:
-    """When ``repeat`` comes, in words; a cron line's times are in UTC."""
+def explain(repeat: str, zone: str = "UTC") -> str:
+    """When ``repeat`` comes, in words; a cron line's times are on the clocks of ``zone``."""
     if repeat in WORDS:
         return {ONCE: "Once", "daily": "Every day", "weekly": "Every week"}.get(
             repeat, "Every month"
         )
     try:
-        return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} (UTC)"
+        return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} ({zone})"
     except CronSimError:  # another server may repeat in ways that we do not know
         return repeat
 
@@ -108,6 +113,14 @@ def _length(window: MaintenanceWindow) -> timedelta:
     return window.end_at - window.start_at
 
 
+def zone_of(window: MaintenanceWindow) -> tzinfo:
+    """The zone of its repeats; UTC where another server names one that we do not know."""
+    try:
+        return ZoneInfo(window.zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
 def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | None:
     """The start of the last occurrence that began at ``moment`` or before.
 
@@ -118,49 +131,102 @@ def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | Non
     latest = moment if window.repeat_until is None else min(moment, window.repeat_until)
     if latest < window.start_at or window.repeat == ONCE:
         return window.start_at
+    if window.repeat not in (*STEPS, MONTHLY):
+        return max(window.start_at, _latest_tick(window, latest) or window.start_at)
+    number = _number_before(window, _wall_before(window, latest))
+    while number > 0 and _repeat(window, number) > latest:
+        number -= 1
+    return _repeat(window, number)
+
+
+def _number_before(window: MaintenanceWindow, wall: datetime) -> int:
+    """How many repeats begin before a time on the clocks, or one more."""
+    first = _wall(window, window.start_at)
     if window.repeat in STEPS:
-        step = STEPS[window.repeat]
-        return window.start_at + (latest - window.start_at) // step * step
-    if window.repeat == MONTHLY:
-        return _latest_month(window.start_at, latest)
-    return max(window.start_at, _latest_tick(window.repeat, latest) or window.start_at)
+        return max(0, (wall - first) // STEPS[window.repeat])
+    return max(0, (wall.year - first.year) * 12 + wall.month - first.month)
 
 
-def _latest_month(start: datetime, latest: datetime) -> datetime:
-    months = (latest.year - start.year) * 12 + latest.month - start.month
-    found = start + relativedelta(months=months)
-    return found if found <= latest else start + relativedelta(months=months - 1)
+def _repeat(window: MaintenanceWindow, number: int) -> datetime:
+    """The start of an occurrence; number 0 is the window as typed."""
+    if number == 0:
+        return window.start_at
+    first = _wall(window, window.start_at)
+    if window.repeat in STEPS:
+        return _moment(window, first + number * STEPS[window.repeat])
+    return _moment(window, first + relativedelta(months=number))
 
 
-def _latest_tick(line: str, latest: datetime) -> datetime | None:
+def _latest_tick(window: MaintenanceWindow, latest: datetime) -> datetime | None:
     # Reverse search looks before the given moment, and a tick at the moment itself counts.
-    beyond = latest.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    return next(CronSim(line, beyond, reverse=True), None)
+    beyond = _wall_before(window, latest).replace(second=0, microsecond=0) + timedelta(minutes=1)
+    ticks = (_moment(window, tick) for tick in CronSim(window.repeat, beyond, reverse=True))
+    return next((tick for tick in ticks if tick <= latest), None)
+
+
+# Clocks ---------------------------------------------------------------------------------------
+
+# No zone has set its clocks back by more in our time.
+SET_BACK = timedelta(hours=3)
+
+
+def _wall(window: MaintenanceWindow, moment: datetime) -> datetime:
+    return moment.astimezone(zone_of(window)).replace(tzinfo=None)
+
+
+def _wall_before(window: MaintenanceWindow, moment: datetime) -> datetime:
+    """The latest time that the clocks have shown until ``moment``: before they were set back it was
+    a later one.
+    """
+    return max(_wall(window, moment), _wall(window, moment - SET_BACK) + SET_BACK)
+
+
+def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
+    zone = zone_of(window)
+    found = wall.replace(tzinfo=zone).astimezone(UTC)
+    if found.astimezone(zone).replace(tzinfo=None) == wall:
+        return found
+    # The clocks skip it: the moment of the skip lies between what the two offsets make of it.
+    early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), found
+    before = early.astimezone(zone).utcoffset()
+    while late - early > timedelta(seconds=1):
+        middle = (early + (late - early) / 2).replace(microsecond=0)
+        if middle.astimezone(zone).utcoffset() == before:
+            early = middle
+        else:
+            late = middle
+    return late
 
 
 def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:
     """Occurrences in order, from the first that is not over at ``after``."""
     length = _length(window)
-    for start in _starts(window, after - length):
-        if window.repeat_until is not None and start > max(window.repeat_until, window.start_at):
-            return
-        if start + length > after:
-            yield start, start + length
+    try:
+        for start in _starts(window, after - length):
+            if window.repeat_until is not None and start > max(
+                window.repeat_until, window.start_at
+            ):
+                return
+            if start + length > after:
+                yield start, start + length
+    except (OverflowError, ValueError):  # the calendar ends with the year 9999
+        return
 
 
 def _starts(window: MaintenanceWindow, since: datetime) -> Iterator[datetime]:
     """Starts in order, from the last one at ``since`` or before."""
     start = _latest_start(window, since) or window.start_at
     yield start
-    if window.repeat in STEPS:
-        while True:
-            start += STEPS[window.repeat]
-            yield start
-    elif window.repeat == MONTHLY:
-        first = window.start_at
-        months = (start.year - first.year) * 12 + start.month - first.month
-        while True:
-            months += 1
-            yield first + relativedelta(months=months)
+    if window.repeat in (*STEPS, MONTHLY):
+        number = _number_before(window, _wall(window, start))
+        later = (_repeat(window, repeat) for repeat in count(number))
     elif window.repeat != ONCE:
-        yield from CronSim(window.repeat, start)
+        ticks = CronSim(window.repeat, _wall(window, start))
+        later = (_moment(window, tick) for tick in ticks)
+    else:
+        return
+    last = start
+    for moment in later:
+        if moment > last:  # several skipped times of day are one moment
+            yield moment
+            last = moment

@@ -57,10 +57,7 @@ class WindowPageForm(BrowserWindowForm):
         super().process(formdata, *args, **kwargs)
         self.repeat.label.text = "Cron line"
         self.repeat.description = (
-            "Minute, hour, day, month and day of the week, in UTC: 0 3 * * 1 is each Monday at 3."
-        )
-        self.often.description = (
-            "Repeats keep their time in UTC: where the clocks change, they move by an hour."
+            "Minute, hour, day, month and day of the week: 0 3 * * 1 is each Monday at 3."
         )
         if not self.submitted:
             word = self.repeat.data in recurrence.WORDS
@@ -167,7 +164,12 @@ def show(id: int) -> str:
 def new() -> Answer:
     _offered()
     start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-    first = {"start_at": start, "end_at": start + timedelta(hours=1), "repeat": recurrence.ONCE}
+    first = {
+        "start_at": start,
+        "end_at": start + timedelta(hours=1),
+        "repeat": recurrence.ONCE,
+        "zone": times.zone().key,
+    }
     chosen = request.args.get("monitor_id", "")
     if chosen.isascii() and chosen.isdigit():
         first |= {"monitors": (int(chosen),)}
@@ -199,7 +201,12 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
 def _preview(form: WindowPageForm) -> list[recurrence.Span]:
     """The next occurrences of what is typed."""
     empty = MaintenanceWindow(0, "", form.start_at.data, form.end_at.data)
-    typed = replace(empty, repeat=form.repeat.data, repeat_until=form.repeat_until.data)
+    typed = replace(
+        empty,
+        repeat=form.repeat.data,
+        repeat_until=form.repeat_until.data,
+        zone=form.zone.data,
+    )
     return recurrence.next_occurrences(typed, PREVIEW, times.now())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -30,9 +31,10 @@ def window(
     repeat: str = "none",
     until: str | None = None,
     monitors: tuple[int, ...] = (),
+    zone: str = "UTC",
 ) -> MaintenanceWindow:
     last = None if until is None else at(until)
-    return MaintenanceWindow(1, "w", at(start), at(end), monitors, repeat, last)
+    return MaintenanceWindow(1, "w", at(start), at(end), monitors, repeat, last, zone)
 
 
 NIGHT = ("2026-01-31T23:00", "2026-02-01T01:00")
@@ -97,6 +99,54 @@ def test_the_preview_begins_with_the_occurrence_that_is_on(
     assert {end - start for start, end in found} <= {timedelta(hours=2)}
 
 
+BERLIN = ZoneInfo("Europe/Berlin")  # forward on 2026-03-29 at 2:00, back on 2026-10-25 at 3:00
+
+
+@pytest.mark.parametrize(
+    ("first", "repeat", "after", "expected"),
+    [
+        ("2026-03-27T03:30", "daily", "2026-03-28T12:00", ["03-29 03:30", "03-30 03:30"]),
+        ("2026-03-27T02:30", "daily", "2026-03-28T12:00", ["03-29 03:00", "03-30 02:30"]),
+        ("2026-10-23T03:30", "daily", "2026-10-24T12:00", ["10-25 03:30", "10-26 03:30"]),
+        ("2026-10-23T02:30", "daily", "2026-10-24T12:00", ["10-25 02:30", "10-26 02:30"]),
+        ("2026-03-22T03:30", "weekly", "2026-03-22T12:00", ["03-29 03:30", "04-05 03:30"]),
+        ("2026-01-31T23:00", "monthly", "2026-03-05T12:00", ["03-31 23:00", "04-30 23:00"]),
+        ("2026-03-01T08:00", "0 3 * * 0", "2026-03-27T12:00", ["03-29 03:00", "04-05 03:00"]),
+        ("2026-03-01T08:00", "30 2 * * 0", "2026-03-27T12:00", ["03-29 03:00", "04-05 02:30"]),
+        ("2026-03-28T08:00", "0,30 2,3 * * *", "2026-03-29T00:30",
+         ["03-29 03:00", "03-29 03:30", "03-30 02:00"]),
+        ("2026-10-20T08:00", "30 2 * * *", "2026-10-24T12:00", ["10-25 02:30", "10-26 02:30"]),
+    ],
+)  # fmt: skip
+def test_repeats_keep_their_time_of_day_where_the_clocks_change(
+    first: str, repeat: str, after: str, expected: list[str]
+) -> None:
+    start = datetime.fromisoformat(first).replace(tzinfo=BERLIN).astimezone(UTC)
+    which = MaintenanceWindow(
+        1, "w", start, start + timedelta(minutes=20), (), repeat, None, BERLIN.key
+    )
+    found = next_occurrences(which, len(expected), at(after))
+    assert [f"{begin.astimezone(BERLIN):%m-%d %H:%M}" for begin, _ in found] == expected
+    assert {end - begin for begin, end in found} == {timedelta(minutes=20)}
+    assert all(covers(which, begin) and not covers(which, end) for begin, end in found)
+
+
+def test_an_hour_that_comes_twice_has_its_window_once() -> None:
+    """2:30 comes at 0:30 and at 1:30 UTC; the first counts."""
+    which = window("2026-10-20T00:30", "2026-10-20T00:50", "daily", zone="Europe/Berlin")
+    assert covers(which, at("2026-10-25T00:40"))
+    assert not covers(which, at("2026-10-25T01:40"))
+    assert covers(which, at("2026-10-26T01:40"))
+    assert not covers(which, at("2026-10-26T00:40"))
+
+
+def test_repeats_end_with_the_calendar_and_an_unknown_zone_is_utc() -> None:
+    for repeat in ("daily", "monthly", "0 3 * * *"):
+        last = window("9999-12-30T23:00", "9999-12-31T01:00", repeat)
+        assert len(next_occurrences(last, 5, at("2026-01-01T00:00"))) in (1, 2)
+    assert covers(window(*NIGHT, "daily", zone="Mars/Base"), at("2026-02-01T23:00"))
+
+
 def test_the_calendar_of_a_month_has_what_touches_it() -> None:
     spans = occurrences_between(
         window(*NIGHT, "weekly"), at("2026-02-01T00:00"), at("2026-03-01T00:00")
@@ -154,14 +204,22 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1), timezones=st.
 @given(
     start=MOMENTS,
     length=st.timedeltas(timedelta(minutes=1), timedelta(days=3)),
-    repeat=st.sampled_from(["none", "daily", "weekly", "monthly", "15 3 * * *", "0 */6 1 * *"]),
+    repeat=st.sampled_from(
+        ["none", "daily", "weekly", "monthly", "15 3 * * *", "0 */6 1 * *", "0,30 2,3 * * 0"]
+    ),
     until=st.none() | MOMENTS,
     moment=MOMENTS,
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
 )
 def test_what_covers_a_moment_is_what_the_preview_shows(
-    start: datetime, length: timedelta, repeat: str, until: datetime | None, moment: datetime
+    start: datetime,
+    length: timedelta,
+    repeat: str,
+    until: datetime | None,
+    moment: datetime,
+    zone: str,
 ) -> None:
-    which = MaintenanceWindow(1, "w", start, start + length, (), repeat, until)
+    which = MaintenanceWindow(1, "w", start, start + length, (), repeat, until, zone)
     shown = next_occurrences(which, 1, moment)
     assert covers(which, moment) is any(begin <= moment < end for begin, end in shown)
     spans = next_occurrences(which, 5, moment)

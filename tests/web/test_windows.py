@@ -54,6 +54,21 @@ def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
     assert window.monitors == ()
 
 
+def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
+    live_in(app, "Europe/Berlin")
+    typed = {"start_at": "2027-03-27T03:30", "end_at": "2027-03-27T04:00", "often": "daily"}
+    editor.open("/maintenance/new").press("Preview", name="Works", **typed)
+    assert "28 Mar 2027 03:30:00 CEST" in editor.text  # the clocks went forward in this night
+    editor.press("Save")
+    assert stored(app).zone == "Europe/Berlin"
+    live_in(app, "Asia/Tokyo")
+    assert "29 Mar 2027 10:30:00 JST" in editor.open("/maintenance/1").text
+    assert "on the clocks of Europe/Berlin" in editor.text
+    editor.open("/maintenance/1/edit").press("Save", zone="Mars/Base")
+    assert editor.status == 422
+    assert "Time zone of repeats:" in editor.text
+
+
 def test_a_monitors_page_leads_to_a_window_for_it_alone(app, editor):
     make_monitor(app, name="Shop")
     blog = make_monitor(app, name="Blog")

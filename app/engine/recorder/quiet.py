@@ -54,6 +54,7 @@ def _records(session: AnySession, rows: Any) -> list[MaintenanceWindow]:
             monitors=tuple(monitors[row.id]),
             repeat=row.repeat,
             repeat_until=row.repeat_until,
+            zone=row.zone,
         )
         for row in rows
     ]

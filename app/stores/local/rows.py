@@ -120,6 +120,7 @@ def window_record(row: MaintenanceWindowRow, monitors: Iterable[int]) -> Mainten
         monitors=tuple(sorted(monitors)),
         repeat=row.repeat,
         repeat_until=row.repeat_until,
+        zone=row.zone,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from app.records import (
+    DEFAULT_WINDOW_ZONE,
     MAX_ID,
     AlertCondition,
     Delivery,
@@ -177,6 +178,7 @@ def window(data: Any) -> MaintenanceWindow:
         monitors=_ids(data.get("monitors")),
         repeat=_text(data.get("repeat")) or "none",
         repeat_until=_moment(data.get("repeat_until")),
+        zone=_text(data.get("zone")) or DEFAULT_WINDOW_ZONE,
         created_at=_moment(data.get("created_at")),
         updated_at=_moment(data.get("updated_at")),
     )
