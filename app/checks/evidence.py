@@ -137,6 +137,7 @@ def _spellings(secret: str) -> Iterable[str]:
     yield html.escape(secret)
     yield json.dumps(secret)[1:-1]
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield secret.encode("utf-8", "replace").decode("latin-1")  # as header bytes are read
     yield _base64(secret)
 
 

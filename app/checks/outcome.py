@@ -34,18 +34,21 @@ class Outcomes:
         timings, response_ms = figures(story)
         judged = judge(story, self._trust, response_ms)
         seen = story.last.seen if story.last else None
+        hide = Redactor(
+            story.spec
+        ).text  # a redirect may carry what it was sent, and a cause quotes it
         result = Result(
             checked_at=story.checked_at,
             verdict=judged.verdict,
             monitor_id=story.spec.monitor_id,
             cause_code=judged.failure.code if judged.failure else None,
-            cause=judged.failure.sentence if judged.failure else None,
+            cause=hide(judged.failure.sentence) if judged.failure else None,
             status_code=seen.status or None if seen is not None and seen.complete else None,
             response_time=response_ms,
             timings=timings,
             ip=seen.ip if seen else None,
             http_version=seen.http_version if seen else None,
-            redirects=story.redirects,
+            redirects=tuple(hide(url) for url in story.redirects),
             warnings=judged.warnings,
             location=self._location,
         )
@@ -57,7 +60,7 @@ class Outcomes:
             ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
             ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
             answered=answered(story),
-            matched=Redactor(story.spec).text(matched) if matched else None,
+            matched=hide(matched) if matched else None,
         )
 
     def broken(self, spec: CheckSpec, error: Exception) -> Outcome:

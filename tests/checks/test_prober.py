@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import trustme
@@ -418,6 +419,35 @@ def test_a_secret_in_a_location_stands_in_no_cause_and_no_evidence(
     assert ["Location", shown] in (outcome.evidence or {})["headers"]
     for secret in ("pa55word", "t0ken-1234567"):
         assert secret not in repr(outcome.result) + repr(outcome.evidence)
+
+
+@pytest.mark.parametrize(
+    "path", ["/circle", "/maze", "/once", "/status", "/number"], ids=lambda path: path[1:]
+)
+def test_what_a_target_echoes_of_our_secrets_is_masked_everywhere(
+    prober: Prober, path: str
+) -> None:
+    secret = "t0ken-123/ä"
+    echo = quote(secret, safe="")
+
+    def answer(head: str, body: bytes) -> bytes:
+        place = head.split(" ")[1].partition("?")[0]
+        following = {"/circle": "/circle", "/once": "/end"}.get(place)
+        if place.startswith("/maze"):
+            following = f"/maze{len(head)}"
+        if following:
+            return http("302 Found", b"", f"Location: {following}?k={echo}")
+        if place == "/number":
+            return f"HTTP/1.1 000 {secret}\r\n\r\n".encode()
+        return http(f"500 {secret}", secret.encode(), f"X-Echo: {secret}")
+
+    web = Web(answer)
+    with closing(web):
+        outcome = prober.check(spec(web, path, request_headers=(Pair("X-Key", secret),)))
+    told = repr(outcome)
+    assert MASK in told
+    for spelling in (secret, echo, secret.encode().decode("latin-1")):
+        assert spelling not in told
 
 
 def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
