@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import secrets
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from app.errors import Conflict
 PREFIX = "whsec_"  # as Standard Webhooks writes secrets: this, and base64
 SETTING = "webhook_secret"
 PREVIOUS = "webhook_secret_previous"
+SHOWN = "webhook_secret_shown"
 OVERLAP = timedelta(hours=24)
 _BYTES = 32  # the standard asks for 24 to 64
 
@@ -50,6 +52,34 @@ def overlap_until(settings: Settings, access: SettingsAccess, now: datetime) -> 
     """Until when the secret before this one signs too; None outside of an overlap."""
     previous = None if settings.webhook_secret else _previous(access, now)
     return None if previous is None else previous[1]
+
+
+def shown_at(settings: Settings, access: SettingsAccess) -> datetime | None:
+    """When a page showed the present secret; None when none has yet."""
+    raw = access.setting(SHOWN)
+    kept = json.loads(raw) if raw else {}
+    mine = kept.get("secret") == _mark(webhook_secret(settings, access))
+    return datetime.fromisoformat(kept["at"]) if mine else None
+
+
+def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
+    """The present secret, for the one page that may show it. Raises Conflict the second time: who
+    comes to an open browser later must not find it.
+    """
+    if shown_at(settings, access) is not None:
+        raise Conflict(
+            "The secret was shown once already. On the server, wakeful webhook-secret prints it; or "
+            "change it, and see the new one once."
+        )
+    secret = webhook_secret(settings, access)
+    kept = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
+    access.set_setting(SHOWN, json.dumps(kept))
+    return secret
+
+
+def _mark(secret: str) -> str:
+    """Tells one secret from another, and nothing else about it."""
+    return hashlib.sha256(secret.encode()).hexdigest()[:16]
 
 
 def rotate(settings: Settings, access: SettingsAccess, now: datetime) -> str:

@@ -49,6 +49,8 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         networks_locked=settings.allow_networks is not None,
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
+        shown_at=secret.shown_at(settings, current_access()),
+        overlap_until=secret.overlap_until(settings, current_access(), datetime.now(UTC)),
         settings=settings,
     )
     return page, 422 if form.is_submitted() and shown is None else 200
@@ -57,9 +59,13 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
 @blueprint.post("/webhook-secret/show")
 @needs(Role.ADMIN)
 def show_secret() -> Answer:
-    """The present secret, made where there is none. A POST, so that no history keeps it."""
+    """The present secret, once, made where there is none. A POST, so that no history keeps it."""
     settings, access = _settings(), current_access()
-    shown = secret.webhook_secret(settings, access)
+    try:
+        shown = secret.show_once(settings, access, datetime.now(UTC))
+    except Conflict as fault:
+        flash(str(fault), "warning")
+        return redirect(url_for(".show", _anchor="webhooks"))
     kept = access.setting(ALLOW_NETWORKS) or ""
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: settings.allow_networks or kept})
     page, _ = _page(form, shown)
@@ -77,12 +83,13 @@ def change_secret() -> Answer:
             flash(str(fault), "warning")
         else:
             flash(
-                "The webhook secret is changed. Give the new one to your receivers within 24 "
-                "hours: until then the old one signs too.",
+                "The webhook secret is changed. Show the new one below and give it to your "
+                "receivers within 24 hours: until then the old one signs too.",
                 "success",
             )
-        return redirect(url_for(".show"))
-    return render_template("settings/change_secret.html", form=form)
+        return redirect(url_for(".show", _anchor="webhooks"))
+    until = secret.overlap_until(_settings(), current_access(), datetime.now(UTC))
+    return render_template("settings/change_secret.html", form=form, overlap_until=until)
 
 
 def _settings() -> Settings:

@@ -10,6 +10,7 @@ from typing import Any
 from app.alerts.values import CHANNELS
 from app.records import Channel, Delivery, DeliveryStatus, Incident
 from app.web import comments, times, words
+from app.web.deliveries import reason_text
 
 # A kind of step at one moment: what caused comes before what it caused.
 CHECK, OPENED, PERSON, ENDED, TOLD = range(5)
@@ -81,7 +82,7 @@ def _delivery(delivery: Delivery) -> Step | None:
     look = words.look_of(words.DELIVERY, delivery.status)
     note = f"{look.word} to {delivery.target}"
     if delivery.reason:
-        note += f": {delivery.reason}"
+        note += f": {reason_text(delivery.reason)}"
     elif delivery.status != DeliveryStatus.DELIVERED and delivery.attempts:
         note += f": {delivery.attempts[-1].get('answer')}"
     return Step(

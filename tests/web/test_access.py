@@ -288,13 +288,26 @@ def test_networks_from_the_environment_lock_the_page(admin):
     assert not [form for form in admin.forms if "allow_networks" in form.names()]
 
 
-def test_the_webhook_secret_is_shown_on_demand_and_changed(admin):
+def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.open("/settings").text
+    form, _ = admin.form_with("Show the secret")
     first = re.search(r"whsec_\S+", admin.press("Show the secret").text)[0]
     assert admin.page.headers["Cache-Control"] == "no-store"
-    assert first in admin.open("/settings").press("Show the secret").text
-    admin.open("/settings/webhook-secret/change").press("Change the secret")
-    assert first not in admin.press("Show the secret").text
+    # Neither the page again nor the same request sent again shows it once more.
+    assert "whsec_" not in admin.open("/settings").text
+    admin.client.post(form.action, data=dict(form.values))
+    admin.open("/settings")
+    assert "The secret was shown once already." in admin.text
+    assert "whsec_" not in admin.text
+    assert "wakeful webhook-secret prints it" in admin.text
+    assert "signs too" not in admin.text
+    assert "still signs" not in admin.open("/settings/webhook-secret/change").text
+    admin.press("Change the secret")
+    assert "The secret before this one signs too, until" in admin.text
+    second = re.search(r"whsec_\S+", admin.press("Show the secret").text)[0]
+    assert second != first
+    change = admin.open("/settings/webhook-secret/change")
+    assert "The secret before the present one still signs until" in change.text
 
 
 def test_a_wrong_address_and_a_wrong_method_get_a_page_that_leads_on(editor):
