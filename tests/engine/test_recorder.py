@@ -468,3 +468,14 @@ def test_a_certificate_is_told_of_once_and_a_renewal_arms_it_again(engine):
     state = engine.state(id)
     assert state.ssl_fingerprint == "b"
     assert state.ssl_expires_at == START + timedelta(days=2)
+
+
+def test_servers_that_answer_in_turn_each_with_a_certificate_are_told_of_once_each(engine):
+    id = engine.monitor(ssl_alert_days=7)
+    expires = START + timedelta(days=5)
+    for turn in range(12):
+        fingerprint = f"{turn % 4:x}" * 64
+        engine.check(id, "up", 60 * turn, ssl_expires_at=expires, ssl_fingerprint=fingerprint)
+    assert len(engine.events()) // 2 == 4
+    engine.check(id, "up", 3600, ssl_expires_at=expires, ssl_fingerprint="9" * 64)
+    assert len(engine.events()) // 2 == 5

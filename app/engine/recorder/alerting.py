@@ -62,6 +62,27 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
     enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
 
 
+# The servers behind one name may each have a certificate of their own, and answer in turn: to know
+# only the last one that was told of would tell of each again and again. So the column holds the
+# beginnings of the last four fingerprints.
+_BEGINNING, _COLUMN = 16, 64
+
+
+def knows(told: str, fingerprint: str) -> bool:
+    """Whether people were told of this certificate. ``told`` is the column ``ssl_alerted``."""
+    marks = (told[place : place + _BEGINNING] for place in range(0, _COLUMN, _BEGINNING))
+    return _mark(fingerprint) in marks
+
+
+def remember(told: str, fingerprint: str) -> str:
+    """The column once people have been told of this certificate too."""
+    return (_mark(fingerprint) + told)[:_COLUMN]
+
+
+def _mark(fingerprint: str) -> str:
+    return fingerprint[:_BEGINNING].ljust(_BEGINNING)
+
+
 def certificate_due(outcome: Outcome, alert_days: int | None, now: datetime) -> bool:
     """Whether people are to be told of the certificate's expiry, if they were not yet.
 

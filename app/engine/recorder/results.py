@@ -215,11 +215,12 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     columns = known.columns
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
-    if columns["ssl_alerted"] != outcome.ssl_fingerprint and alerting.certificate_due(
+    told = columns["ssl_alerted"] or ""
+    if not alerting.knows(told, outcome.ssl_fingerprint) and alerting.certificate_due(
         outcome, known.monitor.ssl_alert_days, batch.now
     ):
         alerting.tell_certificate(batch.session, known.monitor.id, outcome, batch.now)
-        columns["ssl_alerted"] = outcome.ssl_fingerprint
+        columns["ssl_alerted"] = alerting.remember(told, outcome.ssl_fingerprint)
 
 
 def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Outcome) -> None:
