@@ -5,12 +5,15 @@ watches URLs and tells people when they break. ``create_app`` puts the rooms of 
 
 from __future__ import annotations
 
-from flask import Flask
-from flask_migrate import Migrate
+from typing import TYPE_CHECKING
 
-from app import config
 from app.paths import MIGRATIONS, STATIC, TEMPLATES
 from app.wire import WholeBodies
+
+if TYPE_CHECKING:  # what is large is imported where it is used: app/entry.py must come first
+    from flask import Flask
+
+    from app import config
 
 __version__ = "0.1.0"
 
@@ -23,6 +26,8 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 
     ``settings`` default to the environment's; raises ``config.SettingError``.
     """
+    from app import config
+
     settings = settings or config.read()
     app = create_core(settings)
     _add_stores(app, settings)
@@ -32,6 +37,8 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 
 def create_core(settings: config.Settings) -> Flask:
     """Settings and database alone: a checker needs no more, and never loads the pages."""
+    from flask import Flask
+
     app = Flask(
         "app",
         template_folder=str(TEMPLATES),
@@ -55,6 +62,8 @@ def create_core(settings: config.Settings) -> Flask:
 
 
 def _add_database(app: Flask) -> None:
+    from flask_migrate import Migrate
+
     from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
 
     db.init_app(app)

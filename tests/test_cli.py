@@ -1,7 +1,10 @@
 """The ``wakeful`` command, as typed (decisions.md 9)."""
 
 import re
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -209,3 +212,27 @@ def test_doctor_names_what_is_wrong(type_, monkeypatch, home):
     code, out, _err = type_("doctor")
     assert re.search("ok +tables: ", out)
     assert re.search("WRONG +secret key: .*chmod 600", out)
+
+
+STOPPED_WHILE_IT_IMPORTS = """
+import os, signal, sys
+from app.entry import main
+assert "flask" not in sys.modules, "too late: Ctrl-C would show where the imports were"
+class CtrlC:
+    def find_spec(self, name, path, target=None):
+        if name == "app.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, CtrlC())
+main()
+"""
+
+
+def test_ctrl_c_during_the_start_prints_no_trace():
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_WHILE_IT_IMPORTS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
