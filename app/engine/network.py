@@ -25,8 +25,7 @@ Finished = tuple[int, Outcome]  # monitor id, and what its check brought
 # network that has just died had answers a moment ago, and its first failures cry wolf.
 HOLD_SECONDS = 2.0
 
-# How long an answer of the canaries holds.
-WORKS_SECONDS = 2.0
+# How long the canaries' silence holds. An answer of theirs speaks for failures before it only.
 DEAD_SECONDS = 5.0
 
 # A failure that the canaries have vouched for so often in a row is old news: its incident is open,
@@ -98,14 +97,15 @@ class Network:
     def collect(self, now: float) -> list[Finished]:
         """What waited for long enough, and what the canaries have answered for."""
         ready = self._judged(now) if self._answer is not None else []
+        if self._asking:
+            return ready
         late = [one for since, one in self._held if now - since >= HOLD_SECONDS]
         self._held = [held for held in self._held if now - held[0] < HOLD_SECONDS]
-        if late and self._fresh(now):
-            ready += self._final(late)
-        elif late or (self.down and not self._fresh(now)):
-            # While down also without anything due, so that the network's return is noticed.
-            self._waiting += late
-            self._ask()
+        if self._known_dead(now):
+            return ready + self._final(late)
+        self._waiting += late
+        if self._waiting or self.down:
+            self._ask()  # while down though nothing is due, so that the return is noticed
         return ready
 
     def _doubt(self, one: Finished, now: float) -> list[Finished]:
@@ -114,9 +114,9 @@ class Network:
             return [one]  # with nobody to ask, it is never our fault
         if self._began_in_outage(outcome, now):
             return [(monitor_id, unknown(outcome))]
-        if not self._asking and self._fresh(now):
+        if self._known_dead(now) and not self._asking:
             return self._final([one])
-        if self._asking or self.down:
+        if self.down:
             self._waiting.append(one)
             self._ask()
         elif self._vouched[monitor_id] >= OLD_NEWS:
@@ -129,11 +129,14 @@ class Network:
         """An answer, after the failures that it shows to be the targets' own."""
         monitor_id, outcome = one
         self._vouched.pop(monitor_id, None)
-        if not self._held or not _is_fresh_answer(outcome):
+        doubtful = [*self._waiting, *(held for _since, held in self._held)]
+        # While our network is down an answer may mean that it is just coming back.
+        if not doubtful or self.down or not _is_fresh_answer(outcome):
             return [one]
         far = distance(outcome)
-        shown = [held for _since, held in self._held if distance(held[1]) <= far]
-        self._held = [held for held in self._held if distance(held[1][1]) > far]
+        shown = [other for other in doubtful if distance(other[1]) <= far]
+        self._waiting = [other for other in self._waiting if other not in shown]
+        self._held = [held for held in self._held if held[1] not in shown]
         return [*shown, one]
 
     def _judged(self, now: float) -> list[Finished]:
@@ -155,8 +158,8 @@ class Network:
         # Not for ever: a clock that is set back would make all later checks look older.
         return now - since < LAST_CHECKS_SECONDS and outcome.result.checked_at < at
 
-    def _fresh(self, now: float) -> bool:
-        return now - self._answered_at < (DEAD_SECONDS if self.down else WORKS_SECONDS)
+    def _known_dead(self, now: float) -> bool:
+        return self.down and now - self._answered_at < DEAD_SECONDS
 
     def _final(self, doubtful: list[Finished]) -> list[Finished]:
         if not self.down:

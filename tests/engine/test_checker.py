@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -23,6 +24,8 @@ from app.engine.checker import NOTICE_NETWORK, Checker
 from app.errors import NotFound
 from app.records import CheckSpec, Verdict
 from tests.factories import make_monitor
+from tests.lab.http import serve
+from tests.lab.net import BlackHole, ClosedPort, Listener
 
 
 class Site:
@@ -267,6 +270,63 @@ def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_
         until(core, lambda: len(db.session.scalars(select(IncidentRow.id)).all()) == 3)
     with core.app_context():
         assert leases.setting(NOTICE_NETWORK) is None
+
+
+class Place:
+    """A port that serves web pages, refuses, or drops whatever comes, as the test goes on."""
+
+    def __init__(self, kind=Listener):
+        self.port = 0
+        self.be(kind)
+
+    def be(self, kind):
+        if self.port:
+            self.part.close()
+        self.part = Listener(serve, port=self.port) if kind is Listener else kind(port=self.port)
+        self.port = self.part.port
+
+
+@pytest.mark.sqlite
+def test_real_canaries_die_one_by_one_and_come_back(core, settings, monkeypatch):
+    """One dead canary does not blind us; all of them dead, nothing opens, and nothing is lost."""
+    monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.5)
+    canaries, target = [Place(), Place()], Place()
+    addresses = ",".join(f"127.0.0.1:{one.port}" for one in canaries)
+    url = f"http://127.0.0.1:{target.port}/good"
+    ids = [make_monitor(core, url=url, confirmations=0).id for _ in range(4)]
+
+    def verdicts():
+        return {db.session.get(MonitorStateRow, id).verdict for id in ids}
+
+    def incidents():
+        return db.session.scalars(select(IncidentRow)).all()
+
+    try:
+        with running(core, replace(settings, canaries=addresses)):
+            until(core, lambda: verdicts() == {"up"})
+            canaries[0].be(BlackHole)
+            target.be(ClosedPort)
+            due_at_once(core, ids[0])
+            until(core, lambda: len(incidents()) == 1)
+            target.be(Listener)
+            due_at_once(core, ids[0])
+            until(core, lambda: incidents()[0].ended_at)
+
+            canaries[1].be(BlackHole)
+            target.be(ClosedPort)
+            for id in ids:
+                due_at_once(core, id)
+            until(core, lambda: verdicts() == {"unknown"})
+            until(core, lambda: db.session.get(SettingRow, NOTICE_NETWORK))
+            target.be(Listener)
+            canaries[1].be(Listener)
+            until(core, lambda: verdicts() == {"up"})
+            until(core, lambda: not db.session.get(SettingRow, NOTICE_NETWORK))
+    finally:
+        for place in (*canaries, target):
+            place.part.close()
+    with core.app_context():
+        assert len(incidents()) == 1
 
 
 @pytest.mark.sqlite

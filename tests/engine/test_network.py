@@ -137,8 +137,19 @@ def test_with_a_canary_alive_failures_are_failures():
     canaries = Canaries(works=True)
     assert canaries.out("1d 2d", 0) == "1d 2d"
     assert not canaries.network.down
-    assert canaries.sort("3d", HOLD_SECONDS + 1) == "3d", "the answer holds for a moment"
     assert canaries.asked == 1
+    assert canaries.out("3d", HOLD_SECONDS) == "3d"
+    assert canaries.asked == 2, "their answer says nothing of the moment after"
+
+
+def test_a_target_that_answers_is_believed_before_the_canaries():
+    canaries = Canaries(works=False)
+    canaries.go.clear()
+    canaries.sort("1d 2D", 0)
+    assert canaries.later(HOLD_SECONDS) == ""
+    assert canaries.sort("3u", HOLD_SECONDS + 1) == "1d 3u"
+    canaries.go.set()
+    assert canaries.collect(HOLD_SECONDS + 2) == "2?"
 
 
 def test_without_canaries_nothing_waits():
@@ -200,10 +211,11 @@ def test_results_that_come_while_the_canaries_are_asked_wait_too():
     canaries.go.clear()
     assert canaries.sort("1d", 0) == ""
     assert canaries.later(HOLD_SECONDS) == ""
-    assert canaries.sort("2d 3u", HOLD_SECONDS + 0.5) == "3u"
+    assert canaries.sort("2d 3p", HOLD_SECONDS + 0.5) == "3?"
     assert canaries.network.waiting == [1, 2]
     canaries.go.set()
-    assert canaries.collect(HOLD_SECONDS + 1) == "1? 2?"
+    assert canaries.collect(HOLD_SECONDS + 1) == "1?"
+    assert canaries.later(2 * HOLD_SECONDS + 1) == "2?"
     assert canaries.asked == 1
 
 
