@@ -135,8 +135,8 @@ class Network:
             return [one]
         far = distance(outcome)
         shown = [other for other in doubtful if distance(other[1]) <= far]
-        self._waiting = [other for other in self._waiting if other not in shown]
-        self._held = [held for held in self._held if held[1] not in shown]
+        self._waiting = [other for other in self._waiting if distance(other[1]) > far]
+        self._held = [held for held in self._held if distance(held[1][1]) > far]
         return [*shown, one]
 
     def _judged(self, now: float) -> list[Finished]:
@@ -146,9 +146,11 @@ class Network:
         if works and self.down:
             self._returned = datetime.now(UTC), now
         self.down = not works
-        gone = [one for one in waiting if self._began_in_outage(one[1], now)]
-        theirs = [one for one in waiting if one not in gone]
-        return [(id, unknown(outcome)) for id, outcome in gone] + self._final(theirs)
+        ready: list[Finished] = []
+        for one in waiting:
+            ours = self._began_in_outage(one[1], now)
+            ready += [(one[0], unknown(one[1]))] if ours else self._final([one])
+        return ready
 
     def _began_in_outage(self, outcome: Outcome, now: float) -> bool:
         """Whether the check was on its way when our network came back: its failure says nothing."""

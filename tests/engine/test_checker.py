@@ -363,6 +363,15 @@ def test_a_check_by_hand_is_recorded_and_counts(core, site):
 
 
 @pytest.mark.sqlite
+@pytest.mark.settings(canaries="127.255.255.255:9")
+def test_a_check_by_hand_while_our_own_network_is_down_opens_nothing(core):
+    id = make_monitor(core, url=f"http://127.0.0.1:{closed_port()}/", confirmations=0).id
+    with core.app_context():
+        assert now.check_now(id).cause_code == "network_down"
+        assert db.session.scalar(select(IncidentRow.id)) is None
+
+
+@pytest.mark.sqlite
 def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
     with core.app_context():
         outcome = now.check_fields(CheckSpec(url=site.url))
