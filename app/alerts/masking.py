@@ -5,6 +5,8 @@ Services quote what they were sent: a Telegram error names the bot's path, a pro
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit
 
@@ -19,7 +21,10 @@ def secrets_in_url(url: str) -> list[str]:
 
     The host is not: an error without it helps nobody.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as an open bracket: nothing of it can be told apart
+        return [url]
     found = [
         url,
         parts.path,
@@ -33,12 +38,27 @@ def secrets_in_url(url: str) -> list[str]:
     return found
 
 
+def secrets_in_apprise(url: str) -> list[str]:
+    """The same of an Apprise URL, whose host may be the secret: ``tgram://BOT_TOKEN/CHAT``,
+    ``ntfy://TOPIC``. A host with a dot in it is one.
+    """
+    found = secrets_in_url(url)
+    place = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    host = place.partition(":")[0]
+    return found if "." in host or host == "localhost" else [*found, place, *place.split(":")]
+
+
+def basic(user: str, password: str) -> str:
+    """How a user and a password stand in an Authorization header."""
+    return b64encode(f"{user}:{password}".encode()).decode()
+
+
 def clean(text: str, secrets: Iterable[str], limit: int = MAX_ANSWER) -> str:
     """``text`` on one line, without the secrets in any of their spellings, cut to ``limit``."""
     line = "".join(c if c.isprintable() else " " for c in text)
     spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
     for spelling in sorted(spellings, key=len, reverse=True):
-        line = line.replace(spelling, MASK)
+        line = re.sub(re.escape(spelling), MASK, line, flags=re.IGNORECASE)
     line = " ".join(line.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

@@ -20,7 +20,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
@@ -30,7 +30,9 @@ HANG_SECONDS = 60
 
 @dataclass(frozen=True)
 class Reply:
-    """``act``: "answer", "hang", "reset", or "drip" (a header line without end)."""
+    """``act``: "answer", "echo" (answer with all that was sent), "hang", "reset", or "drip" (a
+    header line without end).
+    """
 
     status: int = 200
     body: str = "ok"
@@ -100,6 +102,9 @@ class HttpSink:
                 reply = Reply(act="reset")
             self.arrived.notify_all()
         handler.close_connection = True
+        if reply.act == "echo":
+            said = f"{self.url}{handler.path} {headers.get('authorization')} {raw.decode()}"
+            reply = Reply(reply.status, f"{said} {said.upper()} {quote(said)}")
         self._act(handler, reply)
 
     def _act(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:

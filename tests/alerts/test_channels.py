@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trustme
 
-from app.alerts import secret
+from app.alerts import masking, secret
 from app.alerts.channels import net
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.alerts.messages import Message, Tone
@@ -409,22 +409,70 @@ def test_a_redirect_is_not_followed(box: Outbox, sink: HttpSink) -> None:
     assert sink.to("/elsewhere") == []
 
 
-@pytest.mark.parametrize("reply", [Reply(404), Reply(500), Reply(act="reset")])
-def test_no_secret_of_a_channel_is_kept_in_answers(
-    box: Outbox, sink: HttpSink, reply: Reply, caplog: pytest.LogCaptureFixture
+ECHO_404, ECHO_500 = Reply(404, act="echo"), Reply(500, act="echo")
+
+
+@pytest.mark.parametrize("reply", [ECHO_404, ECHO_500, Reply(act="echo"), Reply(act="reset")])
+@pytest.mark.parametrize(
+    ("channel", "value", "path", "secrets"),
+    [
+        ("slack", "{url}" + SECRET_PATH, SECRET_PATH, ["T0SECRETSECRET", "B0SECRETSECRET"]),
+        ("teams", "{url}/flow?sig=SIGSECRET%2B", "/flow?sig=SIGSECRET%2B", ["SIGSECRET"]),
+        ("telegram", TOKEN + "/-100", f"/bot{TOKEN}/sendMessage", ["secretpartofthetoken"]),
+        ("sms", "+447700900123", TWILIO_PATH, ["twilio token 1", "AC0account"]),
+    ],
+)
+def test_a_service_that_says_back_what_it_was_sent_gives_no_secret_away(
+    box: Outbox,
+    sink: HttpSink,
+    caplog: pytest.LogCaptureFixture,
+    reply: Reply,
+    channel: str,
+    value: str,
+    path: str,
+    secrets: list[str],
 ) -> None:
-    box.configure(telegram_api=sink.url)
-    quoting = f"no {sink.url}{SECRET_PATH} and {TOKEN} here"
-    for path in (SECRET_PATH, f"/bot{TOKEN}/sendMessage"):
-        sink.replies[path] = [Reply(reply.status, quoting, act=reply.act)]
-    alerts = [("slack", f"{sink.url}{SECRET_PATH}"), ("telegram", f"{TOKEN}/-100")]
-    box.tell(Event.TEST, box.monitor(*alerts))
-    box.turn()
-    slack, telegram = box.rows()
-    assert "SECRET" not in str(slack.attempts) + str(slack.reason)
-    assert "secretpart" not in str(telegram.attempts) + str(telegram.reason)
-    assert "SECRET" not in caplog.text
-    assert "secretpart" not in caplog.text
+    sms = f"twilio://AC0account:twilio%20token%201@+15550001111?api={sink.url}"
+    box.configure(telegram_api=sink.url, sms_url=sms)
+    sink.replies[path] = [reply]
+    box.tell(Event.TEST, box.monitor((channel, value.format(url=sink.url))))
+    with caplog.at_level("DEBUG", logger="app"):
+        box.turn()
+    (row,) = box.rows()
+    assert row.attempts, "it was tried"
+    basic = base64.b64encode(b"AC0account:twilio token 1").decode()
+    for secret_ in [*secrets, basic]:
+        for kept in (str(row.attempts), str(row.reason), caplog.text):
+            assert secret_.lower() not in kept.lower()
+            assert secret_.replace(" ", "%20").lower() not in kept.lower()
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
+def test_a_mail_server_that_quotes_the_password_does_not_give_it_away(box: Outbox) -> None:
+    with mail_sink(auth_required=True, auth_require_tls=False) as sink:
+        sink.script = {"ops@example.com": ["550 me with mail password 123 may not"]}
+        box.configure(smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}")
+        box.tell(Event.TEST, box.monitor(("email", "ops@example.com")))
+        box.turn()
+    (row,) = box.rows()
+    assert row.reason == "SMTP 550: me with •••• may not"
+
+
+@pytest.mark.parametrize(
+    ("url", "secret_"),
+    [
+        ("tgram://123456:AAF-secretpart/-100", "AAF-secretpart"),
+        ("ntfy://our-secret-topic", "our-secret-topic"),
+        ("discord://4711004711/TokenOfTheHook", "TokenOfTheHook"),
+        ("mailtos://user:passpass1@mail.example.com", "passpass1"),
+        ("json://[broken-secret", "broken-secret"),
+    ],
+)
+def test_what_is_secret_in_an_apprise_url_is_masked(url: str, secret_: str) -> None:
+    said = masking.clean(f"Failed at {url} with {url.upper()}", masking.secrets_in_apprise(url))
+    assert secret_.lower() not in said.lower()
+    host = masking.clean("mail.example.com refused", masking.secrets_in_apprise(url))
+    assert host == "mail.example.com refused"
 
 
 def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:

@@ -51,7 +51,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         child.end()
         return answer.retry("Apprise stopped without an answer.")
     _CHILDREN.give_back(child)
-    return _read(told, masking.secrets_in_url(outgoing.value))
+    return _read(told, masking.secrets_in_apprise(outgoing.value))
 
 
 def _read(told: dict[str, str], secrets: list[str]) -> Answer:

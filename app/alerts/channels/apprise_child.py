@@ -42,7 +42,7 @@ class Guard:
         except ValueError:
             self._refuse("Alerts go to addresses of the network only, not to local sockets.")
             return
-        if refusal is not None and address[1] != 53:  # questions to the system's DNS server
+        if refusal is not None:  # the C library's own questions to DNS do not come by here
             self._refuse(str(refusal).replace("To watch it", "To send there"))
 
     def _refuse(self, sentence: str) -> None:

@@ -136,11 +136,14 @@ def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
         else smtplib.SMTP(local_hostname=name, timeout=STEP_SECONDS)
     )
     setattr(smtp, "_host", server.host)  # noqa: B010  # the name that TLS checks; no public way
-    timer = threading.Timer(TOTAL_SECONDS, lambda: _cut(smtp))
+    expired = threading.Event()
+    timer = threading.Timer(TOTAL_SECONDS, _cut, (smtp, expired))
     timer.daemon = True
     timer.start()
     try:
         _connect(smtp, tools.network.addresses(server.host, own_setting=True), server.port)
+        if expired.is_set():  # while there was no connection yet that could have been cut
+            raise TimeoutError
         _encrypt(smtp, server, trust)
         yield smtp
         with contextlib.suppress(OSError, smtplib.SMTPException):
@@ -184,7 +187,8 @@ def _encrypt(smtp: smtplib.SMTP, server: Server, trust: ssl.SSLContext) -> None:
         raise _NoTls
 
 
-def _cut(smtp: smtplib.SMTP) -> None:
+def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:
+    expired.set()
     with contextlib.suppress(OSError, AttributeError):
         if smtp.sock is not None:
             smtp.sock.shutdown(socket.SHUT_RDWR)

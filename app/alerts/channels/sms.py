@@ -77,7 +77,11 @@ def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
         f"{provider.api}/2010-04-01/Accounts/{provider.user}/Messages.json",
         {"To": outgoing.value, sender: provider.sender, "Body": text(outgoing.message)},
         auth=(provider.user, provider.password),
-        secrets=(provider.user, provider.password),
+        secrets=(
+            provider.user,
+            provider.password,
+            masking.basic(provider.user, provider.password),
+        ),
         own_setting=True,
         read=_twilio_said,
     )
