@@ -11,7 +11,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import dns.exception
 import dns.name
@@ -296,8 +298,8 @@ def resolve(
     ``host`` is a name as it goes on the wire (``Target.ascii_host``). An IP address is its own
     answer.
     """
-    if ":" in host or host.replace(".", "").isdigit():
-        return Resolved(host, (host,))
+    with suppress(ValueError):  # 1.2.3.256 is a name
+        return Resolved(host, (str(ip_address(host)),))
     loop = Loop()
     resolver = Resolver(loop, names, cache)
     try:

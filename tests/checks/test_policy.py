@@ -10,6 +10,8 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from app.alerts.channels import apprise, net
+from app.checks.hosts import SystemNames
 from app.checks.networks import SPECIAL, STICKY, embedded
 from app.checks.policy import Policy
 from app.checks.prober import Prober
@@ -137,7 +139,8 @@ def test_hidden_addresses_are_found() -> None:
 # address of this machine.
 
 REDIRECTOR = "127.0.0.77"
-ALLOWED = Policy.parse(f"{REDIRECTOR}/32")
+ALLOWED_TEXT = f"{REDIRECTOR}/32"
+ALLOWED = Policy.parse(ALLOWED_TEXT)
 
 SPELLINGS = [
     # the dotted, the short, the decimal, the octal, the hexadecimal, mixed
@@ -202,9 +205,11 @@ def trap() -> Iterator[Trap]:
 
 
 @pytest.fixture(scope="module")
-def redirector() -> Iterator[Web]:
+def redirector(trap: Trap) -> Iterator[Web]:
     def answer(head: str, body: bytes) -> bytes:
         path = head.split(" ")[1]
+        if path.startswith("/trap"):
+            return http("307 Found", b"", f"Location: http://127.0.0.1:{trap.port}/")
         if not path.startswith("/to?"):
             return http()
         return http("302 Found", b"", f"Location: {unquote(path[4:])}")
@@ -322,6 +327,36 @@ def test_a_second_line_refuses_the_socket_itself(names: NameServer, trap: Trap) 
     outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{trap.port}/", timeout=5))
     prober.close(5)
     assert refused({"": outcome}) == {}
+    assert trap.caught() == []
+
+
+def test_no_alert_url_leads_to_a_closed_address(names: NameServer, trap: Trap) -> None:
+    network = net.Network(ALLOWED, SystemNames((names.server,)))
+    hosts = [*SPELLINGS, *(f"n{number}.test" for number in range(len(NAMED)))]
+    for one in (*hosts, "alias.test", "several.test", "1.2.3.256"):
+        with pytest.raises(net.Blocked):
+            network.post(f"http://{one}:{trap.port}/hook", body=b"")
+    assert trap.caught() == []
+
+
+def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -> None:
+    """Apprise connects by itself, so its process refuses each connection at the last moment."""
+    child = apprise._Child()
+    urls = [f"json://{REDIRECTOR}:{redirector.port}/trap"]
+    urls += [f"json://{host}:{trap.port}/" for host in SPELLINGS if host.isascii()]
+    # Not even on the port of DNS, of which no connection of Apprise's own is in need.
+    urls += ["json://127.0.0.1:53/", "json://169.254.169.254:53/"]
+    told = {}
+    try:
+        for url in urls:
+            task = {"url": url, "title": "", "body": "x", "kind": "info", "allow": [ALLOWED_TEXT]}
+            told[url] = child.ask(task, 60)["outcome"]
+    finally:
+        child.end()
+    assert any("/trap" in head for head in redirector.heads), "the redirect was asked for"
+    assert set(told.values()) <= {"permanent", "retry"}
+    for url in (urls[0], "json://127.0.0.1:53/", "json://169.254.169.254:53/"):
+        assert told[url] == "permanent"
     assert trap.caught() == []
 
 
