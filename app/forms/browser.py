@@ -58,6 +58,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ) -> None:
         self.clone = clone
         self.submitted: Any = None
+        self.trouble = ""  # why it could not be saved, where that is no field's fault
         context = Context(
             now=now,
             telegram_token_set=telegram_token_set,
@@ -117,6 +118,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             for field in self.schema_fields()
             for input_id, sentence in field.inputs_with_errors()
         ]
+        if self.trouble:
+            found.insert(0, ("", "", self.trouble))
         csrf = self._fields.get("csrf_token")
         if csrf is not None and csrf.errors:
             found.append(("", "", "This page was open for too long. Send it once more."))

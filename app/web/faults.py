@@ -6,6 +6,7 @@ import logging
 import secrets
 
 from flask import Flask, render_template, request
+from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 
@@ -20,7 +21,9 @@ from app.errors import (
     WakefulError,
 )
 from app.web import remote
+from app.web.forms import LOST
 from app.web.security import is_api
+from app.web.session import SAFE_METHODS
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +54,8 @@ SENTENCES = {
     413: "What was sent is larger than Wakeful takes.",
 }
 # What must not be shown again, nor carried through a page.
-NOT_KEPT = ("csrf_token", "password", "secret")
+SECRETS = ("password", "secret")
+NOT_KEPT = ("csrf_token", *SECRETS)
 
 
 def init_app(app: Flask) -> None:
@@ -74,8 +78,19 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
     if isinstance(fault, Unavailable):
         remote.no_offers()
         details["retry_after"] = fault.retry_after
-        details["typed"] = typed()
+        details |= _sent()
     return _page(status, str(fault), **details), status
+
+
+def _sent() -> dict[str, object]:
+    """What was sent with this request, to be sent once more; nothing where nothing was."""
+    if request.method in SAFE_METHODS:
+        return {}
+    kept = typed()
+    # Without its password a form would say something else than what was typed.
+    whole = not any(value and any(word in name for word in SECRETS)
+                    for name, value in request.form.items())  # fmt: skip
+    return {"typed": kept, "lost": LOST, "again": whole and current_user.is_authenticated}
 
 
 def typed() -> list[tuple[str, str]]:
@@ -92,6 +107,7 @@ def _csrf(fault: CSRFError) -> tuple[str, int]:
         "This page was open for too long, or your session has ended. "
         "Nothing was changed. Go back, reload the page and send it once more."
     )
+    # No button to send it again: somebody else's page may have sent it.
     return _page(400, sentence, typed=typed()), 400
 
 

@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 
 from wtforms import widgets
 
-from app.errors import Invalid
+from app.errors import Invalid, Unavailable
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
 from app.forms.lists import IdList, Tags
@@ -31,6 +31,10 @@ SCOPES = {
     Scope.READ: "Read: looks, with secrets masked",
     Scope.WRITE: "Write: everything that the API does",
 }
+LOST = (
+    "What you sent may have arrived, or a part of it: only the answer is missing for certain."
+    " Look before you send it again."
+)
 NOT_THE_SAME = "The two passwords are not the same."
 
 
@@ -70,6 +74,12 @@ def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
             field.fault(sentence)
     if left:
         raise Invalid(left)
+
+
+def not_saved(form: BrowserForm, fault: Unavailable) -> int:
+    """Say in ``form`` that the store did not answer, with everything typed in place; the status."""
+    form.trouble = f"{fault} {LOST}"
+    return 503
 
 
 class LoginForm(BrowserForm):

@@ -9,7 +9,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Invalid, Unavailable
 from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
@@ -23,7 +23,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, comments, live, remote, timeline, times
-from app.web.forms import CommentForm, DeleteForm, show_errors
+from app.web.forms import CommentForm, DeleteForm, not_saved, show_errors
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
@@ -86,16 +86,19 @@ def new() -> Answer:
     form = BrowserIncidentStoreForm(
         zone=times.zone(), now=current_store().now(), data=_first_values()
     )
+    status = 422 if form.is_submitted() else 200
     if form.validate_on_submit():
         try:
             incident = current_store().create_incident(form.fields())
         except Invalid as fault:
             show_errors(form, fault.errors)
+        except Unavailable as fault:
+            status = not_saved(form, fault)
         else:
             flash("The incident is reported.", "success")
             return redirect(url_for(".show", id=incident.id))
     page = render_template("incidents/new.html", form=form, monitors=choosable(form))
-    return page, 422 if form.is_submitted() else 200
+    return page, status
 
 
 def _first_values() -> dict[str, Any]:
@@ -118,6 +121,7 @@ def choosable(form: BrowserIncidentStoreForm) -> list[MonitorRef]:
 def edit(id: int) -> Answer:
     incident = current_store().incident(id)
     form = BrowserIncidentForm(record=incident, zone=times.zone(), now=current_store().now())
+    status = 422 if form.is_submitted() else 200
     if form.validate_on_submit():
         try:
             current_store().update_incident(id, form.fields(), by=_who())
@@ -125,11 +129,13 @@ def edit(id: int) -> Answer:
             show_errors(form, fault.errors)
         except Conflict as fault:
             form.ended_at.fault(str(fault))
+        except Unavailable as fault:
+            status = not_saved(form, fault)
         else:
             flash("The incident is saved.", "success")
             return redirect(url_for(".show", id=id))
     page = render_template("incidents/edit.html", form=form, incident=incident)
-    return page, 422 if form.is_submitted() else 200
+    return page, status
 
 
 @blueprint.post("/<int:id>/acknowledge")
@@ -168,7 +174,7 @@ def classify(id: int) -> Response:
 @blueprint.post("/<int:id>/comment")
 def comment(id: int) -> Answer:
     incident = current_store().incident(id)
-    form = CommentForm()
+    form, status = CommentForm(), 422
     if form.validate_on_submit():
         text = comments.add(incident.comment, form.text.data, _who(), current_store().now())
         try:
@@ -176,11 +182,13 @@ def comment(id: int) -> Answer:
             _update(id, checked)
         except Invalid as fault:
             form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
+        except Unavailable as fault:
+            status = not_saved(form, fault)
         else:
             flash("Your comment is added.", "success")
             return redirect(url_for(".show", id=id))
     answer = _page(incident, form)
-    answer.status_code = 422
+    answer.status_code = status
     return answer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, WakefulError
+from app.errors import Invalid, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
@@ -26,7 +26,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, figures, live, remote, rows, times, tries, words
-from app.web.forms import BulkForm, DeleteForm, show_errors
+from app.web.forms import BulkForm, DeleteForm, not_saved, show_errors
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -150,6 +150,8 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
             saved = _save(form, monitor)
         except Invalid as fault:
             show_errors(form, fault.errors)
+        except Unavailable as fault:
+            return _form_page(form, monitor, status=not_saved(form, fault))
         else:
             flash(f"{saved.name} is saved.", "success")
             return redirect(url_for(".show", id=saved.id))

@@ -8,6 +8,7 @@ from typing import Any
 from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
 from werkzeug.wrappers import Response
 
+from app.errors import WakefulError
 from app.records import Role
 from app.stores import Feature, current_store
 from app.web.session import guarded, needs
@@ -39,18 +40,27 @@ def names() -> Sequence[str]:
 
 
 def offered() -> dict[Feature, bool]:
-    """What this request's store offers. Asked once: a server that does not answer would be waited
-    for again and again.
+    """What this request's store offers, for menus and what else stands on every page: nothing while
+    it does not answer. Asked once: it would be waited for again and again.
     """
     if "offered" not in g:
-        offers = current_store().offers
-        g.offered = {feature: feature in offers for feature in Feature}
+        try:
+            known: frozenset[Feature] = current_store().offers
+        except WakefulError as fault:
+            known, g.offers_fault = frozenset(), fault
+        g.offered = {feature: feature in known for feature in Feature}
     found: dict[Feature, bool] = g.offered
     return found
 
 
 def offers(feature: Feature) -> bool:
-    return offered()[feature]
+    """Whether the store offers this. Raises what it raises while it does not answer: a page must
+    not say that something is not there when nobody knows.
+    """
+    found = offered()[feature]
+    if "offers_fault" in g:
+        raise g.offers_fault
+    return found
 
 
 def no_offers() -> None:

@@ -10,14 +10,14 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unsupported
+from app.errors import Invalid, Unavailable, Unsupported
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
 from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
 from app.web import addresses, months, remote, times
-from app.web.forms import DeleteForm, show_errors
+from app.web.forms import DeleteForm, not_saved, show_errors
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
@@ -192,6 +192,8 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
             saved = _save(form, window)
         except Invalid as fault:
             show_errors(form, fault.errors)
+        except Unavailable as fault:
+            return _form_page(form, window, not_saved(form, fault))
         else:
             flash(f"{saved.name} is saved.", "success")
             return redirect(url_for(".show", id=saved.id))

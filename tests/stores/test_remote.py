@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -74,6 +75,8 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({}, 429, {"Retry-After": "17"}, Unavailable, "too many requests"),
     (b"<html>gone</html>", 502, {}, Unavailable, "fault of its own"),
     ({"message": "x"}, 500, {}, Unavailable, "fault of its own"),
+    ({"message": f"Your key is {SECRET}"}, 422, {}, Invalid, "Your key is ••••"),
+    ({"errors": {"id": [SECRET]}, "message": "Bad."}, 422, {}, Invalid, "Bad."),
     ({"data": MONITOR}, 418, {}, Unavailable, "418"),
     (b"<html>Welcome</html>", 200, {}, Unavailable, "not JSON"),
     (b"\xff\xfe", 200, {}, Unavailable, "not JSON"),
@@ -129,7 +132,24 @@ def test_nobody_at_home() -> None:
         store = remote_store(f"http://127.0.0.1:{taken.getsockname()[1]}", SECRET)
         with pytest.raises(Unavailable, match="cannot be reached"):
             store.monitors(MonitorQuery())
-        assert store.offers == frozenset()
+        with pytest.raises(Unavailable):  # nobody knows what it offers
+            _ = store.offers
+
+
+def test_a_time_to_wait_may_be_a_date() -> None:
+    until = datetime.now(UTC) + timedelta(seconds=90)
+    server = Scripted({}, 429, {"Retry-After": format_datetime(until, usegmt=True)})
+    with asking(server) as store, pytest.raises(Unavailable) as caught:
+        store.monitor(7)
+    assert 20 < (caught.value.retry_after or 0) <= 91
+
+
+@pytest.mark.parametrize(
+    ("status", "wakeful"), [(200, True), (404, False), (405, False), (403, False), (422, False)]
+)
+def test_what_a_server_offers_is_read_off_one_path(status: int, wakeful: bool) -> None:
+    with asking(Scripted({"data": {}}, status)) as store:
+        assert (Feature.RESULTS in store.offers) is wakeful
 
 
 def talk(answer: Callable[[socket.socket], None]) -> Iterator[str]:
@@ -196,6 +216,7 @@ def test_a_server_that_hangs_or_breaks_off_holds_nobody_up(
     answer: Callable[[socket.socket], None], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.4)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.3)
     began = time.monotonic()
     for url in talk(answer):
         with pytest.raises(Unavailable, match=words):

@@ -21,6 +21,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from app.errors import Unavailable
+from app.records import MASK
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0  # for the whole answer
@@ -65,13 +66,16 @@ class Connection:
         return datetime.now(UTC) + self._ahead
 
     def read(self, path: str, query: Pairs = ()) -> Answer:
-        """GET, tried twice: a read can be repeated without harm."""
+        """GET, tried twice: a read can be repeated without harm. Not where the time is over: a slow
+        server does not get faster by it, and whoever looks waits twice as long.
+        """
+        begun = time.monotonic()
         for attempt in range(READ_ATTEMPTS):
             last = attempt == READ_ATTEMPTS - 1
             try:
                 answer = self._follow(path, query)
             except Unavailable:
-                if last:
+                if last or time.monotonic() - begun > CONNECT_SECONDS:
                     raise
                 continue
             if last or answer.status not in REPEATED:
@@ -145,6 +149,8 @@ class Connection:
     def _json(self, response: requests.Response, text: bytes) -> Any:
         if not text or 300 <= response.status_code < 400:
             return None
+        # A server that repeats what it was sent must not get the key onto a page.
+        text = text.replace(self._key.encode(), MASK.encode())
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
@@ -172,5 +178,13 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _retry_after(response: requests.Response) -> float | None:
+    """Seconds, which the header gives as such or as a date."""
     text = response.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 8 else None
+    if text.isascii() and text.isdigit() and len(text) < 8:
+        return float(text)
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    left = (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return max(0.0, float(round(left)))

@@ -66,14 +66,15 @@ class RemoteStore(Store):
 
     @property
     def offers(self) -> frozenset[Feature]:  # type: ignore[override] # found out when first needed
-        """What the server offers beyond interface.md; nothing while it cannot be asked."""
+        """What the server offers beyond interface.md.
+
+        Raises what any read raises: taken for a bare one while it does not answer, a Wakeful would
+        be sent a form without the fields of our own.
+        """
         if self._offers is None or time.monotonic() - self._asked_at > ASKED_AGAIN_SECONDS:
-            try:
-                answer = self.connection.read("/me")
-            except Unavailable:
-                return frozenset()
-            if answer.status not in (200, 404, 405):
-                return frozenset()
+            answer = self.connection.read("/me")
+            if answer.status in (401, 429) or answer.status >= 500:
+                refuse(self.connection, answer)
             # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8).
             self._offers = OF_WAKEFUL if answer.status == 200 else frozenset()
             self._missing = frozenset()

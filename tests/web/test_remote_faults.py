@@ -1,0 +1,113 @@
+"""A dashboard over a server that stops answering: the page says so, and what was typed is kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app import create_app
+from app.config import Settings
+from app.db import db
+from app.stores import current_store
+from tests.factories import make_incident, make_key, make_monitor, make_person
+from tests.support.loopback import serving
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+
+class Moody:
+    """A server in front of ``app`` that answers 500 to the methods in ``refused``."""
+
+    def __init__(self, app: Flask) -> None:
+        self.app, self.refused, self.asked = app, set[str](), list[str]()
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        method = environ["REQUEST_METHOD"]
+        self.asked.append(f"{method} {environ['PATH_INFO']}")
+        if method in self.refused:
+            start_response("500 Internal Server Error", [("Content-Length", "0")])
+            return []
+        return self.app(environ, start_response)
+
+
+@pytest.fixture
+def server(app: Flask) -> Moody:
+    return Moody(app)
+
+
+@pytest.fixture
+def editor(
+    app: Flask, server: Moody, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Visitor]:
+    own = tmp_path / "dashboard.db"
+    shutil.copyfile(sqlite_template, own)
+    with serving(server) as url:
+        there = replace(
+            settings,
+            database_url=f"sqlite:///{own}",
+            store="remote",
+            remotes=((url, make_key(app)),),
+        )
+        dashboard = create_app(there)
+        dashboard.testing = True
+        yield Visitor(dashboard).log_in(make_person(dashboard, "editor").email)
+        with dashboard.app_context():
+            db.engine.dispose()
+
+
+def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, editor):
+    monitor = make_monitor(app, name="Shop")
+    incident = make_incident(app, monitor)
+    forms: list[tuple[str, str, dict[str, str]]] = [
+        ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New", "tags": "x, y",
+                                   "request_auth_username": "ada"}),
+        (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other", "timeout": "7"}),
+        ("/maintenance/new", "Save", {"name": "Works", "often": "weekly"}),
+        (f"/incidents/{incident.id}", "Add the comment", {"text": "On it.\r\nSoon."}),
+        (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
+    ]  # fmt: skip
+    for path, button, typed in forms:
+        server.refused = {"POST", "PATCH"}
+        editor.open(path).press(button, **typed)
+        assert editor.status == 503, path
+        assert "has a fault of its own. What you sent may have arrived" in editor.text, path
+        values = dict(editor.form_with(button)[0].values)
+        assert {name: values[name] for name in typed} == typed, path
+        server.refused = set()
+        editor.press(button)
+        assert editor.status == 200, path
+    with app.app_context():
+        assert [one.name for one in current_store().refs()] == ["New", "Other"]
+        assert current_store().incident(incident.id).cause == "It burns"
+
+
+def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server, editor):
+    monitor = make_monitor(app, name="Shop")
+    editor.open("/monitors")
+    server.refused = {"PATCH"}
+    editor.press("Apply", ids=True, action="tag", tag="slow")
+    assert editor.status == 503
+    assert [one for one in server.asked if one.startswith("PATCH")] == [
+        f"PATCH /api/v1/monitors/{monitor.id}"
+    ]
+    server.refused = set()
+    editor.press("Send it again")
+    assert "1 monitor is tagged." in editor.text
+
+
+def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):
+    server.refused = {"GET"}
+    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    store._offers = None  # as after a start: it was not asked yet
+    for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/deliveries", "/reports"):
+        assert editor.open(path).status == 503, path
+        assert "has a fault of its own" in editor.text, path
+    for path in ("/profile", "/jump"):
+        assert editor.open(path).status == 200, path
