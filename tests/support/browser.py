@@ -63,12 +63,15 @@ def opened(browser: Browser, **options: Any) -> Iterator[Page]:
     assert not faults, faults
 
 
-def heard(page: Page) -> list[str]:
-    """What the page's console will say, as it comes; answers with a status of 422 apart."""
+def heard(page: Page, status: int = 422) -> list[str]:
+    """What the page's console will say, as it comes. ``status``: of an answer that is meant to be
+    an error, like 422, with which a form comes back.
+    """
     faults: list[str] = []
+    meant = tuple(f"{OF_STATUS} {one}" for one in {422, status})
 
     def hear(text: str) -> None:
-        if not text.startswith(f"{OF_STATUS} 422"):
+        if not text.startswith(meant):
             faults.append(text)
 
     page.on("pageerror", lambda fault: faults.append(str(fault)))

@@ -1,0 +1,309 @@
+"""Every page there is, as somebody meets it, over two installations that are only looked at: one
+that has been running for months, and one on its first day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flask import Flask
+
+from app import create_app
+from app.alerts.acknowledge import make_token
+from app.config import Settings
+from app.db import writing
+from app.db.tables import DeliveryRow
+from app.stores import current_access, current_store
+from tests.factories import make_incident, make_key, make_monitor, make_person, now
+from tests.web import scene
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+SECRET_KEY = "a secret key for pictures only"
+ADMIN, VIEWER = "admin@wakeful.test", "viewer@wakeful.test"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One thing to see. ``who``: an email address, or empty for somebody without an account.
+    ``status``: what the server answers. ``then``: what the person does before looking.
+    """
+
+    path: str
+    who: str = ADMIN
+    status: int = 200
+    then: Callable[[Page], None] = lambda page: None
+    widths: tuple[int, ...] = ()  # where it is to be seen, if not everywhere
+    brief: bool = False  # like another one: enough to see it wide and light, and narrow and dark
+    dialog: bool = False  # it stands over the page: what lies beneath the screen does not matter
+
+
+def press(name: str, /, **typed: str) -> Callable[[Page], None]:
+    """Type into the fields with these ids, then press the button."""
+
+    def act(page: Page) -> None:
+        for id, text in typed.items():
+            page.locator(f"#{id}").evaluate("(field, text) => { field.value = text }", text)
+        with page.expect_navigation():
+            page.get_by_role("button", name=name, exact=True).first.click()
+
+    return act
+
+
+def fresh_secret(page: Page) -> None:
+    """Each secret is shown once, so each look makes a new one."""
+    press("Change the secret")(page)
+    press("Show the secret")(page)
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+
+
+def tick_and_choose(action: str) -> Callable[[Page], None]:
+    def act(page: Page) -> None:
+        for box in page.get_by_label("Tick ").all()[1:4]:
+            box.check()
+        page.get_by_label("With the ticked ones").select_option(action)
+
+    return act
+
+
+def ask_to_delete_ticked(page: Page) -> None:
+    tick_and_choose("delete")(page)
+    press("Apply")(page)
+
+
+def jump(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.get_by_role("dialog").get_by_role("link").first.wait_for()
+
+
+def menu(page: Page) -> None:
+    page.set_viewport_size({"width": 375, "height": 900})
+    page.get_by_role("button", name="Menu").click()
+
+
+FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
+          "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",
+          "request_headers-0-value": "no name"}  # fmt: skip
+TROUBLED = {"name": "", "start_at": "2027-01-02T10:00", "end_at": "2027-01-01T10:00"}
+PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example"
+
+LIVING = {
+    "home": Sight("/"),
+    "home-viewer": Sight("/", VIEWER, brief=True),
+    "home-menu": Sight("/", then=menu, widths=(375,), dialog=True),
+    "home-jump": Sight("/", then=jump, dialog=True),
+    "jump": Sight("/jump?q=s"),
+    "jump-nothing": Sight("/jump?q=zzz", brief=True),
+    "wall": Sight("/wall"),
+    "wall-light": Sight("/wall?theme=light", brief=True),
+    "monitors": Sight("/monitors"),
+    "monitors-viewer": Sight("/monitors", VIEWER, brief=True),
+    "monitors-down": Sight("/monitors?state=down", brief=True),
+    "monitors-degraded": Sight("/monitors?state=degraded", brief=True),
+    "monitors-unknown": Sight("/monitors?state=unknown", brief=True),
+    "monitors-pending": Sight("/monitors?state=pending", brief=True),
+    "monitors-tag": Sight("/monitors?tag=prod&sort_by=name&sort=asc", brief=True),
+    "monitors-search": Sight("/monitors?search=nothing+like+it", brief=True),
+    "monitors-far-page": Sight("/monitors?page=7", brief=True),
+    "monitors-misspelt": Sight("/monitors?sort_by=colour", status=422, brief=True),
+    "monitors-ticked": Sight("/monitors", then=tick_and_choose("interval")),
+    "bulk-delete": Sight("/monitors", then=ask_to_delete_ticked),
+    "monitor-down": Sight("/monitors/1"),
+    "monitor-up": Sight("/monitors/3?range=7d"),
+    "monitor-phases": Sight("/monitors/4?range=24h&phases=1", brief=True),
+    "monitor-year": Sight("/monitors/12?range=365d&phases=1"),
+    "monitor-degraded": Sight("/monitors/5?range=3h", brief=True),
+    "monitor-long-name": Sight("/monitors/6", brief=True),
+    "monitor-unknown": Sight("/monitors/7", brief=True),
+    "monitor-maintenance": Sight("/monitors/8", brief=True),
+    "monitor-paused": Sight("/monitors/9"),
+    "monitor-pending": Sight("/monitors/10", brief=True),
+    "monitor-certificate": Sight("/monitors/11"),
+    "monitor-viewer": Sight("/monitors/3", VIEWER, brief=True),
+    "checks": Sight("/monitors/1/checks?verdict=down"),
+    "checks-none": Sight("/monitors/3/checks?verdict=unknown", brief=True),
+    "day": Sight(f"/monitors/12/days/{(now() - timedelta(days=2)):%Y-%m-%d}"),
+    "form-new": Sight("/monitors/new"),
+    "form-unfolded": Sight("/monitors/new", then=unfold),
+    "form-edit": Sight("/monitors/1/edit", brief=True),
+    "form-clone": Sight("/monitors/6/clone", brief=True),
+    "form-faults": Sight("/monitors/new", then=press("Save", **FAULTY)),
+    "monitor-delete": Sight("/monitors/1/delete", brief=True),
+    "import": Sight("/monitors/import"),
+    "import-faults": Sight("/monitors/import", then=press("Make the monitors", urls=PASTED)),
+    "incidents": Sight("/incidents"),
+    "incidents-open": Sight("/incidents?status=unresolved", brief=True),
+    "incidents-none": Sight("/incidents?search=nothing+like+it", brief=True),
+    "incident-open": Sight("/incidents/1"),
+    "incident-over": Sight("/incidents/2"),
+    "incident-evidence": Sight("/incidents/2", then=unfold, brief=True),
+    "incident-viewer": Sight("/incidents/1", VIEWER, brief=True),
+    "incident-by-hand": Sight("/incidents/{by_hand}"),
+    "incident-comment-faults": Sight("/incidents/1", then=press("Add the comment"), brief=True),
+    "incident-new": Sight("/incidents/new?monitor_id=3"),
+    "incident-new-faults": Sight(
+        "/incidents/new", then=press("Report it", started_at=""), brief=True
+    ),
+    "incident-edit": Sight("/incidents/2/edit"),
+    "incident-delete": Sight("/incidents/2/delete", brief=True),
+    "deliveries": Sight("/deliveries"),
+    "deliveries-failed": Sight("/deliveries?status=failed", brief=True),
+    "delivery-failed": Sight("/deliveries/{failed}"),
+    "maintenance": Sight("/maintenance"),
+    "maintenance-far-month": Sight("/maintenance?month=2031-03", brief=True),
+    "window": Sight("/maintenance/2"),
+    "window-new": Sight("/maintenance/new"),
+    "window-edit": Sight("/maintenance/1/edit", brief=True),
+    "window-faults": Sight("/maintenance/new", then=press("Save", **TROUBLED)),
+    "window-delete": Sight("/maintenance/1/delete", brief=True),
+    "reports": Sight("/reports"),
+    "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
+    "keys": Sight("/keys"),
+    "keys-faults": Sight("/keys", then=press("Make the key"), brief=True),
+    "key-made": Sight("/keys", then=press("Make the key", name="A new one")),
+    "key-revoke": Sight("/keys/{prefix}/revoke", brief=True),
+    "people": Sight("/people"),
+    "people-new": Sight("/people/new"),
+    "people-faults": Sight(
+        "/people/new", then=press("Add this person", email="nobody", password="short"), brief=True
+    ),
+    "person": Sight("/people/2"),
+    "person-delete": Sight("/people/2/delete", brief=True),
+    "profile": Sight("/profile"),
+    "settings": Sight("/settings"),
+    "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, brief=True),
+    "settings-change-secret": Sight("/settings/webhook-secret/change"),
+    "login": Sight("/login", ""),
+    "login-wrong": Sight(
+        "/login", "", then=press("Log in", email=ADMIN, password="not this"), brief=True
+    ),
+    "setup-void": Sight("/setup/used-up", "", 404),
+    "acknowledge": Sight("/acknowledge/{token}", ""),
+    "acknowledge-void": Sight("/acknowledge/not-a-token", "", 404, brief=True),
+    "not-found": Sight("/nowhere", status=404),
+    "not-found-stranger": Sight("/nowhere", "", 404, brief=True),
+    "not-allowed": Sight("/people", VIEWER, 403, brief=True),
+    "broken": Sight("/broken", status=500),
+}  # fmt: skip
+
+# The same places before anything has happened, where one next step must be plain.
+FIRST_DAY = {
+    "home": Sight("/"),
+    "home-viewer": Sight("/", VIEWER, brief=True),
+    "wall": Sight("/wall"),
+    "monitors": Sight("/monitors"),
+    "incidents": Sight("/incidents"),
+    "incident-new": Sight("/incidents/new", brief=True),
+    "deliveries": Sight("/deliveries"),
+    "maintenance": Sight("/maintenance"),
+    "window-new": Sight("/maintenance/new", brief=True),
+    "reports": Sight("/reports"),
+    "keys": Sight("/keys", brief=True),
+}
+# Before there is any account.
+UNTOUCHED = {
+    "setup": Sight("/setup/{setup}", ""),
+    "setup-faults": Sight(
+        "/setup/{setup}", "", then=press("Create account", email="ada", password="short")
+    ),
+    "login": Sight("/login", "", brief=True),
+}
+ALL = {"living": LIVING, "first-day": FIRST_DAY, "untouched": UNTOUCHED}
+
+
+def open_app(folder: Path) -> Flask:
+    """An application on a migrated database that lies in ``folder`` as wakeful.db."""
+    app = create_app(
+        Settings(
+            instance=folder,
+            database_url=f"sqlite:///{folder / 'wakeful.db'}",
+            secret_key=SECRET_KEY,
+            canaries="",
+        )
+    )
+
+    @app.get("/broken")
+    def broken() -> str:
+        raise RuntimeError("broken for a picture of what that looks like")
+
+    return app
+
+
+def untouched(app: Flask) -> dict[str, Any]:
+    with app.app_context():
+        return {"setup": current_access().setup_token()}
+
+
+def people(app: Flask) -> dict[str, Any]:
+    make_person(app, "admin", ADMIN)
+    make_person(app, "viewer", VIEWER)
+    return {}
+
+
+def living(app: Flask) -> dict[str, Any]:
+    """Fill ``app``; what the paths of LIVING name in braces."""
+    people(app)
+    make_person(app, "editor", "somebody.with-a-rather-long-name@department.example.org")
+    ids = scene.fill(app)
+    by_hand = make_incident(
+        app, make_monitor(app, name="Parcel desk", state={"verdict": "down"}),
+        cause="Customers say that labels come out empty", cause_code=None,
+        by_hand=True,
+    )  # fmt: skip
+    make_key(app, name="CI")
+    make_key(app, "read", name="Dashboard in the lobby", expires_at=now() + timedelta(days=3))
+    failed = _deliveries(app)
+    with app.app_context():
+        _windows(ids)
+        prefix = current_access().keys()[0].prefix
+        token = make_token(1)
+    return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}
+
+
+def _deliveries(app: Flask) -> int:
+    long = "503 Service Unavailable: " + "please come back in a moment, we are working on it. " * 6
+    told = [
+        {"status": "failed", "reason": "410 Gone: no_service",
+         "attempts": [_attempt(9, long), _attempt(8, "410 Gone: no_service")]},
+        {"status": "held", "reason": "burst"},
+        {"status": "held", "reason": "outage not delivered", "channel": "telegram"},
+    ]  # fmt: skip
+    with app.app_context(), writing() as session:
+        rows = [
+            DeliveryRow(**{
+                "message_id": f"m{number}", "event": "incident.opened", "monitor_id": 1,
+                "incident_id": 1, "channel": "webhook", "value": "https://hooks.example.com/abcdef",
+                "lane": f"l{number}", "facts": {}, "attempts": [],
+                "created_at": now() - timedelta(minutes=7 * number),
+            } | fields)
+            for number, fields in enumerate(told, 1)
+        ]  # fmt: skip
+        session.add_all(rows)
+        session.flush()
+        return rows[0].id
+
+
+def _attempt(minutes: int, answer: str) -> dict[str, Any]:
+    at = now() - timedelta(minutes=minutes)
+    return {"at": at.isoformat(), "ok": False, "answer": answer}
+
+
+def _windows(ids: dict[str, int]) -> None:
+    hour = now().replace(minute=0, second=0)
+    for name, start, hours, more in (
+        ("Database move", 50, 30, {"monitors": (ids["Shop"], ids["Checkout API"])}),
+        ("Backups", 19, 1, {"repeat": "daily"}),
+        ("Patch day for all of the office machines and printers", 30, 3, {"repeat": "weekly"}),
+        ("Nightly restart", 8, 0.25, {"repeat": "0 3 * * 1-5", "monitors": (ids["Printer"],)}),
+    ):  # fmt: skip
+        start_at = hour + timedelta(hours=start)
+        fields = {"name": name, "start_at": start_at, "end_at": start_at + timedelta(hours=hours)}
+        current_store().create_window(fields | more)

@@ -1,0 +1,152 @@
+"""Every page as people see it, from phone to wide screen, light and dark: axe finds nothing, the
+console stays silent, nothing sticks out at the side.
+
+The pictures lie in build/pictures afterwards, for whoever wants to look.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from flask import Flask
+
+from app.db import db
+from tests.support.browser import PATIENCE_MS, heard
+from tests.support.loopback import serving
+from tests.web import gallery
+from tests.web.conftest import log_in
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+PICTURES = Path(__file__).parents[2] / "build" / "pictures"
+WIDTHS = (1440, 768, 375)
+HEIGHT = 900
+Theme = Literal["light", "dark"]
+# The themes have the same structure: the second one is asked only for what colours can spoil.
+OF_COLOUR = ["color-contrast", "link-in-text-block"]
+# Only what is found crosses over to the test; all that was fine is megabytes.
+LOOK = """async (options) => (await axe.run(document, options)).violations.flatMap(
+  ({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))"""
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+class Place:
+    """One installation, and a profile of the browser for each person who looks at it."""
+
+    def __init__(self, browser: Browser, url: str, names: Mapping[str, Any]) -> None:
+        self.browser, self.url, self.names = browser, url, names
+        self.profiles: dict[str, BrowserContext] = {}
+
+    def profile(self, who: str) -> BrowserContext:
+        """Somebody's browser, logged in; kept, so that style sheets are fetched once."""
+        if who not in self.profiles:
+            context = self.browser.new_context(base_url=self.url, reduced_motion="reduce")
+            context.set_default_timeout(PATIENCE_MS)
+            self.profiles[who] = context
+            if who:
+                page = context.new_page()
+                log_in(page, who)
+                page.close()
+        return self.profiles[who]
+
+    def look(self, name: str, sight: gallery.Sight) -> list[str]:
+        """Take the pictures of one page; what is wrong with it."""
+        page = self.profile(sight.who).new_page()
+        page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
+        found = heard(page, sight.status)
+        answer = page.goto(sight.path.format_map(self.names))
+        if answer is None or answer.status != sight.status:
+            found.append(f"{sight.path} answers {answer and answer.status}")
+        sight.then(page)
+        page.evaluate(AXE_SCRIPT)
+        for width, themes in _looks(sight):
+            page.set_viewport_size({"width": width, "height": HEIGHT})
+            over = page.evaluate(TOO_WIDE)
+            if over > 0:
+                found.append(f"{over} px too wide at {width}")
+            for number, theme in enumerate(themes):
+                page.emulate_media(color_scheme=theme)
+                found += [f"{theme} at {width}: {fault}" for fault in _faults(page, number)]
+                page.screenshot(
+                    path=PICTURES / f"{name}-{width}-{theme}.png", full_page=not sight.dialog
+                )
+        page.close()
+        return found
+
+    def close(self) -> None:
+        for context in self.profiles.values():
+            context.close()
+
+
+def _looks(sight: gallery.Sight) -> list[tuple[int, tuple[Theme, ...]]]:
+    """Each width, and the themes to see there."""
+    if sight.brief:
+        return [(WIDTHS[0], ("light",)), (WIDTHS[-1], ("dark",))]
+    if sight.widths:
+        return [(width, ("light", "dark")) for width in sight.widths]
+    return [(WIDTHS[0], ("light", "dark")), (WIDTHS[1], ("light",)), (WIDTHS[2], ("dark",))]
+
+
+def _faults(page: Page, before: int) -> list[str]:
+    """What axe, which the page has loaded, finds: serious or minor. ``before``: how many themes it
+    has been through at this width.
+    """
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if before:
+        options["runOnly"] = OF_COLOUR
+    found: list[str] = page.evaluate(LOOK, options)
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(
+    chromium: Browser, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Place]]:
+    """An installation by its name, made when it is first looked at; nothing in it is changed."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    makers = {"living": gallery.living, "first-day": gallery.people, "untouched": gallery.untouched}
+    made: dict[str, Place] = {}
+    closing: list[Callable[[], None]] = []
+
+    def place(kind: str) -> Place:
+        if kind not in made:
+            folder = tmp_path_factory.mktemp(kind)
+            shutil.copyfile(sqlite_template, folder / "wakeful.db")
+            app = gallery.open_app(folder)
+            names = makers[kind](app)
+            server = serving(app)
+            made[kind] = Place(chromium, server.__enter__(), names)
+            closing.append(lambda: _close(made[kind], server, app))
+        return made[kind]
+
+    yield place
+    for close in closing:
+        close()
+
+
+def _close(place: Place, server: Any, app: Flask) -> None:
+    place.close()  # before the server: a page that refreshes itself complains when it has gone
+    server.__exit__(None, None, None)
+    with app.app_context():
+        db.engine.dispose()
+
+
+SIGHTS = [
+    pytest.param(kind, name, id=f"{kind}-{name}")
+    for kind, sights in gallery.ALL.items()
+    for name in sights
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), SIGHTS)
+def test_every_page_fits_every_screen_and_everybody(place, kind, name):
+    found = place(kind).look(f"{kind}-{name}", gallery.ALL[kind][name])
+    assert not found, "\n".join(found)
