@@ -96,6 +96,8 @@ class Service:
             self._reader.join(5)
             if self.process.stdout:
                 self.process.stdout.close()
+            while not self._fresh.empty():
+                self.lines += [line for line in [self._fresh.get()] if line is not None]
         return code
 
 
