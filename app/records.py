@@ -573,7 +573,8 @@ class Page(Generic[T]):
 class MonitorQuery:
     """The monitor list's parameters, checked.
 
-    ``state`` and ``tag`` are filters of our own (dashboard only).
+    ``state`` and ``tag`` are filters of our own (dashboard only). ``brief`` leaves out ``uptime``,
+    which costs most, where nobody looks at it; a remote server sends it all the same.
     """
 
     search: str | None = None
@@ -585,11 +586,12 @@ class MonitorQuery:
     page: int = 1
     state: str | None = None
     tag: str | None = None
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, checked."""
+    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, as above."""
 
     search: str | None = None
     search_by: str | None = None
@@ -599,6 +601,7 @@ class IncidentQuery:
     sort: str = Sort.DESC
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

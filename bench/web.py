@@ -7,12 +7,14 @@
 The server is the one that ``wakeful serve`` starts, a process of its own; requests come one after
 another over loopback, logged in, on one connection. Beside them, in the same run, an empty Flask
 view on the same server: the ratio tells more than milliseconds of a busy machine. ``CPU`` is what
-the server's process used for one request. Weights are of the body, uncompressed.
+the server's process used for one request. ``sent`` is the weight of the body as it travels to a
+browser, ``KB`` that of the same uncompressed.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import http.client
 import os
 import re
@@ -50,7 +52,8 @@ class Kind:
 
 
 def kinds(monitors: int, incident: str, cookie: str, key: str) -> list[Kind]:
-    person, machine = {"Cookie": cookie}, {"Authorization": f"Bearer {key}"}
+    person = {"Cookie": cookie, "Accept-Encoding": "gzip, deflate, br"}
+    machine = {"Authorization": f"Bearer {key}"}
     names = {
         # A monitor whose last day of results is there too.
         "up": str(number_of(monitors, 0) or DETAILED_EVERY),
@@ -118,7 +121,7 @@ def main() -> int:
         cookie = log_in(server.base)
         wanted = kinds(options.monitors, _open_incident(server.base, key), cookie, key)
         print(f"{options.monitors:,} monitors, {options.requests} requests of each kind")
-        print(f"{'':24}{'median':>8}{'p95':>8}{'CPU ms':>8}{'ratio':>7}{'KB':>8}")
+        print(f"{'':24}{'median':>8}{'p95':>8}{'CPU ms':>8}{'ratio':>7}{'sent':>8}{'KB':>8}")
         show(EMPTY, empty, empty)
         for kind in wanted:
             if options.only in kind.name:
@@ -221,43 +224,47 @@ class Measured:
     median: float  # ms, as p95
     p95: float
     cpu: float  # ms
-    size: int  # bytes
+    sent: int  # bytes, as size
+    size: int
 
 
 def measure(server: Server, kind: Kind, times: int) -> Measured:
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     for _ in range(WARM_UP):
-        size = _ask(connection, kind)
+        _ask(connection, kind)
     took = []
     before = server.cpu_ms()
     for _ in range(times):
         began = time.perf_counter()
-        size = _ask(connection, kind)
+        sent, packed = _ask(connection, kind)
         took.append((time.perf_counter() - began) * 1000)
     cpu = (server.cpu_ms() - before) / times
     connection.close()
     took.sort()
-    return Measured(statistics.median(took), took[int(len(took) * 0.95)], cpu, size)
+    size = len(gzip.decompress(sent) if packed else sent)
+    return Measured(statistics.median(took), took[int(len(took) * 0.95)], cpu, len(sent), size)
 
 
-def _ask(connection: http.client.HTTPConnection, kind: Kind) -> int:
+def _ask(connection: http.client.HTTPConnection, kind: Kind) -> tuple[bytes, bool]:
+    """The body, and whether it is compressed."""
     connection.request("GET", kind.path, headers=dict(kind.headers))
     answer = connection.getresponse()
     body = answer.read()
     if answer.status != 200:
         raise SystemExit(f"{kind.path}: {answer.status} {body[:300]!r}")
-    return len(body)
+    return body, answer.headers["Content-Encoding"] == "gzip"
 
 
 def show(name: str, seen: Measured, empty: Measured) -> None:
     faults = [
         word
-        for word, over in (("slow", seen.median > LIMIT_MS), ("heavy", seen.size > LIMIT_BYTES))
+        for word, over in (("slow", seen.median > LIMIT_MS), ("heavy", seen.sent > LIMIT_BYTES))
         if over
     ]
+    weights = f"{seen.sent / 1000:8.1f}{seen.size / 1000:8.1f}"
     print(
         f"{name:24}{seen.median:8.1f}{seen.p95:8.1f}{seen.cpu:8.1f}"
-        f"{seen.cpu / empty.cpu:7.0f}{seen.size / 1000:8.1f}  {' '.join(faults)}",
+        f"{seen.cpu / empty.cpu:7.0f}{weights}  {' '.join(faults)}",
         flush=True,
     )
 

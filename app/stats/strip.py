@@ -4,11 +4,11 @@ times. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from app.stats.series import iso
-from app.stats.tally import HOUR_MS, Sums
+from app.stats.tally import HOUR_MS
 
 HOURS = 24
 
@@ -18,27 +18,45 @@ def start_of_strip(now_ms: int) -> int:
     return now_ms - now_ms % HOUR_MS - (HOURS - 1) * HOUR_MS
 
 
-def strip(now_ms: int, pieces: Iterable[tuple[int, Sums]]) -> list[dict[str, Any]]:
-    """One entry for each of the last ``HOURS``, oldest first, in the form of ``series.day_state``.
+class Hour(NamedTuple):
+    """What a strip needs of an hour: seconds, and response times (count and sum in ms)."""
 
-    ``pieces``: start and sums of hours. ``up``, ``down``, ``unknown`` and ``maintenance`` are
-    seconds, ``response_time`` a mean in ms or None.
+    up: int
+    down: int
+    unknown: int
+    maintenance: int
+    responses: int
+    response_sum: int
+
+
+NOTHING = Hour(0, 0, 0, 0, 0, 0)
+
+
+def strips(
+    now_ms: int, found: Mapping[int, Iterable[tuple[int, Hour]]]
+) -> dict[int, list[dict[str, Any]]]:
+    """For each key of ``found``, one entry for each of the last ``HOURS``, oldest first, in the
+    form of ``series.day_state``.
+
+    ``found``: start (ms) and figures of hours, each hour once. ``up``, ``down``, ``unknown`` and
+    ``maintenance`` are seconds, ``response_time`` a mean in ms or None.
     """
     start = start_of_strip(now_ms)
-    hours = {begin: Sums() for begin in range(start, start + HOURS * HOUR_MS, HOUR_MS)}
-    for begin, sums in pieces:
-        if begin in hours:
-            hours[begin].add(sums)
-    return [
-        {
-            "start": iso(begin),
-            "up": sums.up // 1000,
-            "down": -(-sums.down // 1000),  # up: a second of downtime must not vanish
-            "unknown": sums.unknown // 1000,
-            "maintenance": sums.maintenance // 1000,
-            "response_time": round(sums.response_sum / sums.response_count)
-            if sums.response_count
-            else None,
-        }
-        for begin, sums in hours.items()
-    ]
+    # Once for all: a list shows a hundred monitors.
+    begins = [(at, iso(at)) for at in range(start, start + HOURS * HOUR_MS, HOUR_MS)]
+    return {
+        id: [_entry(text, hours.get(at, NOTHING)) for at, text in begins]
+        for id, hours in ((id, dict(pieces)) for id, pieces in found.items())
+    }
+
+
+def _entry(start: str, hour: Hour) -> dict[str, Any]:
+    up, down, unknown, maintenance, responses, total = hour
+    return {
+        "start": start,
+        "up": up,
+        "down": down,
+        "unknown": unknown,
+        "maintenance": maintenance,
+        "response_time": round(total / responses) if responses else None,
+    }

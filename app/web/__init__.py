@@ -17,7 +17,19 @@ from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.records import PAGE_SIZES, Role
 from app.stores import current_store
-from app.web import assets, auth, faults, notices, pages, remote, security, session, times, words
+from app.web import (
+    assets,
+    auth,
+    compress,
+    faults,
+    notices,
+    pages,
+    remote,
+    security,
+    session,
+    times,
+    words,
+)
 
 BLUEPRINTS = (auth, *pages.ALL)
 
@@ -25,6 +37,7 @@ BLUEPRINTS = (auth, *pages.ALL)
 def init_app(app: Flask) -> None:
     settings: Settings = app.extensions["wakeful.settings"]
     Bootstrap5(app)
+    compress.init_app(app)  # the first to be told of answers is the last to see them
     security.init_app(app, https=(settings.public_url or "").startswith("https://"))
     session.init_app(app)
     remote.init_app(app)

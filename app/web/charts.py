@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from app.stats.series import day_state
@@ -142,35 +142,48 @@ def nice_top(highest: float) -> int:
 # Bars -----------------------------------------------------------------------------------------
 
 
-# How tall a cell stands, so that states are told apart without their colours.
-HEIGHTS = {"up": 0.82, "down": 1.0, "maintenance": 0.5, "unknown": 0.5, "none": 0.2}
+CELL, GAP, TALL = 8, 2, 22  # as the dashes of ``.strip`` in charts.css
 
 
-def cells(states: Sequence[str], *, width: float = 8, gap: float = 2, height: int = 22) -> Any:
-    """A row of cells as one path for each state, and the width of all.
+def cells(states: Sequence[str]) -> Any:
+    """A row of cells as one path for each state, and the size of all.
 
-    One path instead of a rectangle each: a list of a hundred monitors stays light.
+    Neighbours of one state are one dashed line, for a list of a hundred monitors to stay light.
     """
     paths: dict[str, str] = {}
-    for place, state in enumerate(states):
-        x, tall = place * (width + gap), height * HEIGHTS.get(state, 1)
-        cell = f"M{x:g} {(height - tall) / 2:g}h{width:g}v{tall:g}h-{width:g}z"
-        paths[state] = paths.get(state, "") + cell
-    whole = len(states) * (width + gap) - gap
-    return {"paths": sorted(paths.items()), "width": max(whole, 1), "height": height}
+    place = 0
+    for state, run in groupby(states):
+        count = sum(1 for _ in run)
+        line = f"M{place * (CELL + GAP)} {TALL // 2}h{count * (CELL + GAP) - GAP}"
+        paths[state] = paths.get(state, "") + line
+        place += count
+    whole = place * (CELL + GAP) - GAP
+    return {"paths": sorted(paths.items()), "width": max(whole, 1), "height": TALL}
 
 
-def sparkline(values: Sequence[int | None], *, width: int = 96, height: int = 22) -> Sequence[str]:
+# In quarters of a pixel, so that whole numbers, which are short, are fine enough.
+SPARK_WIDTH, SPARK_HEIGHT = 384, 88
+
+
+def sparkline(values: Sequence[int | None]) -> Sequence[str]:
     """Paths of a small line without axes; a missing value is a gap. Empty when there is nothing."""
     known = [value for value in values if value is not None]
     if not known:
         return []
-    top, step = max(known) * 1.1 or 1, width / max(1, len(values) - 1)
+    top, step = max(known) * 1.1 or 1, SPARK_WIDTH / max(1, len(values) - 1)
+    usable = SPARK_HEIGHT - 8
     points: list[Point | None] = [
-        None if v is None else (round(i * step, 1), round(height - v / top * (height - 2), 1))
+        None if v is None else (round(i * step), round(SPARK_HEIGHT - v / top * usable))
         for i, v in enumerate(values)
     ]
-    return [_path(run) for run in _unbroken(points)]
+    return [_steps_of(run) for run in _unbroken(points)]
+
+
+def _steps_of(points: Sequence[Point]) -> str:
+    """A path of whole numbers, each point from the one before: a third of the usual length."""
+    (x, y), *_ = points
+    moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
+    return f"M{x} {y}l" + " ".join(moves or ["0 0"])  # of no length: its cap is a point
 
 
 def day_cells(buckets: Sequence[Bucket]) -> list[tuple[str, Bucket]]:

@@ -61,7 +61,10 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
     store = current_store()
     incidents = store.incidents(
         IncidentQuery(
-            monitor_id=monitor.id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_MARKED
+            monitor_id=monitor.id,
+            sort_by=IncidentSortBy.STARTED_AT,
+            per_page=INCIDENTS_MARKED,
+            brief=True,
         )
     )
     found: dict[str, Any] = {

@@ -60,7 +60,9 @@ def _answer() -> dict[str, Any]:
     store = current_store()
     pages = [
         store.incidents(
-            IncidentQuery(status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN)
+            IncidentQuery(
+                status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN, brief=True
+            )
         )
         for status in OPEN
     ]
@@ -110,11 +112,14 @@ def changes() -> list[Change]:
     """What opened and what ended lately, the newest first."""
     store = current_store()
     begun = store.incidents(
-        IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_ASKED)
+        IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_ASKED, brief=True)
     )
     ended = store.incidents(
         IncidentQuery(
-            status=IncidentStatus.RESOLVED, sort_by=IncidentSortBy.ENDED_AT, per_page=CHANGES_ASKED
+            status=IncidentStatus.RESOLVED,
+            sort_by=IncidentSortBy.ENDED_AT,
+            per_page=CHANGES_ASKED,
+            brief=True,
         )
     )
     found = [Change(one.started_at, "down", one) for one in begun.items]
@@ -130,7 +135,7 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
         for monitor in current_store()
         .monitors(
             MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
-                         per_page=DOUBTS_SHOWN)
+                         per_page=DOUBTS_SHOWN, brief=True)
         )
         .items
     ]  # fmt: skip

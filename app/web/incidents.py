@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -44,7 +45,7 @@ CHOOSABLE = (
 
 @blueprint.get("")
 def index() -> str:
-    query = binding.incident_query(addresses.pairs())
+    query = replace(binding.incident_query(addresses.pairs()), brief=True)
     page = current_store().incidents(query)
     return render_template(
         "incidents/index.html",

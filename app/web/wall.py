@@ -116,7 +116,12 @@ def _unsorted() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
 
 def _query(number: int, state: str | None = None) -> MonitorQuery:
     return MonitorQuery(
-        sort_by=MonitorSortBy.NAME, sort=Sort.ASC, per_page=PAGE, page=number, state=state
+        sort_by=MonitorSortBy.NAME,
+        sort=Sort.ASC,
+        per_page=PAGE,
+        page=number,
+        state=state,
+        brief=True,
     )
 
 
@@ -126,7 +131,11 @@ def _open_incidents() -> dict[int, Incident]:
         incident.monitor_id: incident
         for status in (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
         for incident in current_store()
-        .incidents(IncidentQuery(status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE))
+        .incidents(
+            IncidentQuery(
+                status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True
+            )
+        )
         .items
     }
 

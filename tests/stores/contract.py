@@ -7,6 +7,7 @@ A subclass gives the fixture ``store``. What a store does not offer is skipped b
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -318,6 +319,19 @@ class StoreContract:
         assert found(monitor_id=first.id) == {opened}
         assert found(monitor_id=second.id, status="resolved") == {resolved, both}
         assert found() == {opened, acknowledged, resolved, both}
+
+    def test_a_brief_list_has_the_same_records_in_the_same_order(self, store: Store) -> None:
+        for name in ("Alpha", "Beta"):
+            add_incident(store, add_monitor(store, name=name), cause=name)
+        monitors, incidents = MonitorQuery(), IncidentQuery(status="unresolved")
+        for ask, query, lacking in (
+            (store.monitors, monitors, {"uptime": {}}),
+            (store.incidents, incidents, {"evidence": None, "duration": 0}),  # it goes on counting
+        ):
+            pages = [ask(query), ask(replace(query, brief=True))]
+            whole, brief = ([replace(one, **lacking) for one in page.items] for page in pages)
+            assert brief == whole
+            assert [page.total for page in pages] == [2, 2]
 
     def test_incidents_are_searched_by_monitor_cause_or_address(self, store: Store) -> None:
         shop = add_monitor(store, name="Shöp", url="http://one.example/")

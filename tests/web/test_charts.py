@@ -91,9 +91,12 @@ def test_an_axis_ends_at_a_round_figure(highest: int, top: int) -> None:
 def test_a_strip_draws_each_state_once_however_many_cells_it_has() -> None:
     strip = charts.cells(["up"] * 23 + ["down"])
     assert [state for state, _ in strip["paths"]] == ["down", "up"]
-    assert dict(strip["paths"])["up"].count("M") == 23
+    assert dict(strip["paths"])["up"] == "M0 11h228"
+    split = dict(charts.cells(["up", "down", "down", "up"])["paths"])
+    assert split == {"up": "M0 11h8M30 11h8", "down": "M10 11h18"}
 
 
 def test_a_sparkline_of_nothing_is_nothing() -> None:
     assert charts.sparkline([None, None]) == []
-    assert len(charts.sparkline([1, None, 3])) == 2
+    assert charts.sparkline([1, None, 4]) == ["M0 70l0 0", "M384 15l0 0"]
+    assert charts.sparkline([4, 1, 4]) == ["M0 15l192 55 192 -55"]

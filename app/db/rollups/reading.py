@@ -38,7 +38,7 @@ from app.db.tables import RollupRow
 from app.db.types import to_ms
 from app.stats import UPTIME_RANGES
 from app.stats.series import start_of
-from app.stats.strip import start_of_strip
+from app.stats.strip import Hour, start_of_strip
 from app.stats.tally import DAY_MS, HOUR_MS, Sums, percent, tally
 
 
@@ -49,7 +49,8 @@ def uptimes(ids: Sequence[int], now: datetime) -> dict[int, dict[str, float | No
     sums = {id: {name: [0, 0] for name in UPTIME_RANGES} for id in ids}
     for id, *figures in db.session.execute(_UPTIMES, {"ids": ids, **_bounds(starts, now_ms)}):
         for (name, place), seconds in zip(_FIGURES, figures, strict=True):
-            sums[id][name][place] += int(seconds) * 1000
+            if seconds:  # most parts count for one range alone
+                sums[id][name][place] += int(seconds) * 1000
     for id, hours in _tails(ids, min(starts.values()), now_ms, VERDICTS_ALONE).items():
         for begin, hour in hours.items():
             for name, start in starts.items():
@@ -137,18 +138,27 @@ _STRIPS = select(
 )
 
 
-def strips(ids: Sequence[int], now: datetime) -> dict[int, list[tuple[int, Sums]]]:
-    """Start and sums of the last hours of many monitors, for lists; without histograms."""
+def strips(ids: Sequence[int], now: datetime) -> dict[int, list[tuple[int, Hour]]]:
+    """Start and figures of the last hours of many monitors, for lists."""
     now_ms = to_ms(now)
     start = start_of_strip(now_ms)
-    found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
-    hours = db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000})
-    for id, begin, up, down, unknown, maintenance, count, total in hours:
-        sums = Sums(0, up * 1000, down * 1000, unknown * 1000, maintenance * 1000, count, total)
-        found[id].append((begin * 1000, sums))
+    found: dict[int, list[tuple[int, Hour]]] = {id: [] for id in ids}
+    for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
+        found[id].append((begin * 1000, Hour(*figures)))
     for id, tail in _tails(ids, start, now_ms, RESPONSES).items():
-        found[id] += tail.items()
+        found[id] += [(begin, _hour(sums)) for begin, sums in tail.items()]
     return found
+
+
+def _hour(sums: Sums) -> Hour:
+    return Hour(
+        sums.up // 1000,
+        -(-sums.down // 1000),  # up: a second of downtime must not vanish
+        sums.unknown // 1000,
+        sums.maintenance // 1000,
+        sums.response_count,
+        sums.response_sum,
+    )
 
 
 def _tails(

@@ -46,7 +46,8 @@ class Incidents(Part):
     def incidents(self, query: IncidentQuery) -> Page[Incident]:
         order = _order(query)
         ids, total = ids_of_page(_matching(query), order, query.page, query.per_page)
-        return Page(_records(ids, self.now()), query.page, query.per_page, total)
+        found = _records(ids, self.now(), brief=query.brief)
+        return Page(found, query.page, query.per_page, total)
 
     def incident(self, id: int) -> Incident:
         records = _records([id], self.now()) if fits(id) else []
@@ -170,16 +171,16 @@ def _order(query: IncidentQuery) -> Sequence[Any]:
     return [ends.nulls_last() if query.sort == Sort.ASC else ends.nulls_first(), ids]
 
 
-def _records(ids: Sequence[int], now: datetime) -> list[Incident]:
+def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[Incident]:
     statement = (
         select(IncidentRow, MonitorRow.id, MonitorRow.name, MonitorRow.url)
         .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
         .where(IncidentRow.id.in_(ids))
-        .options(undefer(IncidentRow.evidence))
+        .options(*() if brief else (undefer(IncidentRow.evidence),))
         .execution_options(populate_existing=True)
     )
     found = {
-        row.id: incident_record(row, MonitorRef(monitor_id, name, url), now)
+        row.id: incident_record(row, MonitorRef(monitor_id, name, url), now, brief=brief)
         for row, monitor_id, name, url in db.session.execute(statement)
     }
     return [found[id] for id in ids if id in found]

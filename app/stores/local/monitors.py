@@ -65,7 +65,8 @@ class Monitors(Part):
         matching = _matching(query, status)
         order = ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
         ids, total = ids_of_page(matching, order, query.page, query.per_page)
-        return Page(_records(ids, status, now), query.page, query.per_page, total)
+        found = _records(ids, status, now, brief=query.brief)
+        return Page(found, query.page, query.per_page, total)
 
     def monitor(self, id: int) -> Monitor:
         now = self.now()
@@ -165,7 +166,9 @@ def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
     return statement
 
 
-def _records(ids: Sequence[int], status: ColumnElement[str], now: datetime) -> list[Monitor]:
+def _records(
+    ids: Sequence[int], status: ColumnElement[str], now: datetime, *, brief: bool = False
+) -> list[Monitor]:
     """The monitors with these ids, in their order, in one query and those of their uptime."""
     statement = (
         select(MonitorRow, MonitorStateRow, status, IncidentRow.id, DomainRow.expires_at)
@@ -179,9 +182,9 @@ def _records(ids: Sequence[int], status: ColumnElement[str], now: datetime) -> l
     )
     # What another process has written since must be seen, also by a session that read it before.
     rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
-    uptimes = rollups.uptimes([row[0].id for row in rows], now)
+    uptimes = {} if brief else rollups.uptimes([row[0].id for row in rows], now)
     found = {
-        row.id: monitor_record(row, state, Known(shown, incident, expires, uptimes[row.id]))
+        row.id: monitor_record(row, state, Known(shown, incident, expires, uptimes.get(row.id, {})))
         for row, state, shown, incident, expires in rows
     }
     return [found[id] for id in ids if id in found]

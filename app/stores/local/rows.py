@@ -83,7 +83,9 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
     )
 
 
-def incident_record(row: IncidentRow, monitor: MonitorRef, now: datetime) -> Incident:
+def incident_record(
+    row: IncidentRow, monitor: MonitorRef, now: datetime, *, brief: bool = False
+) -> Incident:
     return Incident(
         id=row.id,
         monitor_id=row.monitor_id,
@@ -94,7 +96,7 @@ def incident_record(row: IncidentRow, monitor: MonitorRef, now: datetime) -> Inc
         comment=row.comment,
         status=incident_status(row),
         cause_code=row.cause_code,
-        evidence=row.evidence,
+        evidence=None if brief else row.evidence,
         duration=max(0, int(((row.ended_at or now) - row.started_at).total_seconds())),
         monitor=monitor,
         created_at=row.created_at,

@@ -89,7 +89,7 @@ class RemoteStore(Store):
     def monitors(self, query: MonitorQuery) -> Page[Monitor]:
         if query.state or query.tag:
             raise Unsupported(f"The server {self.name} does not filter by state or tag.")
-        sent = _query(query, leave=("state", "tag"))
+        sent = _query(query, leave=("state", "tag", "brief"))
         return self._page("/monitors", sent, query.page, query.per_page, reading.monitor)
 
     def monitor(self, id: int) -> Monitor:
@@ -135,9 +135,8 @@ class RemoteStore(Store):
     # incidents
 
     def incidents(self, query: IncidentQuery) -> Page[Incident]:
-        page = self._page(
-            "/incidents", _query(query), query.page, query.per_page, self._read_incident
-        )
+        sent = _query(query, leave=("brief",))
+        page = self._page("/incidents", sent, query.page, query.per_page, self._read_incident)
         return replace(page, items=self._named(list(page.items)))
 
     def incident(self, id: int) -> Incident:

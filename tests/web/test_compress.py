@@ -1,0 +1,50 @@
+"""Pages travel compressed where the browser takes it, and say the same."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from tests.factories import make_monitor
+
+pytestmark = pytest.mark.sqlite
+GZIP = {"Accept-Encoding": "gzip, br"}
+
+
+def test_a_page_and_its_style_are_the_same_compressed_and_plain(app, viewer):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    for path, kind in (
+        ("/monitors", "text/html"),
+        ("/static/css/base.css", "text/css"),
+        ("/static/js/page.js", "text/javascript"),
+    ):
+        small, plain = (
+            viewer.client.get(path, headers=headers, buffered=True) for headers in (GZIP, {})
+        )
+        assert small.headers["Content-Encoding"] == "gzip", path
+        assert small.mimetype == kind
+        assert "Content-Encoding" not in plain.headers
+        assert "Accept-Encoding" in plain.headers["Vary"]
+        assert small.content_length == len(small.data) < plain.content_length
+        if path.startswith("/static"):  # a page has a fresh token each time
+            assert gzip.decompress(small.data) == plain.data
+        else:
+            assert b"Alpha" in gzip.decompress(small.data)
+
+
+def test_a_refreshed_part_that_has_not_changed_is_still_answered_with_nothing(app, viewer):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    asked = {"X-Fragment": "live", **GZIP}
+    part = viewer.client.get("/monitors", headers=asked)
+    assert b"Alpha" in gzip.decompress(part.data)
+    again = viewer.client.get("/monitors", headers=asked | {"If-None-Match": part.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+
+
+def test_answers_to_programs_stay_as_they_are(app, viewer):
+    for path in ("/api/v1/openapi.json", "/static/js/page.js?x"):
+        answer = viewer.client.get(path, headers={"Accept-Encoding": "gzip;q=0"}, buffered=True)
+        assert "Content-Encoding" not in answer.headers
+    answer = viewer.client.get("/api/v1/openapi.json", headers=GZIP)
+    assert "Content-Encoding" not in answer.headers
