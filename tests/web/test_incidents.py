@@ -46,6 +46,19 @@ def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_delete
     assert row(app) is None
 
 
+def test_all_that_was_seen_stands_on_the_page(app, editor):
+    make_incident(app, make_monitor(app), evidence=scene.EVIDENCE)
+    text = editor.open("/incidents/1").text
+    for seen in (scene.EVIDENCE["failing"], scene.EVIDENCE["last_good"]):
+        for one in seen["tls"]:
+            assert one["subject"] in text
+            assert one["issuer"] in text
+        for words in (seen["status_line"], *seen["resolved"], *map(": ".join, seen["headers"])):
+            assert words in text
+    assert "Recheck 2 failed too" in text
+    assert "The last good check before" in text
+
+
 def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):
     make_incident(app, make_monitor(app), comment="x" * 9_990)
     editor.open("/incidents/1").press("Add the comment", text="one more thought")
