@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from flask import request, url_for
+from werkzeug.datastructures import MultiDict
+
+Args = MultiDict[str, str]
 
 
-def pairs(*without: str) -> list[tuple[str, str]]:
+def pairs(*without: str, args: Args | None = None) -> list[tuple[str, str]]:
     """The query as pairs, as the forms read it, less the names in ``without``."""
-    return [(name, value) for name, value in request.args.items(multi=True) if name not in without]
+    asked = request.args if args is None else args
+    return [(name, value) for name, value in asked.items(multi=True) if name not in without]
+
+
+def query_of(address: str) -> Args:
+    """The query of one of our own addresses."""
+    return MultiDict(parse_qsl(urlsplit(address).query, keep_blank_values=True))
 
 
 def here(**changes: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -13,9 +14,9 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorForm, MonitorUpdateForm
-from app.records import MAX_NAME, Monitor
+from app.records import MAX_NAME, PAGE_SIZES, Monitor
 from app.stores import Feature, current_store
-from app.web import remote
+from app.web import addresses, monitors, remote, steps
 from app.web.forms import BulkForm, ImportForm
 from app.web.session import guarded, safe_next
 
@@ -31,7 +32,17 @@ DONE = {
     "untag": "changed",
     "delete": "deleted",
 }
+DOING = {
+    "pause": "Pausing monitors",
+    "resume": "Resuming monitors",
+    "interval": "Changing the interval",
+    "tag": "Adding the tag",
+    "untag": "Removing the tag",
+    "delete": "Deleting monitors",
+}
 MOST_LINES = 500
+NAMED = 50  # of those to be deleted
+TOLD = 3  # of those that could not be changed
 # A name may come first, as in a spreadsheet; a comma within a URL alone separates nothing.
 _NAMED = re.compile(
     r"(?![A-Za-z][A-Za-z0-9+.-]*://)(.*?),\s*\"?([A-Za-z][A-Za-z0-9+.-]*://.*?)\"?\s*"
@@ -46,35 +57,63 @@ def act() -> Answer:
         for _id, _label, sentence in form.error_summary():
             flash(f"Nothing was changed. {sentence}", "error")
         return redirect(back)
-    action = form.action.data
-    chosen = [monitor for id in form.ids.data if (monitor := _still_there(id)) is not None]
+    action, ids = form.action.data, _chosen(form, back)
     if action == "delete" and "sure" not in request.form:
-        return render_template("monitors/bulk_delete.html", monitors=chosen, back=back)
-    count = sum(_changed(action, monitor, form) for monitor in chosen)
-    flash(f"{count} monitor{' is' if count == 1 else 's are'} {DONE[action]}.", "success")
+        named = current_store().refs(ids=ids[:NAMED])
+        return render_template("monitors/bulk_delete.html", monitors=named, ids=ids, back=back)
+    refused: list[str] = []
+    done, left, trouble = steps.work(ids, lambda id: _changed(action, id, form, refused))
+    done, failed = done + steps.said("done"), steps.said("failed")
+    # A session remembers little: of many such sentences only the first are told.
+    for sentence in refused[: max(0, TOLD - failed)]:
+        flash(sentence, "error")
+    failed += len(refused)
+    if left:
+        fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
+                  ("failed", str(failed)), ("rest", ",".join(map(str, left))),
+                  ("tag", form.tag.data or ""),
+                  ("interval", str(form.interval.data or ""))]  # fmt: skip
+        return steps.page(DOING[action], done + failed, len(left), fields, trouble, back)
+    if failed > TOLD:
+        flash(f"{failed - TOLD} more stay as they are.", "error")
+    flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
     return redirect(back)
 
 
-def _still_there(id: int) -> Monitor | None:
-    try:
-        return current_store().monitor(id)
-    except NotFound:
-        return None
+def _chosen(form: BulkForm, back: str) -> Sequence[int]:
+    """The ids to act on: what an earlier step left, all that the list found, or the ticked ones."""
+    if form.rest.data:
+        texts = form.rest.data.split(",")
+        return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
+    if not form.everything.data:
+        return list(form.ids.data)
+    query = replace(monitors.list_query(addresses.query_of(back)), per_page=PAGE_SIZES[-1])
+    found: list[int] = []
+    for number in count(1):
+        page = current_store().monitors(replace(query, page=number))
+        found += [monitor.id for monitor in page.items]
+        if number >= page.last_number:
+            break
+    return found
 
 
-def _changed(action: str, monitor: Monitor, form: BulkForm) -> bool:
+def _changed(action: str, id: int, form: BulkForm, refused: list[str]) -> bool:
     store = current_store()
     try:
         if action == "delete":
-            store.delete_monitor(monitor.id)
-        else:
-            pairs = _CHANGES[action](monitor, form)
-            store.update_monitor(monitor.id, binding.overlay(MonitorUpdateForm, monitor, pairs))
+            store.delete_monitor(id)
+            return True
+        monitor = store.monitor(id)
     except NotFound:  # somebody else deleted it meanwhile
+        return False
+    try:
+        pairs = _CHANGES[action](monitor, form)
+        store.update_monitor(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
+    except NotFound:
         return False
     except Invalid as fault:
         sentences = [sentence for found in fault.errors.values() for sentence in found]
-        flash(f"{monitor.name} stays as it is. {' '.join(sentences)}", "error")
+        refused.append(f"{monitor.name} stays as it is. {' '.join(sentences)}")
         return False
     return True
 
@@ -112,12 +151,20 @@ def paste() -> Answer:
     wrong = [line for line in lines if line.fields is None]
     if wrong and not form.skip.data:
         return _wrong(form, wrong, 422)
-    made = sum(_made(line) for line in lines)
+    good = [line for line in lines if line.fields is not None]
+    made, left, trouble = steps.work(good, _made) if good else (0, (), "")
+    made += steps.said("made")
+    if left:
+        texts = [line.text for line in (*left, *wrong)]
+        fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.shared(),
+                  *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
+        back = url_for("monitors.index")
+        return steps.page("Making monitors", made, len(left), fields, trouble, back)
     flash(f"{made} monitor{' is' if made == 1 else 's are'} made.", "success" if made else "info")
     if not wrong:
         return redirect(url_for("monitors.index"))
     form.urls.shown = "\n".join(line.text for line in wrong)
-    return _wrong(form, wrong, 200)
+    return _wrong(form, [replace(line, number=n) for n, line in enumerate(wrong, 1)], 200)
 
 
 def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:

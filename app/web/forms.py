@@ -196,12 +196,14 @@ class BulkForm(BrowserForm):
     """What to do with the ticked monitors."""
 
     ids = IdList("Monitors")
+    everything = Switch("All that were found", default=False)
+    rest = Text("What is left", default="", most=1_000_000)
     action = Options("With the ticked ones", required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text("Tag", most=MAX_TAG)
     interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
 
     def check_together(self) -> None:
-        if not self.ids.data:
+        if not self.ids.data and not self.everything.data and not self.rest.data:
             self.ids.fault("Tick the monitors first.")
         if self.action.data in ("tag", "untag") and not self.tag.data:
             self.tag.fault("Write the tag.")

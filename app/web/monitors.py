@@ -64,12 +64,15 @@ def index() -> Response:
     )
 
 
-def list_query() -> MonitorQuery:
-    """The list's parameters from the address. Raises Invalid for one that is misspelt."""
-    query = binding.monitor_query(addresses.pairs(*OWN_FILTERS))
+def list_query(args: addresses.Args | None = None) -> MonitorQuery:
+    """The list's parameters from the address, or from ``args``. Raises Invalid for one that is
+    misspelt.
+    """
+    args = request.args if args is None else args
+    query = binding.monitor_query(addresses.pairs(*OWN_FILTERS, args=args))
     if not remote.offers(Feature.OVERVIEW):
         return query
-    state, tag = request.args.get("state") or None, request.args.get("tag") or None
+    state, tag = args.get("state") or None, args.get("tag") or None
     if state is not None and state not in list(MonitorStatus):
         raise Invalid({"state": [f"Choose one of these: {', '.join(MonitorStatus)}."]})
     return replace(query, state=state, tag=tag)

@@ -7,8 +7,10 @@ from flask import Flask
 
 from app.db import db
 from app.db.tables import MonitorRow
+from app.errors import Unavailable
 from app.records import MAX_TAGS
-from app.web import bulk
+from app.stores.local import LocalStore
+from app.web import bulk, steps
 from tests.factories import make_incident, make_monitor
 from tests.web.visitor import Visitor
 
@@ -78,6 +80,82 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
         assert sentence in apply(editor, ids, action, **fields).text, action
     apply(editor, [2, 77], "pause")  # somebody else has deleted one of them
     assert "1 monitor is paused." in editor.text
+
+
+def go_on(visitor: Visitor) -> list[str]:
+    """Press the button of each step until the work is over; what each said."""
+    said = []
+    while any(button[0] == "Go on" for form in visitor.forms for button in form.buttons):
+        assert visitor.status == 200
+        said.append(visitor.text)
+        visitor.press("Go on")
+    return said
+
+
+def test_all_that_were_found_are_changed_step_by_step(app, editor, monkeypatch):
+    monkeypatch.setattr(steps, "SECONDS", 0)  # one in each step
+    for number in range(12):
+        make_monitor(app, name=f"Shop {number}")
+    make_monitor(app, name="Shop full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
+    make_monitor(app, name="Blog")
+    for action, fields, sentence in (
+        ("interval", {"interval": "600"}, "13 monitors are changed."),
+        ("tag", {"tag": "new"}, "12 monitors are tagged."),
+    ):
+        editor.open("/monitors?search=shop").press(
+            "Apply", action=action, everything=True, **fields
+        )
+        said = go_on(editor)
+        assert len(said) == 12
+        assert "3 of 13 are done." in said[2]
+        assert sentence in editor.text
+        assert editor.page.request.url.endswith("/monitors?search=shop")
+    assert [row.interval for row in rows(app)] == [600] * 13 + [60]
+    assert [row.tags for row in rows(app)].count("\nnew\n") == 12
+    assert "All 13 that were found" in editor.text
+    editor.press("Apply", action="delete", everything=True)
+    assert "Delete 13 monitors?" in editor.text
+    assert len(rows(app)) == 14
+    editor.press("Delete all 13")
+    go_on(editor)
+    assert "13 monitors are deleted." in editor.text
+    assert [row.name for row in rows(app)] == ["Blog"]
+
+
+def test_of_many_that_cannot_be_changed_a_few_are_named(app, editor):
+    for number in range(bulk.TOLD + 2):
+        tags = "".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n"
+        make_monitor(app, name=f"Full {number}", tags=tags)
+    ids = [row.id for row in rows(app)]
+    text = apply(editor, ids, "tag", tag="more").text
+    assert text.count("stays as it is.") == bulk.TOLD
+    assert "2 more stay as they are." in text
+
+
+def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
+    monkeypatch.setattr(steps, "SECONDS", 0)
+    make, lost = LocalStore.create_monitor, ["https://c.example.com"]
+
+    def moody(store, fields, **more):
+        if fields["url"] in lost:
+            lost.clear()
+            raise Unavailable("The server did not answer in time.")
+        return make(store, fields, **more)
+
+    monkeypatch.setattr(LocalStore, "create_monitor", moody)
+    pasted = "\n".join([*(f"https://{letter}.example.com" for letter in "abcd"), "ftp://odd"])
+    editor.open("/monitors/import").press(
+        "Make the monitors", urls=pasted, tags="x", interval="300", skip=True
+    )
+    editor.press("Go on").press("Go on")
+    assert editor.status == 503
+    assert "2 of 4 are done." in editor.text
+    assert "did not answer in time. What you sent may have arrived" in editor.text
+    editor.press("Go on").press("Go on")
+    assert "4 monitors are made." in editor.text
+    assert "Line 1, ftp://odd:" in editor.text
+    assert [row.url[8] for row in rows(app)] == list("abcd")
+    assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nx\n")}
 
 
 def test_who_only_looks_has_nothing_to_tick(app, viewer):
