@@ -1,17 +1,21 @@
-"""Sending a test: on the form, typed or stored, and on each alert of a page of a monitor, with the
-real answer of the service beside it.
+"""What a person does about alerts on the dashboard: a test with the service's real answer, quiet
+hours, reminders, the notice of a channel that does not work.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from flask import Flask
 from playwright.sync_api import expect
 
 from app.alerts.worker import Worker
+from app.db import writing
+from app.db.tables import IncidentRow
+from app.engine import recorder
 from app.web import tries
 from tests.alerts.sinks import HttpSink, Reply
 from tests.factories import make_monitor
@@ -131,6 +135,58 @@ def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(
     assert "Send a test" not in viewer.open(f"/monitors/{shop.id}").text
     editor.open("/monitors/new").press("Send a test")
     assert "Add a channel first" in editor.text
+
+
+def test_quiet_hours_and_reminders_are_typed_into_the_form_and_come_as_messages(
+    app: Flask, sink: HttpSink, worker: None, editor: Visitor
+) -> None:
+    present = datetime.now(UTC)
+    around = [f"{present + timedelta(hours=hours):%H:%M}" for hours in (-2, 2)]
+    editor.open("/monitors/new").press(
+        "Save",
+        url="http://127.0.0.1:9/",
+        name="Shop",
+        remind_after="10",
+        quiet_start=around[0],
+        quiet_end=around[1],
+        quiet_zone="UTC",
+        **typed(("webhook", f"{sink.url}/hook")),
+    )
+    assert f"{around[0]} to {around[1]}, UTC" in editor.text
+    assert "every 10 min while it is down" in editor.text
+    editor.open("/incidents/new?monitor_id=1").press("Report it", cause="It burns")
+    assert "It came in quiet hours. One message at their end tells of it." in editor.text
+    assert "Held" in editor.open("/deliveries").text
+    assert not sink.requests
+
+    editor.open("/monitors/1/edit").press("Save", quiet_start="", quiet_end="")
+    assert "Quiet hours" not in editor.text
+    sink.wait_for(lambda: len(sink.requests) == 1, 60)
+    with app.app_context():
+        with writing() as session:  # eleven minutes go by
+            told = session.get_one(IncidentRow, 1)
+            assert told.reminded_at is not None, "the digest told of it"
+            told.reminded_at -= timedelta(minutes=11)
+        assert recorder.remind(datetime.now(UTC)) == 1
+    sink.wait_for(lambda: len(sink.requests) == 2, 60)
+    assert [request.json["type"] for request in sink.requests] == [
+        "incidents.digest",
+        "incident.reminder",
+    ]
+    assert "It burns" in str(sink.requests[1].json)
+
+
+def test_the_notice_of_a_channel_goes_when_a_test_arrives_there(
+    app: Flask, sink: HttpSink, worker: None, editor: Visitor
+) -> None:
+    sink.replies["/hook"] = [Reply(410, "gone"), Reply()]
+    shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/hook"]])
+    button = "Send a test to Webhook ••••hook"
+    editor.open(f"/monitors/{shop.id}").press(button)
+    assert "An alert channel does not work" in editor.open("/").text
+    assert "HTTP 410: gone" in editor.text
+    editor.open(f"/monitors/{shop.id}").press(button)
+    assert "An alert channel does not work" not in editor.open("/").text
 
 
 @pytest.mark.browser
