@@ -115,6 +115,9 @@ def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, str
     incident = make_incident(app, make_monitor(app, name="Shop"))
     with app.app_context():
         token = make_token(incident.id, "the email to ops@example.com")
+    for method in ("HEAD", "OPTIONS"):  # as mail scanners and previews ask
+        stranger.client.open(f"/acknowledge/{token}", method=method)
+    assert stranger.client.post(f"/acknowledge/{token}").status_code in (400, 422), "not by itself"
     stranger.open(f"/acknowledge/{token}")
     assert row(app).acknowledged_at is None, "opening the link alone must change nothing"
     stranger.press("Acknowledge")
