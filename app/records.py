@@ -573,7 +573,7 @@ class Page(Generic[T]):
 class MonitorQuery:
     """The monitor list's parameters, checked.
 
-    ``state`` and ``tag`` are filters of our own (dashboard only). ``brief`` leaves out ``uptime``,
+    ``state`` and ``tag`` are filters of our own. ``brief`` leaves out ``uptime``,
     which costs most, where nobody looks at it; a remote server sends it all the same.
     """
 

@@ -14,7 +14,7 @@ from app.api.operations import operation
 from app.forms import binding
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.queries import MonitorQueryForm, ResultQueryForm, StatisticsQueryForm
-from app.records import Monitor
+from app.records import Monitor, MonitorStatus
 
 MONITORS = "/monitors"
 MONITOR = "/monitors/{id}"
@@ -28,6 +28,13 @@ def _shape(call: Call, record: Monitor) -> dict[str, Any]:
 def list_(call: Call) -> Response:
     page = call.store.monitors(binding.monitor_query(call.query))
     return paged(page, partial(_shape, call), call.query)
+
+
+@operation("GET", "/overview", "Count the monitors in each state", "Overview")
+def overview(call: Call) -> Response:
+    call.without_input()
+    counts = call.store.overview()
+    return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
 @operation("POST", MONITORS, "Store a monitor", "Monitor", status=201, form=MonitorForm)

@@ -282,6 +282,8 @@ RECORDS: dict[str, Schema] = {
             "scope": words(Scope),
             "expires_at": nullable(MOMENT),
             "last_used_at": nullable(MOMENT),
+            "features": array(STRING),
         }
     ),
+    "Overview": record({status.value: INTEGER for status in MonitorStatus}),
 }

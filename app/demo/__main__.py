@@ -14,7 +14,7 @@ from pathlib import Path
 from app import config, create_app
 from app.db import rollups, schema
 from app.demo import history
-from app.demo.monitors import Pairs, monitors
+from app.demo.monitors import PAST_INTERVAL, Pairs, monitors
 from app.demo.targets import Targets
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
@@ -23,10 +23,6 @@ from app.records import Notice, Role
 from app.stores import current_access, current_store
 
 DAYS = 90
-# Checks of the past lie farther apart than those to come, so that the demonstration starts in
-# seconds. Until the past is summed, the monitors have this interval: it says how long a check
-# counts.
-PAST_INTERVAL = 900
 INTERVAL = 60
 FOLDER = Path("instance/demo")
 EMAIL = "demo@wakeful.test"

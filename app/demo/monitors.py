@@ -7,6 +7,11 @@ from app.demo.targets import Targets
 
 Pairs = list[tuple[str, str]]
 
+# Checks of the past lie farther apart than those to come, so that the demonstration starts in
+# seconds. Until the past is summed, the monitors have this interval: it says how long a check
+# counts.
+PAST_INTERVAL = 1800
+
 REFUSED = (
     "connection_refused",
     "The connection was refused by 127.0.0.1 port 443: nothing listens there.",
@@ -71,5 +76,4 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
 
 
 def _form(name: str, url: str, tags: str, *more: tuple[str, str]) -> Pairs:
-    """The interval is that of the past; see ``__main__``."""
-    return [("name", name), ("url", url), ("interval", "900"), ("tags", tags), *more]
+    return [("name", name), ("url", url), ("interval", str(PAST_INTERVAL)), ("tags", tags), *more]

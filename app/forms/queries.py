@@ -8,6 +8,7 @@ from app.forms.schema import SchemaForm
 from app.records import (
     DEFAULT_PAGE_SIZE,
     MAX_SEARCH,
+    MAX_TAG,
     PAGE_SIZES,
     Channel,
     DeliveryStatus,
@@ -16,6 +17,7 @@ from app.records import (
     IncidentStatus,
     MonitorSearchBy,
     MonitorSortBy,
+    MonitorStatus,
     Sort,
     StatisticsRange,
     Verdict,
@@ -45,6 +47,8 @@ class MonitorQueryForm(PageForm):
         default=MonitorSearchBy.NAME,
     )
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
+    state = Word("State", words=MonitorStatus, none="Any", description="An addition of ours.")
+    tag = Text("Tag", most=MAX_TAG, description="An addition of ours: only those with this tag.")
     sort_by = Word(
         "Order by",
         words=MonitorSortBy,

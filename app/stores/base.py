@@ -50,6 +50,8 @@ class Feature(StrEnum):
     STATUS_PAGES = "status_pages"
     EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
     OVERVIEW = "overview"  # counters, state and tag filters
+    HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
+    CLASSIFY = "classify"  # say afterwards what an incident was
     REPORTS = "reports"  # figures between any two times
 
 
@@ -140,7 +142,7 @@ class Store(ABC):
 
     def strips(self, ids: Sequence[int]) -> Mapping[int, Sequence[Mapping[str, Any]]]:
         """The last hours of each monitor, as ``app.stats.strip`` shows them; nothing for any where
-        a store does not offer ``OVERVIEW``.
+        a store does not offer ``HOURS``.
         """
         return {}
 

@@ -50,7 +50,7 @@ DAY_WORDS = {
 
 def ranges() -> list[str]:
     """The ranges of the chart; the three hours are no part of the API (decisions.md 11)."""
-    local = remote.offers(Feature.OVERVIEW)
+    local = remote.offers(Feature.HOURS)
     return list(CHART_RANGES if local else RANGES)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
@@ -19,7 +18,6 @@ from app.records import (
     DEFAULT_TIMEOUT,
     Monitor,
     MonitorQuery,
-    MonitorStatus,
     Outcome,
     Pair,
     Verdict,
@@ -68,14 +66,8 @@ def list_query(args: addresses.Args | None = None) -> MonitorQuery:
     """The list's parameters from the address, or from ``args``. Raises Invalid for one that is
     misspelt.
     """
-    args = request.args if args is None else args
-    query = binding.monitor_query(addresses.pairs(*OWN_FILTERS, args=args))
-    if not remote.offers(Feature.OVERVIEW):
-        return query
-    state, tag = args.get("state") or None, args.get("tag") or None
-    if state is not None and state not in list(MonitorStatus):
-        raise Invalid({"state": [f"Choose one of these: {', '.join(MonitorStatus)}."]})
-    return replace(query, state=state, tag=tag)
+    without = () if remote.offers(Feature.OVERVIEW) else OWN_FILTERS
+    return binding.monitor_query(addresses.pairs(*without, args=args))
 
 
 @blueprint.get("/<int:id>")

@@ -89,6 +89,7 @@ def test_what_the_api_returns_is_what_the_document_says(app, api, written):
         "Delivery": api.get("/deliveries")["data"],
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
         "Key": [api.get("/me")["data"]],
+        "Overview": [api.get("/overview")["data"]],
         "Result": [api.data("POST", f"/monitors/{stored['id']}/check")],
         "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],
         "Links": [api.get("/monitors")["links"]],

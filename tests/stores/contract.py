@@ -279,6 +279,24 @@ class StoreContract:
         assert [one.name for one in store.refs(ids=[shop.id, HUGE])] == ["Shop"]
         assert list(store.refs(ids=[])) == []
 
+    def test_monitors_are_counted_and_filtered_by_state_and_tag(self, store: Store) -> None:
+        needs(store, Feature.OVERVIEW)
+        assert not any(store.overview().values())
+        first = add_monitor(store, name="One", tags=("shop", "eu"))
+        second = add_monitor(store, name="Two", tags=("shop",))
+        store.update_monitor(second.id, {"pause": True})
+        counted = {status: count for status, count in store.overview().items() if count}
+        assert counted == {MonitorStatus.PENDING: 1, MonitorStatus.PAUSED: 1}
+
+        def found(**query: Any) -> list[int]:
+            return [one.id for one in store.monitors(MonitorQuery(sort="asc", **query)).items]
+
+        assert found(state=MonitorStatus.PAUSED) == [second.id]
+        assert found(state=MonitorStatus.DOWN) == []
+        assert found(tag="shop") == [first.id, second.id]
+        assert found(tag="eu", state=MonitorStatus.PENDING) == [first.id]
+        assert found(tag="e") == []
+
     # incidents
 
     def test_an_incident_goes_from_open_to_acknowledged_to_resolved(self, store: Store) -> None:

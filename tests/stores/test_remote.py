@@ -145,6 +145,16 @@ def test_a_time_to_wait_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "counts"),
+    [({"features": ["overview", "what comes next"]}, True), ({}, False), ({"features": 7}, False)],
+)
+def test_a_wakeful_says_what_it_has_learnt(said: Any, counts: bool) -> None:
+    with asking(Scripted({"data": said})) as store:
+        assert (Feature.OVERVIEW in store.offers) is counts
+        assert Feature.RESULTS in store.offers
+
+
+@pytest.mark.parametrize(
     ("status", "wakeful"), [(200, True), (404, False), (405, False), (403, False), (422, False)]
 )
 def test_what_a_server_offers_is_read_off_one_path(status: int, wakeful: bool) -> None:

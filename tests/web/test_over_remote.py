@@ -99,3 +99,18 @@ def test_what_the_server_does_not_offer_is_left_out_and_says_so(remote):
     remote.open("/reports")
     assert remote.status == 404
     assert "The server behind this dashboard has no figures for a month." in remote.text
+
+
+def test_monitors_are_counted_and_filtered_as_over_the_local_store(app, remote):
+    make_monitor(app, name="Shop", tags="\nshop\n", paused=True)
+    make_monitor(app, name="Blog", tags="\nwords\n")
+    assert "2 monitors" in remote.open("/").text
+    text = remote.open("/monitors?state=paused").text
+    assert "Shop" in text
+    assert "Blog" not in text
+    text = remote.open("/monitors?tag=words").text
+    assert "Blog" in text
+    assert "Shop" not in text
+    assert "24 hours" not in text  # bars are no part of the API, so their column is left out
+    assert remote.open("/monitors?state=odd").status == 422
+    assert "Paused" in remote.open("/wall").text

@@ -184,6 +184,17 @@ def window(data: Any) -> MaintenanceWindow:
     )
 
 
+def overview(data: Any) -> dict[str, int]:
+    """Counters by state; of states that we do not know there is nothing to say."""
+    data = _object(data, "overview")
+    counts = {status.value: data.get(status.value) for status in MonitorStatus}
+    return {
+        status: count
+        for status, count in counts.items()
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0
+    }
+
+
 def record(body: Any, read: Callable[[Any], T]) -> T:
     """The record of an answer, in an envelope or without one."""
     return read(body["data"] if isinstance(body, Mapping) and "data" in body else body)

@@ -36,7 +36,7 @@ from app.stores.waiting import until_tried
 T = TypeVar("T")
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
-# What a Wakeful offers over its API. Counters and their filters are no part of it.
+# What every Wakeful offers over its API, and what it offers where ``me`` says so.
 OF_WAKEFUL = frozenset(
     {
         Feature.CHECK, Feature.RESULTS, Feature.STATISTICS, Feature.DELIVERIES, Feature.WINDOWS,
@@ -44,6 +44,7 @@ OF_WAKEFUL = frozenset(
     }
 )  # fmt: skip
 POLL_SECONDS = 0.5
+OF_NEWER = frozenset({Feature.OVERVIEW})
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 NAMES_PAGE = 100
 NAMES_PAGES = 5
@@ -76,7 +77,7 @@ class RemoteStore(Store):
             if answer.status in (401, 429) or answer.status >= 500:
                 refuse(self.connection, answer)
             # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8).
-            self._offers = OF_WAKEFUL if answer.status == 200 else frozenset()
+            self._offers = _offered(answer.body) if answer.status == 200 else frozenset()
             self._missing = frozenset()
             self._asked_at = time.monotonic()
         return self._offers - self._missing
@@ -87,9 +88,9 @@ class RemoteStore(Store):
     # monitors
 
     def monitors(self, query: MonitorQuery) -> Page[Monitor]:
-        if query.state or query.tag:
+        if (query.state or query.tag) and Feature.OVERVIEW not in self.offers:
             raise Unsupported(f"The server {self.name} does not filter by state or tag.")
-        sent = _query(query, leave=("state", "tag", "brief"))
+        sent = _query(query, leave=("brief",))
         return self._page("/monitors", sent, query.page, query.per_page, reading.monitor)
 
     def monitor(self, id: int) -> Monitor:
@@ -196,7 +197,10 @@ class RemoteStore(Store):
         raise Unsupported(f"The server {self.name} has no figures for a month.")
 
     def overview(self) -> Mapping[str, int]:
-        raise Unsupported(f"The server {self.name} does not count monitors by their state.")
+        if Feature.OVERVIEW not in self.offers:
+            raise Unsupported(f"The server {self.name} does not count monitors by their state.")
+        answer = self._read("/overview", of=(Feature.OVERVIEW, None))
+        return self._record(answer, reading.overview)
 
     def test_alert(self, monitor_id: int) -> tuple[int, ...]:
         path = f"/monitors/{monitor_id}/test-alert"
@@ -390,6 +394,14 @@ class RemoteStore(Store):
             return
         if fields.get("request_auth_username") and self.monitor(source).request_auth_password_set:
             raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+
+
+def _offered(body: Any) -> frozenset[Feature]:
+    """What a Wakeful offers by what its ``me`` says."""
+    data = body.get("data") if isinstance(body, Mapping) else None
+    named = data.get("features") if isinstance(data, Mapping) else None
+    words = named if isinstance(named, list) else []
+    return OF_WAKEFUL | {feature for feature in OF_NEWER if feature.value in words}
 
 
 def _query(query: Any, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
