@@ -109,7 +109,7 @@ class Outbox:
         self.clock.pass_(seconds)
         self.settle()
 
-    def settle(self, until: Callable[[], bool] | None = None, patience: float = 30.0) -> None:
+    def settle(self, until: Callable[[], bool] | None = None, patience: float = 120.0) -> None:
         deadline = time.monotonic() + patience
         quiet = 0
         while quiet < 2:

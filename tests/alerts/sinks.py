@@ -130,7 +130,7 @@ class HttpSink:
         with self.arrived:
             return [request for request in self.requests if request.path == path]
 
-    def wait_for(self, enough: Callable[[], bool], seconds: float = 20.0) -> None:
+    def wait_for(self, enough: Callable[[], bool], seconds: float = 90.0) -> None:
         with self.arrived:
             assert self.arrived.wait_for(enough, seconds), self.requests
 

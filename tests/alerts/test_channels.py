@@ -482,6 +482,6 @@ def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:
     outgoing = Outgoing("msg_1", f"{sink.url}/hook", message, box.clock.now)
     began = time.monotonic()
     answer = post_json(outgoing, Tools(box.settings, network), {"text": "x"})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert not answer.ok
     assert "no answer in time" in answer.text
