@@ -25,6 +25,7 @@ from app.forms.fields import (
 )
 from app.forms.lists import PairList, Tags
 from app.forms.schema import SchemaForm
+from app.forms.together import RULES
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
@@ -42,10 +43,8 @@ from app.records import (
     MAX_REQUEST_BODY_BYTES,
     MAX_TEXT_LOOKUP,
     MAX_URL,
-    METHODS_WITHOUT_TEXT,
     REMIND_AFTER_MINUTES,
     SLOW_AFTER_MS,
-    TEXT_CONDITIONS,
     TIMEOUT_SECONDS,
     AlertCondition,
     Pair,
@@ -259,43 +258,13 @@ class MonitorForm(SchemaForm):
     tags = Tags("Tags", description="Words with commas between them, to find monitors by.")
 
     def check_together(self) -> None:
-        self._check_text_condition()
-        self._check_maintenance()
-        self._check_quiet()
-
-    def _check_text_condition(self) -> None:
-        if not self.flawless(self.alert_condition, self.alert_text_lookup, self.request_method):
-            return
-        if self.alert_condition.data not in TEXT_CONDITIONS:
-            return
-        if not self.alert_text_lookup.data:
-            self.alert_text_lookup.fault("This alert condition needs a text to look up.")
-        if self.request_method.data in METHODS_WITHOUT_TEXT:
-            self.request_method.fault(
-                f"An answer to {self.request_method.data} has no text to look up. "
-                "Choose another method, such as GET."
-            )
-
-    def _check_maintenance(self) -> None:
-        start, end = self.maintenance_start_at, self.maintenance_end_at
-        if not self.flawless(start, end):
-            return
-        if (start.data is None) != (end.data is None):
-            missing = start if start.data is None else end
-            missing.fault("A maintenance window needs both its start and its end.")
-        elif start.data is not None and end.data <= start.data:
-            end.fault("The maintenance window must end after it starts.")
-
-    def _check_quiet(self) -> None:
-        start, end = self.quiet_start, self.quiet_end
-        # A server that lacks our own fields has neither.
-        if "quiet_start" not in self or not self.flawless(start, end):
-            return
-        if (start.data is None) != (end.data is None):
-            missing = start if start.data is None else end
-            missing.fault("Quiet hours need both their start and their end.")
-        elif start.data is not None and start.data == end.data:
-            end.fault("Quiet hours cannot end at the time at which they start. Choose another.")
+        known = {field.short_name: field for field in self.schema_fields()}
+        for names, rule in RULES:
+            # A server that lacks our own fields has no quiet hours.
+            fields = [known[name] for name in names if name in known]
+            if len(fields) == len(names) and self.flawless(*fields):
+                for name, sentence in rule(*(field.data for field in fields)):
+                    known[name].fault(sentence)
 
 
 class MonitorUpdateForm(MonitorForm):

@@ -229,6 +229,29 @@ def test_updates_of_different_fields_at_once_both_hold(
     assert (monitor.ssl_alert_days, monitor.paused, len(monitor.alerts)) == (7, True, 1)
 
 
+def test_of_two_updates_at_once_that_do_not_fit_together_the_later_is_refused(
+    core: Flask, settings: Settings, store: LocalStore
+) -> None:
+    """Each was judged over the same stored monitor, before either was kept."""
+    id = add_monitor(store, alert_text_lookup="sold out", alert_condition="url_unavailable").id
+
+    def change(fields: dict[str, Any]) -> list[str]:
+        with core.app_context():
+            try:
+                LocalStore(settings).update_monitor(id, fields)
+            except Invalid as fault:
+                return list(fault.errors)
+            return []
+
+    together = [{"alert_condition": "url_text"}, {"alert_text_lookup": None}]
+    with ThreadPoolExecutor(2) as pool:
+        said = sorted(pool.map(change, together))
+    assert said == [[], ["alert_text_lookup"]]
+    db.session.rollback()
+    monitor = store.monitor(id)
+    assert (monitor.alert_condition == "url_text") == (monitor.alert_text_lookup == "sold out")
+
+
 def test_of_many_who_report_an_incident_at_once_one_is_heard(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:

@@ -17,7 +17,8 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.engine import recorder
-from app.errors import NotFound
+from app.errors import Invalid, NotFound
+from app.forms.together import RULES
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -108,6 +109,7 @@ class Monitors(Part):
             changed = _change(row, monitor_columns(fields))
             row.updated_at = now
             session.flush()
+            _check_together(session, row, changed)
             recorder.rewatch(session, row, changed, now)
             pause = fields.get("pause")
             if pause is not None:
@@ -193,6 +195,19 @@ def _records(
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:
     if columns.get("request_auth_username") and not columns.get("request_auth_password"):
         columns["request_auth_password"] = found_monitor(session, source).request_auth_password
+
+
+def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> None:
+    """Raises Invalid where the changed fields do not fit to what another update has just left."""
+    errors: dict[str, list[str]] = {}
+    for names, rule in RULES:
+        if changed.isdisjoint(names):
+            continue
+        session.refresh(row, names)  # PostgreSQL: ours waited for the other, and now sees it
+        for name, sentence in rule(*(getattr(row, name) for name in names)):
+            errors[name] = [sentence]
+    if errors:
+        raise Invalid(errors)
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:

@@ -1,0 +1,60 @@
+"""Rules about several fields of a monitor together.
+
+A form asks them of the record with what was sent over it, the store once more of what it is about
+to keep: two updates at once, each right by itself, may make a monitor that nobody would have taken.
+Each rule gives the fields that must change, with a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from app.records import METHODS_WITHOUT_TEXT, TEXT_CONDITIONS
+
+Faults = Sequence[tuple[str, str]]
+
+
+def text_condition(condition: str, lookup: str | None, method: str) -> Faults:
+    if condition not in TEXT_CONDITIONS:
+        return ()
+    faults = []
+    if not lookup:
+        faults.append(("alert_text_lookup", "This alert condition needs a text to look up."))
+    if method in METHODS_WITHOUT_TEXT:
+        sentence = (
+            f"An answer to {method} has no text to look up. Choose another method, such as GET."
+        )
+        faults.append(("request_method", sentence))
+    return faults
+
+
+def maintenance(start: datetime | None, end: datetime | None) -> Faults:
+    if start is None and end is None:
+        return ()
+    if start is None or end is None:
+        missing = "maintenance_start_at" if start is None else "maintenance_end_at"
+        return [(missing, "A maintenance window needs both its start and its end.")]
+    if end <= start:
+        return [("maintenance_end_at", "The maintenance window must end after it starts.")]
+    return ()
+
+
+def quiet_hours(start: str | None, end: str | None) -> Faults:
+    if start is None and end is None:
+        return ()
+    if start is None or end is None:
+        missing = "quiet_start" if start is None else "quiet_end"
+        return [(missing, "Quiet hours need both their start and their end.")]
+    if start == end:
+        sentence = "Quiet hours cannot end at the time at which they start. Choose another."
+        return [("quiet_end", sentence)]
+    return ()
+
+
+# The fields that each rule looks at, in the order of its arguments.
+RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
+    (("alert_condition", "alert_text_lookup", "request_method"), text_condition),
+    (("maintenance_start_at", "maintenance_end_at"), maintenance),
+    (("quiet_start", "quiet_end"), quiet_hours),
+)
