@@ -123,8 +123,9 @@ def _state(part: Part, results: list[Result]) -> dict[str, Any]:
         "status_since": results[0].checked_at,
         "ssl_expires_at": last.checked_at + timedelta(days=62),
     }
-    if part.outages and part.outages[0][1] is None:
-        known["status_since"] = now() - timedelta(seconds=part.outages[0][0])
+    if part.outages:
+        ago, length = min(part.outages)
+        known["status_since"] = now() - timedelta(seconds=ago - (length or 0))
     return known | part.state
 
 
