@@ -180,15 +180,19 @@ DNS = [
     _up("dns AAAA fails while A answers", named("aaaa-servfail")),
     _up("dns AAAA is never answered while A is", named("aaaa-silent")),
     _up("dns AAAA is NXDOMAIN while A answers", named("aaaa-nxdomain")),
-    _timeout(
+    Row(
         "dns one server fails, the other is silent",
         named_afresh("servfail-and-silent"),
+        DOWN,
         Cause.DNS_SERVFAIL,
+        fields={"timeout": 2},
     ),
-    _timeout(
+    Row(
         "dns one server is silent, the other refuses",
         named_afresh("refused-and-silent"),
+        DOWN,
         Cause.DNS_REFUSED,
+        fields={"timeout": 2},  # after 0.8 s the second server is asked
     ),
     _down("dns half an answer", named("half-an-answer"), Cause.DNS_SERVFAIL),
     _down("dns too long for UDP, and no TCP", named("cut-everywhere"), Cause.DNS_SERVFAIL),
