@@ -81,6 +81,22 @@ def test_a_passing_fault_is_tried_again_and_the_services_own_pause_wins(
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("busy", [Reply(500), Reply(429, "", (("Retry-After", "3600"),))])
+def test_a_test_goes_out_at_once_also_where_the_channel_fails(
+    box: Outbox, sink: HttpSink, busy: Reply
+) -> None:
+    sink.replies["/hook"] = [busy]
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    box.open(monitor)
+    box.turn(1)
+    assert types(sink) == ["incident.opened"]
+    (test,) = box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn(1)
+    assert types(sink) == ["incident.opened", "test"], "somebody waits for its answer"
+    assert box.row(test).attempts[0]["answer"].startswith(f"HTTP {busy.status}")
+
+
+@pytest.mark.sqlite
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
 def test_a_refusal_for_good_stops_at_once_and_says_why(
     box: Outbox, sink: HttpSink, status: int
