@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pycurl
 import requests
@@ -250,7 +251,7 @@ class BareCurl:
 
     def _handle(self, url: str, authority: str) -> pycurl.Curl:
         one = pycurl.Curl()
-        port = url.rstrip("/").rpartition(":")[2]
+        port = urlsplit(url).port
         one.setopt(pycurl.URL, url)
         one.setopt(pycurl.RESOLVE, [f"{HOST}:{port}:127.0.0.1"])
         one.setopt(pycurl.CAINFO, authority)

@@ -5,8 +5,10 @@
 
 The target is nginx on loopback, a process of its own; the database is SQLite on this disk. Part one
 takes monitors that are all due and runs as fast as it can: claim, check, judge, record. Its CPU is
-this process's alone. Part two lets a full schedule run at its own pace, and tells how late checks
-start, by the grid that each monitor's place gives. Machines are noisy: look at several runs.
+this process's alone; beside it, in the same run, stands what the bare library uses to fetch the
+same page (see bench/checks.py): the ratio tells more than milliseconds of a busy machine.
+Part two lets a full schedule run at its own pace, and tells how late checks start, by the grid that
+each monitor's place gives. Machines are noisy: look at several runs.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from app.db import db, schema, writing
 from app.db.tables import MonitorRow, MonitorStateRow, ResultRow
 from app.engine.checker import Checker
 from app.engine.schedule import next_check, place
+from bench.checks import BareCurl
 from tests.support.nginx import Nginx
 
 INTERVAL = 60
@@ -54,7 +57,8 @@ def main() -> int:
         nginx.start()
         try:
             app, settings = prepare(path, nginx.url(), arguments.monitors)
-            throughput(app, settings, arguments.monitors)
+            bare = BareCurl(nginx.url(), "").run(arguments.monitors) / arguments.monitors
+            throughput(app, settings, arguments.monitors, bare)
             lag(app, settings, arguments.minutes)
         finally:
             nginx.stop()
@@ -116,7 +120,8 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def throughput(app: Flask, settings: Settings, monitors: int) -> None:
+def throughput(app: Flask, settings: Settings, monitors: int, bare: float) -> None:
+    """``bare``: CPU seconds that pycurl alone needs for a check."""
     began, used = time.monotonic(), cpu()
     with running(app, settings, paced=False):
         while recorded(app) < monitors:
@@ -129,7 +134,11 @@ def throughput(app: Flask, settings: Settings, monitors: int) -> None:
         if failed := db.session.scalar(bad):
             print(f"  {failed:,} of them were not up, which costs more: do not trust this run")
     print(f"As fast as it can: {done:,} checks in {seconds:.1f} s, {done / seconds:,.0f} a second")
-    print(f"  CPU: {spent / done * 1000:.2f} ms a check (check, judge, claim, record)")
+    each = spent / done
+    print(
+        f"  CPU: {each * 1000:.2f} ms a check (check, judge, claim, record): {1 / each:,.0f} a core"
+    )
+    print(f"  pycurl alone: {bare * 1000:.2f} ms a check, {bare / each:.2f} x Wakeful")
 
 
 def lag(app: Flask, settings: Settings, minutes: int) -> None:

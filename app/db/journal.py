@@ -34,13 +34,16 @@ VERDICTS = {number: verdict for verdict, number in VERDICT_NUMBERS.items()}
 # A target that answers from ever new addresses must not fill the memory.
 CACHED_AT_MOST = 20_000
 
+# What of a result is kept as its context: address, HTTP version, redirects, warnings.
+Context = tuple[str | None, str | None, tuple[str, ...], tuple[str, ...]]
+
 
 @dataclass(slots=True)
 class _Numbers:
     """Numbers that this process has seen; they never change once they are in the database."""
 
     codes: dict[str, int] = field(default_factory=dict)
-    contexts: dict[str, int] = field(default_factory=dict)
+    contexts: dict[Context, int] = field(default_factory=dict)
     locations: dict[str, int] = field(default_factory=dict)
 
 
@@ -55,15 +58,20 @@ def known_numbers(results: Sequence[Result]) -> None:
     batch would live on in this process and end up in rows that mean something else.
     """
     numbers = _numbers()
-    contexts = {digest: data for digest, data in map(_context, results) if digest}
+    if len(numbers.contexts) > CACHED_AT_MOST:  # here only: ``row_of`` relies on what this finds
+        numbers.contexts.clear()
+    contexts = {context for context in map(_context, results) if context}
     codes = {result.cause_code for result in results if result.cause_code}
-    missing = {d: contexts[d] for d in sorted(contexts.keys() - numbers.contexts.keys())}
+    missing = {_digest(context): context for context in contexts - numbers.contexts.keys()}
     unknown = sorted(codes - numbers.codes.keys())
     if not missing and not unknown:
         return
     with writing():
         if missing:
-            rows = [{"digest": digest, "data": data} for digest, data in missing.items()]
+            # In order: two recorders that insert crosswise would wait for each other.
+            rows = [
+                {"digest": digest, "data": _data(missing[digest])} for digest in sorted(missing)
+            ]
             insert_new(ResultContextRow, rows)
         if unknown:
             insert_new(CauseCodeRow, [{"code": code} for code in unknown])
@@ -72,7 +80,7 @@ def known_numbers(results: Sequence[Result]) -> None:
                 ResultContextRow.digest.in_(missing)
             )
         ):
-            numbers.contexts[digest] = id
+            numbers.contexts[missing[digest]] = id
         for code, id in db.session.execute(
             select(CauseCodeRow.code, CauseCodeRow.id).where(CauseCodeRow.code.in_(unknown))
         ):
@@ -93,7 +101,7 @@ def location_id(name: str) -> int:
 def row_of(result: Result, location: int) -> dict[str, Any]:
     """The columns of a result with a monitor. ``known_numbers`` has seen it before."""
     numbers = _numbers()
-    digest, _data = _context(result)
+    context = _context(result)
     timings = result.timings
     return {
         "monitor_id": result.monitor_id,
@@ -108,7 +116,7 @@ def row_of(result: Result, location: int) -> dict[str, Any]:
         "tls": timings.tls,
         "ttfb": timings.ttfb,
         "download": timings.download,
-        "context_id": numbers.contexts[digest] if digest else None,
+        "context_id": numbers.contexts[context] if context else None,
         "cause_code_id": numbers.codes[result.cause_code] if result.cause_code else None,
         "cause": result.cause,
     }
@@ -172,23 +180,31 @@ def several_locations() -> bool:
 
 def _numbers() -> _Numbers:
     numbers: _Numbers | None = current_app.extensions.get("wakeful.numbers")
-    if numbers is None or len(numbers.contexts) > CACHED_AT_MOST:
+    if numbers is None:
         numbers = current_app.extensions["wakeful.numbers"] = _Numbers()
     return numbers
 
 
-def _context(result: Result) -> tuple[str | None, dict[str, Any]]:
+def _context(result: Result) -> Context | None:
+    context = (result.ip, result.http_version, result.redirects, result.warnings)
+    return context if any(context) else None
+
+
+def _data(context: Context) -> dict[str, Any]:
+    ip, http_version, redirects, warnings = context
     data = {
-        "ip": result.ip,
-        "http_version": result.http_version,
-        "redirects": list(result.redirects),
-        "warnings": list(result.warnings),
+        "ip": ip,
+        "http_version": http_version,
+        "redirects": list(redirects),
+        "warnings": list(warnings),
     }
-    data = {name: value for name, value in data.items() if value}
-    if not data:
-        return None, data
-    text = json.dumps(data, sort_keys=True)
-    return blake2b(text.encode(), digest_size=16).hexdigest(), data
+    return {name: value for name, value in data.items() if value}
+
+
+def _digest(context: Context) -> str:
+    """What tells contexts apart in the database, over processes and years."""
+    text = json.dumps(_data(context), sort_keys=True)
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def keep_good_evidence(checks: Mapping[int, Any]) -> None:

@@ -19,7 +19,7 @@ from app.db.tables import (
     ResultRow,
     RollupRow,
 )
-from app.engine import recorder
+from app.engine import quorum, recorder
 from app.engine.recorder.monitors import WATCHING_STOPPED
 from app.errors import Conflict, Invalid, NotFound
 from tests.factories import make_monitor, make_outcome
@@ -159,6 +159,22 @@ def test_results_come_back_as_they_were(engine):
     assert recorded[0].redirects == full["redirects"]
     assert recorded[2].cause_code == "http_status:503"
     assert count(ResultContextRow) == 2, "what stays the same is kept once"
+
+
+def test_a_target_that_answers_from_ever_new_addresses_fills_the_table_not_the_memory(
+    engine, monkeypatch
+):
+    monkeypatch.setattr(journal, "CACHED_AT_MOST", 2)
+    ids = [engine.monitor() for _ in range(3)]
+    for turn in range(3):
+        outcomes = [
+            (id, make_outcome("up", at(60 * turn), ip=f"192.0.2.{10 * turn + place}"))
+            for place, id in enumerate(ids)
+        ]
+        assert all(recorder.record(outcomes, at(60 * turn)))
+    rows = db.session.scalars(select(ResultRow).order_by(ResultRow.at, ResultRow.monitor_id)).all()
+    wanted = [f"192.0.2.{10 * turn + place}" for turn in range(3) for place in range(3)]
+    assert [result.ip for result in journal.decode(rows)] == wanted
 
 
 def test_two_checks_in_one_millisecond_are_two_results(engine):
@@ -444,6 +460,35 @@ def test_deleting_an_open_incident_lets_a_new_one_open(engine):
     assert (count(IncidentRow), count(DeliveryRow)) == (0, 0)
     engine.check(id, "down", 60)
     assert engine.incidents(id)[0].started_at == WHOLE + timedelta(seconds=60)
+
+
+# --- Locations
+
+
+@pytest.mark.parametrize(
+    ("rule", "script", "incidents"),
+    [
+        ("any", "Bu Od", 1),
+        ("majority", "Bu Od", 0),
+        ("majority", "Bu Od Bd", 1),
+        ("majority", "Bu Hu Od Bd", 1),
+        ("all", "Bu Hu Od Bd", 0),
+        ("all", "Bu Hu Od Bd Hd", 1),
+        ("all", "B? Od", 1),
+    ],
+)
+def test_the_newest_result_of_each_location_decides_by_the_rule(
+    engine, monkeypatch, rule, script, incidents
+):
+    monkeypatch.setattr("app.engine.recorder.results.RULE", quorum.Rule(rule))
+    id = engine.monitor(confirmations=0)
+    names = {"B": "berlin", "O": "oslo", "H": "harare"}
+    verdicts = {"u": "up", "d": "down", "?": "unknown"}
+    for second, (place, mark) in enumerate(script.split()):
+        outcome = make_outcome(verdicts[mark], at(second), location=names[place])
+        (result,) = recorder.record([(id, outcome)], at(second), location=names[place])
+        assert (result.location, result.verdict) == (names[place], verdicts[mark])
+    assert len(engine.incidents(id)) == incidents
 
 
 # --- Certificates
