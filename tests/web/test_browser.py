@@ -43,7 +43,10 @@ def tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"the keyboard does not reach {name!r}")
 
 
-def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
+@pytest.mark.parametrize(("width", "scheme"), [(375, "dark"), (768, "light"), (1440, "dark")])
+def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 700})
+    page.emulate_media(color_scheme=scheme)
     with app.app_context():
         token = app.extensions["wakeful.access"].setup_token()
     page.goto(f"/setup/{token}")
