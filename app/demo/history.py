@@ -19,6 +19,7 @@ from app.records import Location, Result, Timings, Verdict
 # Written in one transaction: small enough that a running checker never waits for long.
 ROWS_AT_ONCE = 5000
 FINE = timedelta(hours=26)
+GAP = timedelta(hours=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Past:
     outages: Sequence[Outage] = ()
     https: bool = True
     ip: str = "127.0.0.1"
-    gap_days_ago: float | None = None  # the machine was off for a few hours then
+    gap_days_ago: float | None = None  # the machine was off for GAP then
 
 
 def write(
@@ -79,7 +80,7 @@ def _results(
     moment = now - timedelta(days=days)
     while moment < now:
         gap = past.gap_days_ago
-        off = gap is not None and gap - 0.15 < (now - moment) / timedelta(days=1) < gap
+        off = gap is not None and timedelta(days=gap) - GAP < now - moment < timedelta(days=gap)
         if not off:
             yield _result(monitor_id, past, moment, now, dice)
         # The last hours are as dense as they will go on. Checks are a little late, never early.

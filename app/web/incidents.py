@@ -44,11 +44,12 @@ CHOOSABLE = (
 
 
 @blueprint.get("")
-def index() -> str:
+def index() -> Response:
     query = replace(binding.incident_query(addresses.pairs()), brief=True)
     page = current_store().incidents(query)
-    return render_template(
+    return live.page(
         "incidents/index.html",
+        "incidents/_list.html",
         page=page,
         query=query,
         statuses=list(IncidentStatus),

@@ -155,3 +155,15 @@ def test_remarks_survive_what_people_write():
     assert found[1].at == at
     assert comments.remarks("[2026-02-31 08:00:00 UTC, x]\nno such day")[0].at is None
     assert comments.remarks(None) == []
+
+
+def test_the_list_refreshes_itself_and_costs_nothing_while_nothing_happens(app, viewer):
+    monitor = make_monitor(app, name="Shop")
+    ask = {"X-Fragment": "live"}
+    first = viewer.client.get("/incidents", headers=ask)
+    assert "No incidents" in first.text
+    assert "<html" not in first.text
+    known = ask | {"If-None-Match": first.headers["ETag"]}
+    assert viewer.client.get("/incidents", headers=known).status_code == 304
+    make_incident(app, monitor, cause="It burns")
+    assert "It burns" in viewer.client.get("/incidents", headers=known).text

@@ -1,0 +1,74 @@
+"""The demonstration as a person starts it: it says what it is, really fails, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.service import eventually
+
+pytestmark = pytest.mark.slow
+
+# A short past: how it is made up is the same for ninety days.
+START = "import sys; from app.demo import __main__ as demo; demo.DAYS = 2; sys.exit(demo.main())"
+ALWAYS = {"Payments", "Blog", "Old intranet", "Printer"}  # broken at every minute
+
+
+def start(folder: Path) -> tuple[subprocess.Popen[str], str, str]:
+    """The process, its address and what it printed until then."""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
+    environ |= {"WAKEFUL_BIND": "127.0.0.1:0", "PYTHONUNBUFFERED": "1"}
+    demo = subprocess.Popen(
+        [sys.executable, "-c", START],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # a Ctrl-C of its own
+    )
+    assert demo.stdout
+    printed = ""
+    for line in demo.stdout:
+        printed += line
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return demo, found[0], printed
+    raise AssertionError(f"It ended. Printed:\n{printed}")
+
+
+def opened_by_now(folder: Path) -> set[str]:
+    with sqlite3.connect(folder / "instance/demo/wakeful.db") as db:
+        rows = db.execute(
+            "SELECT name FROM incidents i JOIN monitors m ON m.id = monitor_id"
+            " WHERE ended_at IS NULL"
+        )
+        found = {name for (name,) in rows}
+    db.close()
+    return found
+
+
+def test_it_says_that_it_is_one_really_fails_and_starts_again_after_ctrl_c(tmp_path: Path) -> None:
+    for _ in range(2):
+        demo, url, printed = start(tmp_path)
+        try:
+            assert "This is a demonstration. Log in as demo@wakeful.test" in printed
+            assert requests.get(f"{url}/healthz", timeout=60).status_code == 200
+            eventually(lambda: opened_by_now(tmp_path) >= ALWAYS, "the broken ones are down")
+        finally:
+            os.killpg(demo.pid, signal.SIGINT)
+            code = demo.wait(60)
+            assert demo.stdout
+            demo.stdout.close()
+        assert code == 0
+        with pytest.raises(ProcessLookupError):  # nobody of the group is left
+            os.killpg(demo.pid, 0)
+        with pytest.raises(requests.ConnectionError):
+            requests.get(f"{url}/healthz", timeout=5)
