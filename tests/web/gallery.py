@@ -18,6 +18,7 @@ from app.config import Settings
 from app.db import writing
 from app.db.tables import DeliveryRow
 from app.stores import current_access, current_store
+from app.web import steps
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.web import scene
 
@@ -79,6 +80,15 @@ def ask_to_delete_ticked(page: Page) -> None:
     press("Apply")(page)
 
 
+def stop_midway(page: Page) -> None:
+    """Long work, seen between two of its steps. Those who are resumed are not paused."""
+    page.route("**/progress.js*", lambda route: route.fulfill(content_type="text/javascript"))
+    seconds, steps.SECONDS = steps.SECONDS, 0
+    tick_and_choose("resume")(page)
+    press("Apply")(page)
+    steps.SECONDS = seconds
+
+
 def jump(page: Page) -> None:
     page.keyboard.press("Control+k")
     page.get_by_role("dialog").get_by_role("link").first.wait_for()
@@ -116,6 +126,7 @@ LIVING = {
     "monitors-misspelt": Sight("/monitors?sort_by=colour", status=422, brief=True),
     "monitors-ticked": Sight("/monitors", then=tick_and_choose("interval")),
     "bulk-delete": Sight("/monitors", then=ask_to_delete_ticked),
+    "bulk-progress": Sight("/monitors?state=up", then=stop_midway, brief=True),
     "monitor-down": Sight("/monitors/1"),
     "monitor-up": Sight("/monitors/3?range=7d"),
     "monitor-phases": Sight("/monitors/4?range=24h&phases=1", brief=True),

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.records import MonitorQuery
 from app.stores import current_store
+from app.web import steps
 from tests.factories import make_incident, make_monitor, make_person
 from tests.support.browser import opened
 from tests.web.conftest import log_in
@@ -164,6 +165,17 @@ def test_pasted_urls_show_progress_and_become_monitors(app, visit):
     assert page.evaluate("sessionStorage.told") == "true false, true true, "
 
 
+def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch):
+    monkeypatch.setattr(steps, "SECONDS", 0)  # one in each step
+    page = visit("/monitors/import")
+    page.get_by_label("URLs").fill("\n".join(f"https://{n}.example.com" for n in range(4)))
+    sent: list[str] = []
+    page.on("request", lambda asked: sent.append(asked.method))
+    page.get_by_role("button", name="Make the monitors").click()
+    expect(page.get_by_text("4 monitors are made.")).to_be_visible()
+    assert sent.count("POST") == 4
+
+
 @pytest.fixture
 def plain(app: Flask, site: str, chromium: Browser) -> Iterator[Page]:
     """A phone that runs no scripts, logged in as an editor."""
@@ -178,6 +190,17 @@ def test_without_scripts_the_menu_of_a_phone_opens(plain):
     plain.get_by_role("button", name="Menu").click()
     plain.get_by_role("link", name="Incidents").click()
     expect(plain.get_by_role("heading", name="Incidents", exact=True)).to_be_visible()
+
+
+def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
+    monkeypatch.setattr(steps, "SECONDS", 0)
+    plain.goto("/monitors/import")
+    plain.get_by_label("URLs").fill("https://one.example.com\nhttps://two.example.com")
+    plain.get_by_role("button", name="Make the monitors").click()
+    expect(plain.get_by_role("progressbar")).to_have_attribute("value", "1")
+    expect(plain.get_by_text("1 of 2 are done.")).to_be_visible()
+    plain.get_by_role("button", name="Go on").click()
+    expect(plain.get_by_text("2 monitors are made.")).to_be_visible()
 
 
 def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, httpserver):
