@@ -132,6 +132,14 @@ def test_pause_and_resume(app, editor):
     assert not row(app).paused
 
 
+def test_an_expiry_that_is_asked_for_and_not_known_is_shown_as_unknown(app, editor):
+    make_monitor(app, ssl_alert_days=7, domain_alert_days=0)
+    make_monitor(app)
+    text = editor.open("/monitors/1").text
+    assert text.count("expiry unknown") == 2
+    assert "expiry unknown" not in editor.open("/monitors/2").text
+
+
 def test_search_order_state_tag_and_page_size_stand_in_the_address(app, editor):
     scene.fill(app, [part for part in scene.PARTS if part.days <= 5])
     editor.open("/monitors?sort_by=name&sort=asc")
