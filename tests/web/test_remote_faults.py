@@ -16,6 +16,7 @@ from app.config import Settings
 from app.db import db
 from app.stores import current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person
+from tests.support.bare_server import KEY, BareServer
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
 
@@ -46,14 +47,18 @@ def server(app: Flask) -> Moody:
 def editor(
     app: Flask, server: Moody, settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> Iterator[Visitor]:
+    yield from looking(server, make_key(app), settings, sqlite_template, tmp_path)
+
+
+def looking(
+    server: Any, key: str, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Visitor]:
+    """An editor's browser on a dashboard over ``server``."""
     own = tmp_path / "dashboard.db"
     shutil.copyfile(sqlite_template, own)
     with serving(server) as url:
         there = replace(
-            settings,
-            database_url=f"sqlite:///{own}",
-            store="remote",
-            remotes=((url, make_key(app)),),
+            settings, database_url=f"sqlite:///{own}", store="remote", remotes=((url, key),)
         )
         dashboard = create_app(there)
         dashboard.testing = True
@@ -90,16 +95,22 @@ def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, 
 
 def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server, editor):
     monitor = make_monitor(app, name="Shop")
-    editor.open("/monitors")
-    server.refused = {"PATCH"}
-    editor.press("Apply", ids=True, action="tag", tag="slow")
-    assert editor.status == 503
-    assert [one for one in server.asked if one.startswith("PATCH")] == [
-        f"PATCH /api/v1/monitors/{monitor.id}"
-    ]
-    server.refused = set()
-    editor.press("Send it again")
-    assert "1 monitor is tagged." in editor.text
+    for page, button, typed, again, sentence in (
+        ("/monitors", "Apply", {"ids": True, "action": "tag", "tag": "slow"}, "Go on",
+         "1 monitor is tagged."),
+        (f"/monitors/{monitor.id}", "Pause", {}, "Send it again", "Shop is paused"),
+    ):  # fmt: skip
+        editor.open(page)
+        server.asked, server.refused = [], {"PATCH"}
+        editor.press(button, **typed)
+        assert editor.status == 503
+        assert "What you sent may have arrived" in editor.text
+        assert [one for one in server.asked if one.startswith("PATCH")] == [
+            f"PATCH /api/v1/monitors/{monitor.id}"
+        ]
+        server.refused = set()
+        editor.press(again)
+        assert sentence in editor.text
 
 
 def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):
@@ -111,3 +122,25 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
         assert "has a fault of its own" in editor.text, path
     for path in ("/profile", "/jump"):
         assert editor.open(path).status == 200, path
+
+
+def test_what_a_bare_server_lacks_is_left_out_not_broken(
+    settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    for editor in looking(BareServer(), KEY, settings, sqlite_template, tmp_path):
+        editor.open("/monitors/new").press("Save", url="http://shop.example.com/", name="Shop")
+        monitor = editor.path
+        assert editor.status == 200
+        for lacking in ("Uptime, 24 hours", "Not checked yet", "Recent checks", "Check now"):
+            assert lacking not in editor.text
+        editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
+        editor.press("Report it", cause="It burns")
+        incident = editor.path
+        editor.press("Acknowledge").press("Add the comment", text="On it.").press("Resolve")
+        assert "On it." in editor.text
+        assert "Was it a real incident?" not in editor.text
+        for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",
+                     f"{monitor}/clone", f"{incident}/edit", f"{incident}/delete"):  # fmt: skip
+            assert editor.open(path).status == 200, path
+        editor.open(f"{monitor}/delete").press("Delete this monitor")
+        assert "Shop is deleted" in editor.text
