@@ -110,13 +110,27 @@ def _ready(settings: Settings) -> Flask:
     """The application, once the database has its tables."""
     app = create_core(settings)
     with app.app_context():
-        if schema.present() != schema.wanted():
-            raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
+        ready = schema.present() == schema.wanted()
         db.engine.dispose()
+    if not ready:
+        raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
     return app
 
 
 # --- The database
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[Flask]:
+    """The application in its context. Its connections are closed, not left to chance, afterwards:
+    from Python 3.13 on that is a warning."""
+    app = create_core(settings)
+    with app.app_context():
+        try:
+            yield app
+        finally:
+            db.session.remove()
+            db.engine.dispose()
 
 
 @cli.group("db")
@@ -127,8 +141,7 @@ def database() -> None:
 @database.command()
 def upgrade() -> None:
     """Bring the database's tables up to date. Safe to repeat."""
-    app = create_core(read())
-    with app.app_context():
+    with _opened(read()):
         schema.upgrade()
         click.echo(f"The database is up to date ({schema.present()}).")
 
@@ -139,8 +152,7 @@ def upgrade() -> None:
 @contextmanager
 def _access() -> Iterator[Access]:
     settings = read()
-    app = create_core(settings)
-    with app.app_context():
+    with _opened(settings):
         # A key is often wanted before the first start.
         schema.upgrade()
         yield Access(settings)
@@ -273,10 +285,11 @@ def doctor() -> None:
     settings = read()
     click.echo("ok     settings: they can be read.")
     faults = 0
-    for finding in examine(create_core(settings), settings):
-        faults += finding.fault
-        word = "WRONG" if finding.fault else "ok"
-        click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
+    with _opened(settings) as app:
+        for finding in examine(app, settings):
+            faults += finding.fault
+            word = "WRONG" if finding.fault else "ok"
+            click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
     sys.exit(1 if faults else 0)
 
 

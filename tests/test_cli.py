@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from app import cli as command
 from app import create_core
 from app.config import read
+from app.db import db
 from app.stores.access import Access
 from tests.engine.test_checker import Site
 
@@ -54,11 +56,13 @@ def site():
     site.close()
 
 
+@contextmanager
 def access():
     settings = read()
-    context = create_core(settings).app_context()
-    context.push()
-    return Access(settings), context
+    with create_core(settings).app_context():
+        yield Access(settings)
+        db.session.remove()
+        db.engine.dispose()
 
 
 def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
@@ -66,11 +70,8 @@ def test_a_key_is_printed_alone_and_works_until_it_is_revoked(type_):
     assert code == 0
     assert re.fullmatch(r"wk_[a-z0-9]{8}_\S+\n", out)
     secret = out.strip()
-    keys, context = access()
-    try:
+    with access() as keys:
         assert keys.authenticate_key(secret).scope == "write"
-    finally:
-        context.pop()
     prefix = secret.split("_")[1]
     _code, listed, _err = type_("key", "list")
     assert listed.split("\t")[:3] == [prefix, "write", "ci"]
@@ -101,11 +102,8 @@ def test_when_a_key_expires(type_, expires, code, said):
 def test_an_account_is_made_with_a_password_from_standard_input(type_):
     words = ("user", "create", "ada@example.org", "--role", "admin")
     assert type_(*words, input="a long enough passphrase\n")[0] == 0
-    people, context = access()
-    try:
+    with access() as people:
         assert people.login("ada@example.org", "a long enough passphrase").role == "admin"
-    finally:
-        context.pop()
     code, _out, err = type_(*words, input="a long enough passphrase\n")
     assert code == 1
     assert "already" in err or "taken" in err
