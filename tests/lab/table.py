@@ -118,8 +118,12 @@ class Row:
 
 
 def _timeout(name: str, at: At, code: str, **fields: Any) -> Row:
-    """A case in which the time of one second runs out; the sentence names it."""
-    return Row(name, at, DOWN, code, fields={"timeout": 1, **fields}, says=("1",))
+    """A case in which the time runs out; the sentence names how long it was.
+
+    One second; three where the target has to come as far as a body first, also on a busy machine.
+    """
+    seconds = 3 if code == Cause.TIMEOUT_BODY else 1
+    return Row(name, at, DOWN, code, fields={"timeout": seconds, **fields}, says=(f"{seconds} s",))
 
 
 def _found(name: str, at: At, text: str, **more: Any) -> Row:
