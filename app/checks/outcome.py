@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from app.checks.certificate import TrustStore
@@ -34,9 +35,10 @@ class Outcomes:
         timings, response_ms = figures(story)
         judged = judge(story, self._trust, response_ms)
         seen = story.last.seen if story.last else None
-        hide = Redactor(
-            story.spec
-        ).text  # a redirect may carry what it was sent, and a cause quotes it
+        hide: Callable[[str], str] = str
+        if judged.failure or judged.matched or len(story.hops) > 1:
+            # A redirect may echo what it was sent, and causes quote it.
+            hide = Redactor(story.spec).text
         result = Result(
             checked_at=story.checked_at,
             verdict=judged.verdict,
