@@ -414,11 +414,12 @@ def loop_to_itself(x: Exchange) -> None:
 
 @route
 def slow_hops(x: Exchange) -> None:
-    """Redirects that take 300 ms each: only their sum breaks the time limit."""
-    if not x.connection.wait_until_gone(0.3):
+    """Redirects that take 300 ms each, or ``?ms=``: only their sum breaks the time limit."""
+    pause = x.query.get("ms", "300")
+    if not x.connection.wait_until_gone(int(pause) / 1000):
         left = int(x.argument)
         if left:
-            x.redirect(f"/slow-hops/{left - 1}")
+            x.redirect(f"/slow-hops/{left - 1}?ms={pause}")
         else:
             x.answer()
 
