@@ -153,7 +153,8 @@ def _kept_secret(instance: Path) -> str:
 
     Safe when several processes start at the same time.
     """
-    instance.mkdir(parents=True, exist_ok=True)
+    # Nobody else on the machine reads the database that lies beside the key.
+    instance.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = instance / "secret_key"
     if not path.exists():
         fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")

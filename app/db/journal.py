@@ -98,8 +98,11 @@ def location_id(name: str) -> int:
     return numbers.locations[name]
 
 
-def row_of(result: Result, location: int) -> dict[str, Any]:
-    """The columns of a result with a monitor. ``known_numbers`` has seen it before."""
+def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
+    """The columns of a result with a monitor. ``known_numbers`` has seen it before.
+
+    ``covers_s``: how many seconds it stands for at most, 0 while paused; see ``app/stats``.
+    """
     numbers = _numbers()
     context = _context(result)
     timings = result.timings
@@ -109,6 +112,7 @@ def row_of(result: Result, location: int) -> dict[str, Any]:
         "location_id": location,
         "verdict": VERDICT_NUMBERS[result.verdict],
         "maintenance": result.maintenance,
+        "covers_s": covers_s,
         "status_code": result.status_code,
         "response_time": result.response_time,
         "dns": timings.dns,

@@ -177,6 +177,9 @@ class ResultRow(Model):
     location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     verdict: Mapped[int] = mapped_column(SmallInteger)  # see journal.VERDICT_NUMBERS
     maintenance: Mapped[bool]
+    # How long it stands for its monitor at most, see app/stats; 0 does not count, because it was
+    # paused. Null: not kept yet when it was recorded, so as long as the present interval says.
+    covers_s: Mapped[int | None]
     status_code: Mapped[int | None] = mapped_column(SmallInteger)
     response_time: Mapped[int | None]
     dns: Mapped[int | None]

@@ -2,8 +2,9 @@
 
 What counts (one definition, also for what is shown on pages):
 
-- A result covers the time from its check until the next one, at most ``cover_limit_ms``: longer
-  silence is a gap, of which we know nothing.
+- A result covers the time from its check until the next one, at most ``cover_limit_ms`` as its
+  monitor was then: longer silence is a gap, of which we know nothing. A pause ends it, and a check
+  made by hand while paused does not count.
 - Covered time of an ``unknown`` result, or of one in maintenance, is neither up nor down.
 - All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
   ``ended_at``, and up otherwise: a single failure that a recheck cancelled is no downtime.

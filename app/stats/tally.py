@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from app.records import Classification, Verdict
+from app.records import INTERVALS, TIMEOUT_SECONDS, Classification, Verdict
 from app.stats.histogram import Histogram, bucket
 
 HOUR_MS = 3_600_000
@@ -26,19 +26,33 @@ _UNKNOWN = Verdict.UNKNOWN
 WATCHED, UNKNOWN, MAINTENANCE = range(3)
 
 
+def cover_limit_ms(interval: int, timeout: int) -> int:
+    """How long one result stands for a monitor; ``interval`` and ``timeout`` in seconds."""
+    return (interval + timeout) * 1000 + LATE_MS
+
+
+# How far before a time to look for the result that stands for it.
+LONGEST_COVER_MS = cover_limit_ms(max(INTERVALS), max(TIMEOUT_SECONDS))
+
+
 class Check(NamedTuple):
-    """One result, as far as it counts. ``phases``: milliseconds, in the order of ``PHASES``."""
+    """One result, as far as it counts. ``phases``: milliseconds, in the order of ``PHASES``.
+
+    ``covers``: how long it stands at most, in ms; 0: not at all, None: as long as the monitor's
+    present interval says.
+    """
 
     at: int
     verdict: Verdict
     maintenance: bool = False
     response_time: int | None = None
     phases: tuple[int | None, ...] = ()
+    covers: int | None = None
 
     @property
     def response_counts(self) -> bool:
         """Whether its response time is among the figures."""
-        return self.verdict in GOOD and not self.maintenance
+        return self.verdict in GOOD and not self.maintenance and self.covers != 0
 
 
 @dataclass(slots=True)
@@ -138,11 +152,6 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(result)
 
 
-def cover_limit_ms(interval: int, timeout: int) -> int:
-    """How long one result stands for a monitor; ``interval`` and ``timeout`` in seconds."""
-    return (interval + timeout) * 1000 + LATE_MS
-
-
 def tally(
     checks: Sequence[Check], trouble: Trouble, limit: int, period: int, start: int, end: int
 ) -> dict[int, Sums]:
@@ -153,7 +162,7 @@ def tally(
     """
     found: dict[int, Sums] = {}
     for check in checks:
-        if start <= check.at < end:
+        if start <= check.at < end and check.covers != 0:
             _count(found.setdefault(check.at - check.at % period, Sums()), check)
     for kind, since, until in covered(checks, limit):
         begin, stop = max(since, start), min(until, end)
@@ -183,7 +192,7 @@ def covered(checks: Iterable[Check], limit: int) -> list[tuple[int, int, int]]:
         if this != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
             kind, begin = this, at
-        stop = at + limit
+        stop = at + (limit if check.covers is None else check.covers)
     spans.append((kind, begin, stop))
     return spans
 

@@ -15,10 +15,11 @@ from app.db import db, rollups, writing
 from app.db.journal import VERDICT_NUMBERS
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import to_ms
+from app.engine import recorder
 from app.records import Classification, Verdict
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores.local import LocalStore
-from tests.factories import make_incident, make_monitor, now
+from tests.factories import make_incident, make_monitor, make_outcome, now
 
 pytestmark = pytest.mark.usefixtures("context")
 MINUTE = timedelta(minutes=1)
@@ -201,7 +202,12 @@ def test_correcting_an_incident_makes_no_gaps_where_the_monitor_had_another_inte
     start = hour(here - timedelta(days=2))
     with writing() as session:
         times = [to_ms(start) + place * 900_000 for place in range(24 * 4)]
-        values = {"location_id": 1, "verdict": VERDICT_NUMBERS[Verdict.UP], "maintenance": False}
+        values = {
+            "location_id": 1,
+            "verdict": VERDICT_NUMBERS[Verdict.UP],
+            "maintenance": False,
+            "covers_s": 990,
+        }
         rows = [{"monitor_id": monitor.id, "at": at, **values} for at in times]
         session.execute(insert(ResultRow), rows)
     rollups.roll(here)
@@ -258,3 +264,38 @@ def test_a_monitor_that_was_never_checked_is_not_looked_at_again_each_minute(cor
     assert rollups.roll(now()) == 1
     assert rollups.roll(now()) == 0
     assert db.session.query(MonitorStateRow).one().rolled_until is not None
+
+
+def test_a_pause_ends_what_the_last_check_stands_for_and_checks_while_paused_do_not_count(
+    core: Flask, store: LocalStore
+) -> None:
+    monitor = make_monitor(core, interval=3600)
+    began = now() - timedelta(hours=3)
+
+    def check(minutes: int) -> None:
+        at = began + timedelta(minutes=minutes)
+        recorder.record([(monitor.id, make_outcome("up", at))], at)
+
+    check(0)
+    with writing() as session:
+        recorder.monitors.pause(session, monitor.id, began + timedelta(minutes=10))
+    check(20)
+    figures = store.statistics(monitor.id, "24h")
+    assert (figures["watched"], figures["checks"]) == (600, 1)
+    assert figures["uptime"] == 100
+
+
+def test_a_shorter_interval_makes_no_gaps_of_the_hours_before(
+    core: Flask, store: LocalStore
+) -> None:
+    here = now()
+    monitor = make_monitor(core, interval=3600)
+    for hours in (5, 4, 3, 2, 1):
+        at = here - timedelta(hours=hours)
+        recorder.record([(monitor.id, make_outcome("up", at))], at)
+    store.update_monitor(monitor.id, {"interval": 60})
+    hours = store.statistics(monitor.id, "24h")["watched"] / 3600
+    assert 5 <= hours < 5.1
+    rollups.roll(here)
+    # Of the hour that is not summed yet, only what the present interval covers.
+    assert 4 <= store.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1

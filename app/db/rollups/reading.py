@@ -39,7 +39,7 @@ from app.db.types import to_ms
 from app.stats import UPTIME_RANGES
 from app.stats.series import start_of
 from app.stats.strip import Hour, start_of_strip
-from app.stats.tally import DAY_MS, HOUR_MS, Sums, percent, tally
+from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, percent, tally
 
 
 def uptimes(ids: Sequence[int], now: datetime) -> dict[int, dict[str, float | None]]:
@@ -112,7 +112,7 @@ def single(
     end = to_ms(now)
     monitor = db.session.execute(MONITORS, {"ids": [monitor_id]}).one()
     limit = limit_of(monitor)
-    seen = checks([monitor_id], start_ms - limit, end)[monitor_id]
+    seen = checks([monitor_id], start_ms - LONGEST_COVER_MS, end)[monitor_id]
     trouble = troubles([monitor_id], start_ms, end)[monitor_id]
     times = [
         check.response_time

@@ -28,7 +28,13 @@ Incident = tuple[int, int | None, str | None]
 # Statements are put together once: for a list of monitors, building them would cost more than the
 # answer.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
-_COLUMNS = (ResultRow.monitor_id, ResultRow.at, ResultRow.verdict, ResultRow.maintenance)
+_COLUMNS = (
+    ResultRow.monitor_id,
+    ResultRow.at,
+    ResultRow.verdict,
+    ResultRow.maintenance,
+    ResultRow.covers_s,
+)
 # What summing needs of monitors; ``limit_of`` each row gives the cover limit.
 MONITORS = (
     select(
@@ -89,9 +95,15 @@ def checks(
 
 
 def _check(
-    at: int, verdict: int, maintenance: bool, response_time: int | None = None, *phases: int | None
+    at: int,
+    verdict: int,
+    maintenance: bool,
+    covers_s: int | None,
+    response_time: int | None = None,
+    *phases: int | None,
 ) -> Check:
-    return Check(at, VERDICTS[verdict], maintenance, response_time, phases)
+    covers = None if covers_s is None else covers_s * 1000
+    return Check(at, VERDICTS[verdict], maintenance, response_time, phases, covers)
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:

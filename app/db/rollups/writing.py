@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,8 +24,7 @@ from app.db.rollups.rows import (
 )
 from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
-from app.records import INTERVALS
-from app.stats.tally import DAY_MS, HOUR_MS, Sums, Trouble, cover_limit_ms, tally
+from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, tally
 
 # An hour is summed this long after its end: the checks that began in it are then recorded, and the
 # failures in it confirmed. What comes later still calls ``reroll``.
@@ -41,7 +40,6 @@ _ROLLED = (
     .values(rolled_until=bindparam("until"))
 )
 _LOCKED = MONITORS.with_for_update(of=MonitorStateRow)
-_NOTHING: Mapping[int, int] = {}
 # A monitor, and between which times (ms) it is summed.
 Span = tuple[Any, int, int]
 
@@ -88,9 +86,8 @@ def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None
             end = until if to is None else min(until, floor(to_ms(to) - 1, HOUR_MS) + HOUR_MS)
             start = max(start, _first_whole_hour(monitor_id))
             if start < end:
-                known = _covered(session, monitor_id, start, end)
                 _forget(session, monitor_id, start, end)
-                _sum(session, [(monitor, start, end)], known)
+                _sum(session, [(monitor, start, end)])
 
 
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:
@@ -107,11 +104,8 @@ def _first_due(monitor: Any, until: int) -> int:
     return until if first is None else min(until, floor(first, HOUR_MS))
 
 
-def _sum(session: DbSession, spans: Sequence[Span], known: Mapping[int, int] = _NOTHING) -> None:
-    """Write the hours of these monitors, and the days that they are part of.
-
-    ``known``: see ``_covered``, of hours that were summed before.
-    """
+def _sum(session: DbSession, spans: Sequence[Span]) -> None:
+    """Write the hours of these monitors, and the days that they are part of."""
     if not spans:
         return
     ids = [span[0].monitor_id for span in spans]
@@ -120,49 +114,11 @@ def _sum(session: DbSession, spans: Sequence[Span], known: Mapping[int, int] = _
     hours = []
     for monitor, start, stop in spans:
         id = monitor.monitor_id
-        sums = _tallied(monitor, trouble[id], start, stop, known)
+        seen = checks([id], start - LONGEST_COVER_MS, stop)[id]
+        sums = tally(seen, trouble[id], limit_of(monitor), HOUR_MS, start, stop)
         hours += [columns_of(id, HOUR_S, at, one) for at, one in sums.items()]
     _upsert(session, hours)
     _upsert(session, _days(session, ids, floor(begin, DAY_MS), floor(end - 1, DAY_MS) + DAY_MS))
-
-
-def _tallied(
-    monitor: Any, trouble: Trouble, start: int, stop: int, known: Mapping[int, int]
-) -> dict[int, Sums]:
-    """The hours of a monitor. Where its present interval does not give the time that an hour was
-    known to cover, the monitor had another one then, which does: without this, classifying an old
-    incident would turn the time between its checks into gaps.
-    """
-    limit = limit_of(monitor)
-    seen = checks([monitor.monitor_id], start - limit, stop)[monitor.monitor_id]
-    sums = tally(seen, trouble, limit, HOUR_MS, start, stop)
-    changed = {at for at, seconds in known.items() if not _covers(sums.get(at), seconds)}
-    for interval in INTERVALS if changed else ():
-        other = cover_limit_ms(interval, monitor.timeout)
-        seen = checks([monitor.monitor_id], start - other, stop)[monitor.monitor_id]
-        then = tally(seen, trouble, other, HOUR_MS, start, stop)
-        fits = {at for at in changed if _covers(then.get(at), known[at])}
-        sums |= {at: then[at] for at in fits if at in then}
-        changed -= fits
-    return sums
-
-
-def _covers(sums: Sums | None, seconds: int) -> bool:
-    """Whether an hour covers so many seconds, but for the rounding of its four parts."""
-    return sums is not None and abs(sums.covered / 1000 - seconds) <= 3
-
-
-def _covered(session: DbSession, id: int, start: int, end: int) -> dict[int, int]:
-    """How many seconds of each summed hour (ms) were covered by results, whatever they said."""
-    rows = session.execute(
-        select(ROLLUPS).where(
-            ROLLUPS.c.monitor_id == id,
-            ROLLUPS.c.period == HOUR_S,
-            ROLLUPS.c.start >= start // 1000,
-            ROLLUPS.c.start < end // 1000,
-        )
-    )
-    return {row.start * 1000: sums_of(row).covered // 1000 for row in rows}
 
 
 def _days(session: DbSession, ids: Sequence[int], begin: int, end: int) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from app.db.tables import (
     ResultRow,
     RollupRow,
 )
+from app.db.types import to_ms
 from app.engine.recorder.rows import AnySession, lock, open_incident, start_afresh, whole
 from app.engine.schedule import next_check
 from app.errors import NotFound
@@ -73,6 +74,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     monitor.paused = True
     row.next_check_at = row.lease_until = row.lease_token = None
     start_afresh(session, row)
+    _end_cover(session, monitor_id, now)
     incident = open_incident(session, monitor_id)
     if incident is not None:
         incident.ended_at = max(whole(now), incident.started_at)
@@ -111,6 +113,18 @@ def forget(session: AnySession, monitor_id: int) -> None:
     # Results and rollups have no foreign key, which would cost an index entry for each check.
     session.execute(delete(ResultRow).where(ResultRow.monitor_id == monitor_id))
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
+
+
+def _end_cover(session: AnySession, monitor_id: int, now: datetime) -> None:
+    """The newest result stands until now only: else an hour's interval would add an hour of up."""
+    newest = session.scalar(
+        select(ResultRow)
+        .where(ResultRow.monitor_id == monitor_id, ResultRow.covers_s > 0)
+        .order_by(ResultRow.at.desc())
+        .limit(1)
+    )
+    if newest is not None:
+        newest.covers_s = min(newest.covers_s or 0, max(1, (to_ms(now) - newest.at) // 1000))
 
 
 def _monitor(session: AnySession, monitor_id: int) -> MonitorRow:

@@ -21,6 +21,7 @@ from app.engine.recorder.rows import AnySession, columns_of, state_of
 from app.engine.schedule import next_check
 from app.engine.state import Observation, State, Step, Transition, advance
 from app.records import Outcome, Result
+from app.stats.tally import cover_limit_ms
 
 # How locations decide together, until a monitor can choose for itself.
 RULE = quorum.Rule.MAJORITY
@@ -140,8 +141,10 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome) -> Result | None:
         return None
     outcome = _placed(batch, known, outcome)
     result = outcome.result
-    batch.rows.append(journal.row_of(result, batch.location))
-    if not known.monitor.paused:
+    monitor = known.monitor
+    covers = 0 if monitor.paused else cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    batch.rows.append(journal.row_of(result, batch.location, covers))
+    if not monitor.paused:
         _judge(batch, known, outcome)
     return journal.as_recorded(result, batch.location)
 
