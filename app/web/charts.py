@@ -18,7 +18,6 @@ WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
 # More titles than this make the page heavy and are too narrow to point at.
 TITLES_AT_MOST = 96
-TICKS_AT_MOST = 7
 
 Bucket = Mapping[str, Any]
 Say = Callable[[datetime], str]
@@ -85,12 +84,14 @@ def response_chart(
     say: Say,
     *,
     stacked: bool = False,
+    marks: Iterable[tuple[datetime, str]] = (),
     incidents: Iterable[tuple[datetime, datetime | None, str, str]] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
-    ``say`` writes a moment for the axis. ``stacked`` shows the phases on top of each other instead
-    of average and 95th percentile. ``incidents``: start, end, title and link of each.
+    ``say`` writes the moment of a bucket, ``marks`` stand on the axis. ``stacked`` shows the phases
+    on top of each other instead of average and 95th percentile. ``incidents``: start, end, title
+    and link of each.
     """
     buckets = statistics["buckets"]
     highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
@@ -108,7 +109,7 @@ def response_chart(
         maintenance=_maintenance(buckets, scale),
         incidents=_incidents(buckets, scale, incidents),
         titles=_titles(buckets, scale, say),
-        x_ticks=_x_ticks(buckets, scale, say),
+        x_ticks=[Tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
     )
 
@@ -272,14 +273,12 @@ def _incidents(
     if not buckets:
         return []
     first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
-    whole = (last - first).total_seconds()
     bands = []
     for start, end, title, href in incidents:
         begin, stop = max(start, first), min(end or last, last)
         if stop < first or begin > last:
             continue
-        left = scale.x(len(buckets) * (begin - first).total_seconds() / whole)
-        right = scale.x(len(buckets) * (stop - first).total_seconds() / whole)
+        left, right = _place(buckets, scale, begin), _place(buckets, scale, stop)
         bands.append(Band(left, max(2.0, round(right - left, 1)), title, href))
     return bands
 
@@ -298,14 +297,9 @@ def _titles(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Band]:
     ]
 
 
-def _x_ticks(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Tick]:
-    step = -(-len(buckets) // TICKS_AT_MOST) or 1
-    ticks = [
-        Tick(scale.x(place), say(_moment(bucket["start"])))
-        for place, bucket in list(enumerate(buckets))[step // 2 :: step]
-    ]
-    # The same word twice in a row says nothing ("Mar", "Mar").
-    return ticks[:1] + [tick for before, tick in pairwise(ticks) if tick.text != before.text]
+def _place(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:
+    first, last = _moment(buckets[0]["start"]), _moment(buckets[-1]["end"])
+    return scale.x(len(buckets) * ((moment - first) / (last - first)))
 
 
 def _steps(top_ms: int) -> Iterator[int]:

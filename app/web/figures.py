@@ -15,7 +15,7 @@ from app.errors import Invalid
 from app.records import Incident, IncidentQuery, IncidentSortBy, Monitor, Page, Result, ResultQuery
 from app.stats import CHART_RANGES, RANGES
 from app.stores import Feature, current_store
-from app.web import charts, remote, rows, times, words
+from app.web import axis, charts, remote, rows, times, words
 
 DEFAULT_RANGE = "24h"
 BAR_DAYS = 90
@@ -30,15 +30,9 @@ RANGE_WORDS = {
     "90d": "90 days",
     "365d": "1 year",
 }
-# How the axis of each range writes a moment.
-LABELS = {
-    "3h": "%H:%M",
-    "24h": "%H:%M",
-    "7d": "%a %-d",
-    "30d": "%-d %b",
-    "90d": "%-d %b",
-    "365d": "%b",
-}
+# How each range writes the moment of a figure; a bucket of the longer ones is a day.
+MOMENTS = {"3h": "%H:%M", "24h": "%H:%M", "7d": "%a %-d %b, %H:%M", "30d": "%a %-d %b, %H:%M"}
+DAYS = "%a %-d %b %Y"
 DAY_WORDS = {
     "up": "up",
     "down": "down",
@@ -94,7 +88,7 @@ def _chart(
     statistics: Mapping[str, Any], incidents: Sequence[Incident], stacked: bool
 ) -> charts.Chart:
     """The chart, with the incidents that are real ones marked."""
-    marks = [
+    real = [
         (
             incident.started_at,
             incident.ended_at,
@@ -104,12 +98,14 @@ def _chart(
         for incident in incidents
         if incident.classification is None
     ]
-    form = LABELS[str(statistics["range"])]
+    range_, buckets = str(statistics["range"]), statistics["buckets"]
+    form = MOMENTS.get(range_, DAYS)
     return charts.response_chart(
         statistics,
         lambda moment: times.local(moment).strftime(form),
         stacked=stacked,
-        incidents=marks,
+        marks=axis.of_buckets(range_, buckets, times.zone()),
+        incidents=real,
     )
 
 

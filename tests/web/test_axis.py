@@ -1,0 +1,42 @@
+"""The axis of time is marked at round moments of the person's clocks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from app.stats import CHART_RANGES
+from app.web import axis
+
+NOW = datetime(2026, 11, 21, 14, 27, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("range_", "zone", "expected"),
+    [
+        ("3h", "UTC", ["11:30", "12:00", "12:30", "13:00", "13:30", "14:00"]),
+        ("24h", "UTC", ["16:00", "20:00", "00:00", "04:00", "08:00", "12:00"]),
+        ("24h", "Asia/Kolkata", ["20:00", "00:00", "04:00", "08:00", "12:00", "16:00"]),
+        ("7d", "UTC", ["Sun 15", "Mon 16", "Tue 17", "Wed 18", "Thu 19", "Fri 20", "Sat 21"]),
+        ("365d", "UTC", ["Jan", "Mar", "May", "Jul", "Sep", "Nov"]),
+    ],
+)
+def test_marks_stand_at_round_moments(range_: str, zone: str, expected: list[str]) -> None:
+    found = axis.marks(range_, NOW - CHART_RANGES[range_], NOW, ZoneInfo(zone))
+    assert [text for _, text in found] == expected
+
+
+@pytest.mark.parametrize("range_", CHART_RANGES)
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"]
+)
+def test_marks_are_in_order_within_the_range_and_not_too_many(range_: str, zone: str) -> None:
+    for days in range(0, 366, 5):  # across the changes of the clocks
+        last = NOW + timedelta(days=days)
+        first = last - CHART_RANGES[range_]
+        moments = [at for at, _ in axis.marks(range_, first, last, ZoneInfo(zone))]
+        assert 5 <= len(moments) <= 8
+        assert moments == sorted(moments)
+        assert all(first <= at <= last for at in moments)
