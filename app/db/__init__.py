@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -52,10 +54,10 @@ def prepare_engine(engine: Engine) -> None:
         # then fail with "database is locked" at once, without waiting for the busy timeout.
         connection.isolation_level = None
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        _write_ahead(cursor)
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         cursor.execute("PRAGMA cache_size=-32000")
         cursor.close()
 
@@ -63,6 +65,23 @@ def prepare_engine(engine: Engine) -> None:
     def _begin(connection: Connection) -> None:
         immediate = connection.get_execution_options().get("immediate", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Turn WAL on, or find it on.
+
+    Where another process turns it on at the same moment, SQLite says "locked" without waiting for
+    the busy timeout; the first start of two processes on one new file would fail.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 DbSession: TypeAlias = scoped_session[Session]
