@@ -123,18 +123,18 @@ def single(
 
 
 _STRIPS = select(
-    RollupRow.monitor_id,
-    RollupRow.start,
-    RollupRow.up_s,
-    RollupRow.down_s,
-    RollupRow.unknown_s,
-    RollupRow.maintenance_s,
-    RollupRow.response_count,
-    RollupRow.response_sum,
+    ROLLUPS.c.monitor_id,
+    ROLLUPS.c.start,
+    ROLLUPS.c.up_s,
+    ROLLUPS.c.down_s,
+    ROLLUPS.c.unknown_s,
+    ROLLUPS.c.maintenance_s,
+    ROLLUPS.c.response_count,
+    ROLLUPS.c.response_sum,
 ).where(
-    RollupRow.monitor_id.in_(bindparam("ids", expanding=True)),
-    RollupRow.period == HOUR_S,
-    RollupRow.start >= bindparam("start"),
+    ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+    ROLLUPS.c.period == HOUR_S,
+    ROLLUPS.c.start >= bindparam("start"),
 )
 
 
@@ -213,13 +213,13 @@ def _part(period: int, begin: str, end: str, *counting: str, since: str = "start
 
     Only the ranges ``counting`` count, each from its own ``since``: names as ``_bounds`` has them.
     """
-    columns = (RollupRow.up_s, RollupRow.down_s)
+    columns = (ROLLUPS.c.up_s, ROLLUPS.c.down_s)
     return (
         select(
-            RollupRow.monitor_id,
+            ROLLUPS.c.monitor_id,
             *(
                 func.sum(
-                    case((RollupRow.start >= _bound(f"{since}_{name}"), columns[place]), else_=0)
+                    case((ROLLUPS.c.start >= _bound(f"{since}_{name}"), columns[place]), else_=0)
                 )
                 if name in counting
                 else literal_column("0")
@@ -227,12 +227,12 @@ def _part(period: int, begin: str, end: str, *counting: str, since: str = "start
             ),
         )
         .where(
-            RollupRow.monitor_id.in_(bindparam("ids", expanding=True)),
-            RollupRow.period == period,
-            RollupRow.start >= _bound(begin),
-            RollupRow.start < _bound(end),
+            ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+            ROLLUPS.c.period == period,
+            ROLLUPS.c.start >= _bound(begin),
+            ROLLUPS.c.start < _bound(end),
         )
-        .group_by(RollupRow.monitor_id)
+        .group_by(ROLLUPS.c.monitor_id)
     )
 
 

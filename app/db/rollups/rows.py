@@ -22,18 +22,20 @@ from app.stats.tally import (
     trouble,
 )
 
+_RESULTS = ResultRow.__table__
+ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
 
 # Statements are put together once: for a list of monitors, building them would cost more than the
-# answer.
+# answer. They name columns of tables, not of classes: the ORM's loading would double their cost.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _COLUMNS = (
-    ResultRow.monitor_id,
-    ResultRow.at,
-    ResultRow.verdict,
-    ResultRow.maintenance,
-    ResultRow.covers_s,
+    _RESULTS.c.monitor_id,
+    _RESULTS.c.at,
+    _RESULTS.c.verdict,
+    _RESULTS.c.maintenance,
+    _RESULTS.c.covers_s,
 )
 # What summing needs of monitors; ``limit_of`` each row gives the cover limit.
 MONITORS = (
@@ -67,17 +69,17 @@ def _results(*columns: Any) -> Select[Any]:
     return (
         select(*_COLUMNS, *columns)
         .where(
-            ResultRow.monitor_id.in_(_IDS),
-            ResultRow.at >= bindparam("start"),
-            ResultRow.at < bindparam("end"),
+            _RESULTS.c.monitor_id.in_(_IDS),
+            _RESULTS.c.at >= bindparam("start"),
+            _RESULTS.c.at < bindparam("end"),
         )
-        .order_by(ResultRow.monitor_id, ResultRow.at, ResultRow.location_id)
+        .order_by(_RESULTS.c.monitor_id, _RESULTS.c.at, _RESULTS.c.location_id)
     )
 
 
 # How much of each result is read.
-WHOLE = _results(ResultRow.response_time, *(getattr(ResultRow, phase) for phase in PHASES))
-RESPONSES = _results(ResultRow.response_time)
+WHOLE = _results(_RESULTS.c.response_time, *(getattr(_RESULTS.c, phase) for phase in PHASES))
+RESPONSES = _results(_RESULTS.c.response_time)
 VERDICTS_ALONE = _results()
 
 
@@ -157,9 +159,6 @@ def sums_of(row: Any) -> Sums:
         histogram={int(place): number for place, number in (row.histogram or {}).items()},
         phases=list(row.phases or [0] * len(PHASES)),
     )
-
-
-ROLLUPS = RollupRow.__table__
 
 
 def floor(ms: int, step: int) -> int:
