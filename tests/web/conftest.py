@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from flask import Flask
@@ -15,6 +16,13 @@ from tests.web.visitor import Visitor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+
+# A phone, a tablet and a desktop, by day and by night; EVERY_SCREEN=1 for all six of them. Colours
+# alone do not change what can be done, and what they do change test_every_page.py sees.
+SCREENS = [(375, "dark"), (768, "light"), (1440, "dark")]
+if os.environ.get("EVERY_SCREEN"):
+    SCREENS = [(width, theme) for width in (375, 768, 1440) for theme in ("light", "dark")]
 
 
 @pytest.fixture
@@ -50,10 +58,17 @@ def site(app: Flask) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(params=SCREENS, ids=[f"{width}-{theme}" for width, theme in SCREENS])
+def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What people look at the dashboard on, as options of the browser."""
+    width, theme = request.param
+    return {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+
+
 @pytest.fixture
-def page(site: str, chromium: Browser) -> Iterator[Page]:
+def page(site: str, chromium: Browser, screen: dict[str, Any]) -> Iterator[Page]:
     """A browser at the dashboard, not logged in. It leaves before the server does."""
-    with opened(chromium, base_url=site) as page:
+    with opened(chromium, base_url=site, **screen) as page:
         yield page
 
 

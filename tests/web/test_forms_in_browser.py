@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -177,14 +178,14 @@ def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch)
 
 
 @pytest.fixture
-def plain(app: Flask, site: str, chromium: Browser) -> Iterator[Page]:
-    """A phone that runs no scripts, logged in as an editor."""
-    size = {"width": 375, "height": 700}
-    with opened(chromium, base_url=site, viewport=size, java_script_enabled=False) as page:
+def plain(app: Flask, site: str, chromium: Browser, screen: dict[str, Any]) -> Iterator[Page]:
+    """A browser that runs no scripts, logged in as an editor."""
+    with opened(chromium, base_url=site, **screen, java_script_enabled=False) as page:
         log_in(page, make_person(app, "editor").email)
         yield page
 
 
+@pytest.mark.parametrize("screen", [(375, "light"), (375, "dark")], indirect=True)
 def test_without_scripts_the_menu_of_a_phone_opens(plain):
     expect(plain.get_by_role("link", name="Incidents")).to_be_hidden()
     plain.get_by_role("button", name="Menu").click()
