@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -45,18 +46,30 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else from_ms(value)
 
 
-def _fernet() -> Fernet:
-    fernet: Fernet | None = current_app.extensions.get("wakeful.fernet")
-    if fernet is None:
+class _Cipher:
+    """Encrypts and decrypts with one key.
+
+    What was decrypted of late is remembered: a list of a hundred monitors that refreshes itself
+    spends a tenth of its time on the same secrets otherwise. Who can read this process's memory
+    finds the key there anyway.
+    """
+
+    def __init__(self, fernet: Fernet) -> None:
+        self.encrypt = fernet.encrypt
+        self.decrypt = lru_cache(maxsize=8192)(fernet.decrypt)
+
+
+def _cipher() -> _Cipher:
+    cipher: _Cipher | None = current_app.extensions.get("wakeful.cipher")
+    if cipher is None:
         # A key of its own, derived from SECRET_KEY: a leak of one use (cookies) must not open the
         # other.
         derived = HKDF(
             algorithm=SHA256(), length=32, salt=None, info=b"wakeful database secrets v1"
         ).derive(current_app.config["SECRET_KEY"].encode())
-        fernet = current_app.extensions["wakeful.fernet"] = Fernet(
-            base64.urlsafe_b64encode(derived)
-        )
-    return fernet
+        cipher = _Cipher(Fernet(base64.urlsafe_b64encode(derived)))
+        current_app.extensions["wakeful.cipher"] = cipher
+    return cipher
 
 
 class Encrypted(TypeDecorator[str]):
@@ -66,13 +79,13 @@ class Encrypted(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else _fernet().encrypt(value.encode()).decode()
+        return None if value is None else _cipher().encrypt(value.encode()).decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
         if value is None:
             return None
         try:
-            return _fernet().decrypt(value.encode()).decode()
+            return _cipher().decrypt(value.encode()).decode()
         except InvalidToken:
             # Without this the person sees a bare traceback; the usual reason is a lost or changed
             # key file.
