@@ -7,7 +7,7 @@ written down; forms, API, OpenAPI document and templates read them from here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -109,6 +109,7 @@ INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
 ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
 PAGE_SIZES = (10, 25, 50, 100)
 CACHE_BUSTER = (0, 1)
+UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decisions.md 3)
 
 # Methods whose answer has no body to search (decisions.md 3).
 METHODS_WITHOUT_TEXT = frozenset({RequestMethod.HEAD, RequestMethod.OPTIONS})
@@ -352,6 +353,7 @@ class Monitor:
     next_check_at: datetime | None = None
     response_time: int | None = None
     uptime: Mapping[str, float | None] = field(default_factory=dict)
+    hours: Sequence[Mapping[str, Any]] = ()  # see ``app.stats.strip``; where they are asked for
     ssl_expires_at: datetime | None = None
     domain_expires_at: datetime | None = None
     open_incident_id: int | None = None
@@ -573,8 +575,9 @@ class Page(Generic[T]):
 class MonitorQuery:
     """The monitor list's parameters, checked.
 
-    ``state`` and ``tag`` are filters of our own. ``brief`` leaves out ``uptime``,
-    which costs most, where nobody looks at it; a remote server sends it all the same.
+    ``state`` and ``tag`` are filters of our own. The rest says how much of each monitor is looked
+    at, because figures cost most: which ranges of ``uptime`` (a remote server sends them all), and
+    whether ``hours`` are added, where the store offers them.
     """
 
     search: str | None = None
@@ -586,12 +589,13 @@ class MonitorQuery:
     page: int = 1
     state: str | None = None
     tag: str | None = None
-    brief: bool = False
+    uptime: Collection[str] = UPTIME_RANGES
+    hours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentQuery:
-    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, as above."""
+    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long."""
 
     search: str | None = None
     search_by: str | None = None

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.records import (
+    UPTIME_RANGES,
     ApiKey,
     Delivery,
     Incident,
@@ -17,8 +18,6 @@ from app.records import (
     Result,
     mask,
 )
-
-UPTIME_RANGES = ("24h", "7d", "30d", "90d")
 
 
 def moment(value: datetime | None) -> str | None:

@@ -28,4 +28,3 @@ RANGES: Mapping[str, timedelta] = {
     "365d": timedelta(days=365),
 }
 CHART_RANGES: Mapping[str, timedelta] = {"3h": timedelta(hours=3), **RANGES}
-UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decisions.md 3)

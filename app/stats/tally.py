@@ -161,9 +161,17 @@ def tally(
     after it. Periods are aligned to 1970, and those without any data are left out.
     """
     found: dict[int, Sums] = {}
+    following = start  # where the period after the one of ``sums`` begins
     for check in checks:
-        if start <= check.at < end and check.covers != 0:
-            _count(found.setdefault(check.at - check.at % period, Sums()), check)
+        if not start <= check.at < end or check.covers == 0:
+            continue
+        if check.at >= following:
+            slot = check.at - check.at % period
+            sums = found[slot] = Sums()
+            following = slot + period
+        sums.checks += 1
+        if check.response_time is not None and check.response_counts:
+            sums.add_response(check.response_time, check.phases)
     for kind, since, until in covered(checks, limit):
         begin, stop = max(since, start), min(until, end)
         while begin < stop:
@@ -195,12 +203,6 @@ def covered(checks: Iterable[Check], limit: int) -> list[tuple[int, int, int]]:
         stop = at + (limit if check.covers is None else check.covers)
     spans.append((kind, begin, stop))
     return spans
-
-
-def _count(sums: Sums, check: Check) -> None:
-    sums.checks += 1
-    if check.response_time is not None and check.response_counts:
-        sums.add_response(check.response_time, check.phases)
 
 
 def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> None:

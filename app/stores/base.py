@@ -140,12 +140,6 @@ class Store(ABC):
     def overview(self) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``."""
 
-    def strips(self, ids: Sequence[int]) -> Mapping[int, Sequence[Mapping[str, Any]]]:
-        """The last hours of each monitor, as ``app.stats.strip`` shows them; nothing for any where
-        a store does not offer ``HOURS``.
-        """
-        return {}
-
     @abstractmethod
     def test_alert(self, monitor_id: int) -> tuple[int, ...]:
         """Send ``test`` to all channels of a monitor; the delivery ids."""

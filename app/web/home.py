@@ -135,7 +135,7 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
         for monitor in current_store()
         .monitors(
             MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
-                         per_page=DOUBTS_SHOWN, brief=True)
+                         per_page=DOUBTS_SHOWN, uptime=())
         )
         .items
     ]  # fmt: skip

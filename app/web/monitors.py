@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
@@ -34,6 +35,7 @@ Answer = str | Response | tuple[str, int]
 # Parameters of the list that are ours, not interface.md's.
 OWN_FILTERS = ("state", "tag")
 DEFAULT_INTERVAL = 60
+LIST_UPTIME = ("30d",)  # the range that the list shows
 # What a new form starts with, besides what is empty.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
@@ -48,7 +50,7 @@ STARTS_WITH = {
 @blueprint.get("")
 def index() -> Response:
     store, query = current_store(), list_query()
-    page = store.monitors(query)
+    page = store.monitors(replace(query, uptime=LIST_UPTIME, hours=True))
     return live.page(
         "monitors/index.html",
         "monitors/_list.html",

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from app.records import Monitor
 from app.stats.series import day_state
-from app.stores import current_store
 from app.web import charts, times
 
 STATES = ("up", "down", "maintenance", "unknown")
@@ -30,11 +29,12 @@ class Row:
 
 
 def of(monitors: Sequence[Monitor]) -> list[Row]:
-    strips = current_store().strips([monitor.id for monitor in monitors])
-    return [_row(monitor, strips.get(monitor.id, ())) for monitor in monitors]
+    """``monitors`` were asked for with their ``hours``."""
+    return [_row(monitor) for monitor in monitors]
 
 
-def _row(monitor: Monitor, hours: Sequence[charts.Bucket]) -> Row:
+def _row(monitor: Monitor) -> Row:
+    hours = monitor.hours
     return Row(
         monitor=monitor,
         host=host(monitor.url),

@@ -121,7 +121,7 @@ def _query(number: int, state: str | None = None) -> MonitorQuery:
         per_page=PAGE,
         page=number,
         state=state,
-        brief=True,
+        uptime=(),
     )
 
 

@@ -127,8 +127,9 @@ def test_monitors_looked_at_together_have_the_figures_that_each_has_alone(core: 
     assert not rows_of(ids[3], HOUR_MS)
     first, last = to_ms(here) - 2 * DAY_MS, to_ms(hour(here))
     for read in (
-        lambda ids: rollups.uptimes(ids, here),
-        lambda ids: rollups.strips(ids, here),
+        lambda ids: rollups.figures(ids, here, hours=False).uptimes,
+        lambda ids: rollups.figures(ids, here, ("30d",), hours=True).uptimes,
+        lambda ids: rollups.figures(ids, here, (), hours=True).hours,
         lambda ids: rollups.between(ids, first - first % HOUR_MS, last, here),
     ):
         together = read(ids)

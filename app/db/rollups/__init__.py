@@ -5,17 +5,16 @@ Two things always hold, so that readers need no case distinctions: rows of hours
 day is the sum of its hours' rows.
 """
 
-from app.db.rollups.reading import between, pieces, single, strips, uptimes
+from app.db.rollups.reading import between, figures, pieces, single
 from app.db.rollups.rows import incidents_between
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
     "between",
+    "figures",
     "incidents_between",
     "pieces",
     "reroll",
     "roll",
     "single",
-    "strips",
-    "uptimes",
 ]

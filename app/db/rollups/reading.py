@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     Select,
     and_,
     bindparam,
@@ -27,7 +30,6 @@ from app.db.rollups.rows import (
     MONITORS,
     RESPONSES,
     ROLLUPS,
-    VERDICTS_ALONE,
     WHOLE,
     checks,
     limit_of,
@@ -36,30 +38,60 @@ from app.db.rollups.rows import (
 )
 from app.db.tables import RollupRow
 from app.db.types import to_ms
-from app.stats import UPTIME_RANGES
+from app.records import UPTIME_RANGES
 from app.stats.series import start_of
-from app.stats.strip import Hour, start_of_strip
+from app.stats.strip import Hour, start_of_strip, strips
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, percent, tally
 
 
-def uptimes(ids: Sequence[int], now: datetime) -> dict[int, dict[str, float | None]]:
-    """Uptime in percent of each monitor over ``UPTIME_RANGES``; None without data."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of each monitor of a list: its uptime in percent over each range, None without data; and the
+    entries of ``strip.strips``, where they were asked for.
+    """
+
+    uptimes: Mapping[int, Mapping[str, float | None]]
+    hours: Mapping[int, Sequence[Mapping[str, Any]]]
+
+
+def figures(
+    ids: Sequence[int], now: datetime, ranges: Collection[str] = UPTIME_RANGES, *, hours: bool
+) -> Figures:
+    """``ranges``: some of ``UPTIME_RANGES``; each costs time, and the longest the most.
+
+    Both in one go, because both need the results that are not summed yet, which take longest.
+    """
     now_ms = to_ms(now)
-    starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES}
-    sums = {id: {name: [0, 0] for name in UPTIME_RANGES} for id in ids}
-    for id, *figures in db.session.execute(_UPTIMES, {"ids": ids, **_bounds(starts, now_ms)}):
-        for (name, place), seconds in zip(_FIGURES, figures, strict=True):
+    starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
+    since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
+    tails = _tails(ids, min(since), now_ms, RESPONSES) if since else {}
+    return Figures(
+        _uptimes(ids, now_ms, starts, tails) if starts else {id: {} for id in ids},
+        strips(now_ms, _hours(ids, now_ms, tails)) if hours else {},
+    )
+
+
+def _uptimes(
+    ids: Sequence[int],
+    now_ms: int,
+    starts: Mapping[str, int],
+    tails: Mapping[int, Mapping[int, Sums]],
+) -> dict[int, dict[str, float | None]]:
+    statement, columns = _summing(tuple(starts))
+    sums = {id: {name: [0, 0] for name in starts} for id in ids}
+    rows = db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms)}).all()
+    for id, *row in rows:
+        for (name, place), seconds in zip(columns, row, strict=True):
             if seconds:  # most parts count for one range alone
                 sums[id][name][place] += int(seconds) * 1000
-    for id, hours in _tails(ids, min(starts.values()), now_ms, VERDICTS_ALONE).items():
+    for id, hours in tails.items():
         for begin, hour in hours.items():
             for name, start in starts.items():
                 if begin >= start:
                     sums[id][name][0] += hour.up
                     sums[id][name][1] += hour.down
     return {
-        id: {name: percent(up, down) for name, (up, down) in ranges.items()}
-        for id, ranges in sums.items()
+        id: {name: percent(up, down) for name, (up, down) in of.items()} for id, of in sums.items()
     }
 
 
@@ -138,15 +170,17 @@ _STRIPS = select(
 )
 
 
-def strips(ids: Sequence[int], now: datetime) -> dict[int, list[tuple[int, Hour]]]:
-    """Start and figures of the last hours of many monitors, for lists."""
-    now_ms = to_ms(now)
+def _hours(
+    ids: Sequence[int], now_ms: int, tails: Mapping[int, Mapping[int, Sums]]
+) -> dict[int, list[tuple[int, Hour]]]:
+    """Start and figures of the last hours, for ``strips``."""
     start = start_of_strip(now_ms)
     found: dict[int, list[tuple[int, Hour]]] = {id: [] for id in ids}
-    for id, begin, *figures in db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}):
+    rows = db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}).all()
+    for id, begin, *figures in rows:
         found[id].append((begin * 1000, Hour(*figures)))
-    for id, tail in _tails(ids, start, now_ms, RESPONSES).items():
-        found[id] += [(begin, _hour(sums)) for begin, sums in tail.items()]
+    for id, tail in tails.items():
+        found[id] += [(begin, _hour(sums)) for begin, sums in tail.items() if begin >= start]
     return found
 
 
@@ -202,53 +236,60 @@ def _edges_and_days(start: int, now: int) -> ColumnElement[bool]:
     return or_(and_(RollupRow.period == HOUR_S, is_edge), and_(RollupRow.period == DAY_S, ~is_edge))
 
 
-# The database sums uptimes. One short scan for each part of the ranges: a condition with OR would
-# read all hours of 90 days. Today and the days are read once for all ranges, the hours before the
-# first midnight for each.
-_FIGURES = [(name, place) for name in UPTIME_RANGES for place in (0, 1)]  # 0: up, 1: down
+@cache
+def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[str, int]]]:
+    """How the database sums the uptime of ``ranges``, and of which range each of its columns, after
+    the monitor's id, is the up (0) or down (1) time in seconds.
 
-
-def _part(period: int, begin: str, end: str, *counting: str, since: str = "start") -> Select[Any]:
-    """Seconds of each monitor in each of ``_FIGURES``, from ``begin`` to ``end``.
-
-    Only the ranges ``counting`` count, each from its own ``since``: names as ``_bounds`` has them.
+    One short scan for each part of the ranges: a condition with OR would read all hours of 90 days.
+    Today and the days are read once for all ranges, the hours before the first midnight for each.
     """
-    columns = (ROLLUPS.c.up_s, ROLLUPS.c.down_s)
-    return (
-        select(
-            ROLLUPS.c.monitor_id,
-            *(
-                func.sum(
-                    case((ROLLUPS.c.start >= _bound(f"{since}_{name}"), columns[place]), else_=0)
-                )
-                if name in counting
-                else literal_column("0")
-                for name, place in _FIGURES
-            ),
+    columns = [(name, place) for name in ranges for place in (0, 1)]
+
+    def part(
+        period: int, begin: str, end: str, counting: Collection[str], since: str = "start"
+    ) -> Select[Any]:
+        """From ``begin`` to ``end``, where the ranges ``counting`` count, each from its own
+        ``since``: names as ``_bounds`` has them.
+        """
+        seconds = (ROLLUPS.c.up_s, ROLLUPS.c.down_s)
+        return (
+            select(
+                ROLLUPS.c.monitor_id,
+                *(
+                    func.sum(
+                        case(
+                            (ROLLUPS.c.start >= _bound(f"{since}_{name}"), seconds[place]), else_=0
+                        )
+                    )
+                    if name in counting
+                    else literal_column("0")
+                    for name, place in columns
+                ),
+            )
+            .where(
+                ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+                ROLLUPS.c.period == period,
+                ROLLUPS.c.start >= _bound(begin),
+                ROLLUPS.c.start < _bound(end),
+            )
+            .group_by(ROLLUPS.c.monitor_id)
         )
-        .where(
-            ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
-            ROLLUPS.c.period == period,
-            ROLLUPS.c.start >= _bound(begin),
-            ROLLUPS.c.start < _bound(end),
-        )
-        .group_by(ROLLUPS.c.monitor_id)
+
+    whole = union_all(
+        part(HOUR_S, "today", "now", ranges),
+        part(DAY_S, "first", "today", ranges, since="midnight"),
+        *(part(HOUR_S, f"start_{name}", f"midnight_{name}", (name,)) for name in ranges),
     )
+    return whole, columns
 
 
 def _bound(name: str) -> Any:
     return bindparam(name, type_=BigInteger)
 
 
-_UPTIMES = union_all(
-    _part(HOUR_S, "today", "now", *UPTIME_RANGES),
-    _part(DAY_S, "first", "today", *UPTIME_RANGES, since="midnight"),
-    *(_part(HOUR_S, f"start_{name}", f"midnight_{name}", name) for name in UPTIME_RANGES),
-)
-
-
 def _bounds(starts: Mapping[str, int], now: int) -> dict[str, int]:
-    """What ``_UPTIMES`` asks for, in seconds: where each range and its first whole day begin."""
+    """What ``_summing`` asks for, in seconds: where each range and its first whole day begin."""
     midnights = {f"midnight_{name}": _whole_days(start, now)[0] for name, start in starts.items()}
     return {
         "now": now // 1000,

@@ -36,6 +36,7 @@ _COLUMNS = (
     _RESULTS.c.verdict,
     _RESULTS.c.maintenance,
     _RESULTS.c.covers_s,
+    _RESULTS.c.response_time,
 )
 # What summing needs of monitors; ``limit_of`` each row gives the cover limit.
 MONITORS = (
@@ -78,9 +79,8 @@ def _results(*columns: Any) -> Select[Any]:
 
 
 # How much of each result is read.
-WHOLE = _results(_RESULTS.c.response_time, *(getattr(_RESULTS.c, phase) for phase in PHASES))
-RESPONSES = _results(_RESULTS.c.response_time)
-VERDICTS_ALONE = _results()
+WHOLE = _results(*(getattr(_RESULTS.c, phase) for phase in PHASES))
+RESPONSES = _results()
 
 
 def checks(
@@ -88,24 +88,16 @@ def checks(
 ) -> dict[int, list[Check]]:
     """The results of each monitor between two times, oldest first, as far as they count.
 
-    ``what`` is ``WHOLE``, ``RESPONSES`` or ``VERDICTS_ALONE``.
+    ``what`` is ``WHOLE`` or ``RESPONSES``.
     """
     found: dict[int, list[Check]] = {id: [] for id in ids}
-    for row in db.session.execute(what, {"ids": ids, "start": start, "end": end}):
-        found[row[0]].append(_check(*row[1:]))
+    rows = db.session.execute(what, {"ids": ids, "start": start, "end": end}).all()
+    for id, at, verdict, maintenance, covers_s, response_time, *phases in rows:
+        covers = None if covers_s is None else covers_s * 1000
+        found[id].append(
+            Check(at, VERDICTS[verdict], maintenance, response_time, tuple(phases), covers)
+        )
     return found
-
-
-def _check(
-    at: int,
-    verdict: int,
-    maintenance: bool,
-    covers_s: int | None,
-    response_time: int | None = None,
-    *phases: int | None,
-) -> Check:
-    covers = None if covers_s is None else covers_s * 1000
-    return Check(at, VERDICTS[verdict], maintenance, response_time, phases, covers)
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:

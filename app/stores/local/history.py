@@ -15,7 +15,6 @@ from app.db.types import to_ms
 from app.errors import Invalid
 from app.records import MAX_ID, CheckSpec, Outcome, Page, Result, ResultQuery, Verdict
 from app.stats import CHART_RANGES, report, series
-from app.stats.strip import strips
 from app.stats.tally import DAY_MS
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
@@ -60,11 +59,6 @@ class History(Part):
             return series.statistics(range_, end, sums.items(), incidents, times)
         parts = rollups.pieces(monitor_id, start, now, days=width == DAY_MS)
         return series.statistics(range_, end, parts, incidents)
-
-    def strips(self, ids: Sequence[int]) -> Mapping[int, Sequence[Mapping[str, Any]]]:
-        now = self.now()
-        found = rollups.strips(ids, now) if ids else {}
-        return strips(to_ms(now), found)
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +24,7 @@ from app.records import (
     DEFAULT_CONFIRMATIONS,
     DEFAULT_QUIET_ZONE,
     DEFAULT_TIMEOUT,
+    UPTIME_RANGES,
     AlertCondition,
     Monitor,
     MonitorQuery,
@@ -66,7 +67,7 @@ class Monitors(Part):
         matching = _matching(query, status)
         order = ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
         ids, total = ids_of_page(matching, order, query.page, query.per_page)
-        found = _records(ids, status, now, brief=query.brief)
+        found = _records(ids, status, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
     def monitor(self, id: int) -> Monitor:
@@ -169,9 +170,14 @@ def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
 
 
 def _records(
-    ids: Sequence[int], status: ColumnElement[str], now: datetime, *, brief: bool = False
+    ids: Sequence[int],
+    status: ColumnElement[str],
+    now: datetime,
+    *,
+    ranges: Collection[str] = UPTIME_RANGES,
+    hours: bool = False,
 ) -> list[Monitor]:
-    """The monitors with these ids, in their order, in one query and those of their uptime."""
+    """The monitors with these ids, in their order, in one query and those of their figures."""
     statement = (
         select(MonitorRow, MonitorStateRow, status, IncidentRow.id, DomainRow.expires_at)
         .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
@@ -184,9 +190,13 @@ def _records(
     )
     # What another process has written since must be seen, also by a session that read it before.
     rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
-    uptimes = {} if brief else rollups.uptimes([row[0].id for row in rows], now)
+    figures = rollups.figures([row[0].id for row in rows], now, ranges, hours=hours)
     found = {
-        row.id: monitor_record(row, state, Known(shown, incident, expires, uptimes.get(row.id, {})))
+        row.id: monitor_record(
+            row,
+            state,
+            Known(shown, incident, expires, figures.uptimes[row.id], figures.hours.get(row.id, ())),
+        )
         for row, state, shown, incident, expires in rows
     }
     return [found[id] for id in ids if id in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -34,6 +34,7 @@ class Known:
     open_incident_id: int | None
     domain_expires_at: datetime | None
     uptime: Mapping[str, float | None]
+    hours: Sequence[Mapping[str, Any]] = ()
 
 
 def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Monitor:
@@ -72,6 +73,7 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
         next_check_at=state.next_check_at,
         response_time=state.response_time,
         uptime=known.uptime,
+        hours=known.hours,
         ssl_expires_at=state.ssl_expires_at,
         domain_expires_at=known.domain_expires_at,
         open_incident_id=known.open_incident_id,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from app.records import (
     DEFAULT_WINDOW_ZONE,
     MAX_ID,
+    UPTIME_RANGES,
     AlertCondition,
     Delivery,
     DeliveryStatus,
@@ -27,7 +28,6 @@ from app.records import (
     Timings,
     Verdict,
 )
-from app.stats import UPTIME_RANGES
 
 T = TypeVar("T")
 Json = Mapping[str, Any]

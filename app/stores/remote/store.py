@@ -90,7 +90,7 @@ class RemoteStore(Store):
     def monitors(self, query: MonitorQuery) -> Page[Monitor]:
         if (query.state or query.tag) and Feature.OVERVIEW not in self.offers:
             raise Unsupported(f"The server {self.name} does not filter by state or tag.")
-        sent = _query(query, leave=("brief",))
+        sent = _query(query, leave=("uptime", "hours"))
         return self._page("/monitors", sent, query.page, query.per_page, reading.monitor)
 
     def monitor(self, id: int) -> Monitor:
