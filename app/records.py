@@ -83,7 +83,7 @@ class IncidentSortBy(StrEnum):
 
 
 class Classification(StrEnum):
-    """What an incident turned out to be; it corrects the figures (ours, for the dashboard)."""
+    """What an incident turned out to be; it corrects the figures (an addition of ours)."""
 
     MAINTENANCE = "maintenance"  # its time counts neither as up nor as down
     FALSE_ALARM = "false_alarm"  # its time counts as up
@@ -98,6 +98,7 @@ class IncidentStatus(StrEnum):
 class StatisticsRange(StrEnum):
     """How far back statistics look (decisions.md 11)."""
 
+    HOURS = "3h"  # an addition of ours
     DAY = "24h"
     WEEK = "7d"
     MONTH = "30d"
@@ -146,6 +147,8 @@ DEFAULT_ACCEPTED_STATUSES = "200-399"
 DEFAULT_QUIET_ZONE = "UTC"
 DEFAULT_WINDOW_ZONE = "UTC"
 DEFAULT_PAGE_SIZE = 10
+MAX_REPORT_MONITORS = 500
+MAX_REPORT_DAYS = 366
 
 # What a check may read (decisions.md 3).
 BODY_CAP_BYTES = 1024 * 1024  # decoded
@@ -395,7 +398,7 @@ class Incident:
     monitor: MonitorRef | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    # for the dashboard only
+    # additions of ours
     acknowledged_by: str | None = None
     by_hand: bool = False
     classification: str | None = None  # see ``Classification``

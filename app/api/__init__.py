@@ -13,7 +13,16 @@ from typing import Any
 from flask import Flask, Response, request
 
 # Imported for what they put into the table of operations.
-from app.api import deliveries, health, incidents, me, monitors, openapi, windows  # noqa: F401
+from app.api import (  # noqa: F401
+    deliveries,
+    health,
+    incidents,
+    me,
+    monitors,
+    openapi,
+    reports,
+    windows,
+)
 from app.api.dispatch import dispatch
 
 _BELOW_API = re.compile(r"/+api(/.*)?", re.DOTALL)

@@ -11,7 +11,10 @@ from app.api.operations import operation
 from app.stores import Feature
 
 # What came to this API after its first day: another dashboard asks before it uses them.
-FEATURES = [Feature.OVERVIEW.value]
+FEATURES = [
+    feature.value
+    for feature in (Feature.OVERVIEW, Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS)
+]
 
 
 @operation("GET", "/me", "Show the API key", "Key")

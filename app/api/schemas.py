@@ -10,7 +10,9 @@ from app.forms.lists import IdList, PairList, Tags
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
+    UPTIME_RANGES,
     Channel,
+    Classification,
     DeliveryStatus,
     Event,
     IncidentStatus,
@@ -20,6 +22,7 @@ from app.records import (
     StatisticsRange,
     Verdict,
 )
+from app.stats import report
 
 Schema = dict[str, Any]
 
@@ -42,10 +45,12 @@ def thing(properties: dict[str, Schema], **more: Any) -> Schema:
     return {"type": "object", "properties": properties, **more}
 
 
-def record(properties: dict[str, Schema]) -> Schema:
-    """An answer's object: every property is always there; /api/v1 may grow more (decisions.md
-    8)."""
-    return thing(properties, required=list(properties))
+def record(
+    properties: dict[str, Schema], *, where_asked_for: dict[str, Schema] | None = None
+) -> Schema:
+    """An answer's object: every one of ``properties`` is always there; /api/v1 may grow more
+    (decisions.md 8)."""
+    return thing(properties | (where_asked_for or {}), required=list(properties))
 
 
 def nullable(schema: Schema) -> Schema:
@@ -101,7 +106,7 @@ def _kind(field: SchemaField) -> Schema:
         return array(record({"key": STRING | keys, "value": STRING}), maxItems=field.most)
     if isinstance(field, IdList):
         return array(INTEGER)
-    if isinstance(field, Tags):
+    if isinstance(field, Tags | f.Ids):
         return dict(STRING)
     return STRING | ({"maxLength": field.most} if isinstance(field, f.Text) and field.most else {})
 
@@ -133,6 +138,7 @@ def parameters(form_class: type[SchemaForm]) -> list[Schema]:
 
 
 PHASES = ("dns", "connect", "tls", "ttfb", "download")  # in ms
+STATES = ("up", "down", "unknown", "maintenance")  # in seconds
 SECONDS = ("downtime", "watched", "unknown", "maintenance")
 BUCKET = record(
     {
@@ -140,11 +146,20 @@ BUCKET = record(
         "end": MOMENT,
         "checks": INTEGER,
         "uptime": nullable(NUMBER),
-        **dict.fromkeys(("up", "down", "unknown", "maintenance"), INTEGER),
+        **dict.fromkeys(STATES, INTEGER),
         **{name: nullable(NUMBER) for name in ("response_time", "p95", "max")},
         "timings": record({name: nullable(NUMBER) for name in PHASES}),
     }
 )
+
+HOUR = record(
+    {"start": MOMENT, **dict.fromkeys(STATES, INTEGER), "response_time": nullable(NUMBER)}
+)
+FIGURES: dict[str, Schema] = {
+    "uptime": nullable(NUMBER),
+    **dict.fromkeys(report.COUNTS, INTEGER),
+    **dict.fromkeys(report.MEASURES, nullable(INTEGER)),
+}
 
 RECORDS: dict[str, Schema] = {
     "Monitor": record(
@@ -182,13 +197,14 @@ RECORDS: dict[str, Schema] = {
             "last_checked_at": nullable(MOMENT),
             "next_check_at": nullable(MOMENT),
             "response_time": nullable(INTEGER),
-            "uptime": record({name: nullable(NUMBER) for name in ("24h", "7d", "30d", "90d")}),
+            "uptime": record({name: nullable(NUMBER) for name in UPTIME_RANGES}),
             "ssl_expires_at": nullable(MOMENT),
             "domain_expires_at": nullable(MOMENT),
             "open_incident_id": nullable(INTEGER),
             "created_at": MOMENT,
             "updated_at": MOMENT,
-        }
+        },
+        where_asked_for={"hours": array(HOUR)},
     ),
     "Incident": record(
         {
@@ -204,6 +220,9 @@ RECORDS: dict[str, Schema] = {
             "cause_code": nullable(STRING),
             "comment": nullable(STRING),
             "evidence": nullable(thing({})),
+            "acknowledged_by": nullable(STRING),
+            "by_hand": BOOLEAN,
+            "classification": nullable(words(Classification)),
             "created_at": MOMENT,
             "updated_at": MOMENT,
         }
@@ -283,6 +302,14 @@ RECORDS: dict[str, Schema] = {
             "expires_at": nullable(MOMENT),
             "last_used_at": nullable(MOMENT),
             "features": array(STRING),
+        }
+    ),
+    "Report": record(
+        {
+            "from": MOMENT,
+            "to": MOMENT,
+            "all": record(FIGURES),
+            "monitors": array(record({"id": INTEGER, **FIGURES})),
         }
     ),
     "Overview": record({status.value: INTEGER for status in MonitorStatus}),

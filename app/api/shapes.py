@@ -74,6 +74,7 @@ def monitor(record: Monitor, masked: bool) -> dict[str, Any]:
         "open_incident_id": record.open_incident_id,
         "created_at": moment(record.created_at),
         "updated_at": moment(record.updated_at),
+        **({"hours": plain(record.hours)} if record.hours else {}),
     }
 
 
@@ -92,6 +93,9 @@ def incident(record: Incident) -> dict[str, Any]:
         "cause_code": record.cause_code,
         "comment": record.comment,
         "evidence": plain(record.evidence),
+        "acknowledged_by": record.acknowledged_by,
+        "by_hand": record.by_hand,
+        "classification": record.classification,
         "created_at": moment(record.created_at),
         "updated_at": moment(record.updated_at),
     }

@@ -163,6 +163,8 @@ class BrowserIncidentStoreForm(BrowserForm, IncidentStoreForm):
 class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
     """Edit an incident: times, cause and comment."""
 
+    classification = None  # has buttons of its own
+
 
 class BrowserWindowForm(BrowserForm, WindowForm):
     """A maintenance window. Set ``monitors.choices`` to the monitors that can be chosen."""

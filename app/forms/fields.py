@@ -197,6 +197,22 @@ class RecordId(OneValue):
         return text.integer(value)
 
 
+class Ids(OneValue):
+    """Ids of records with commas between them, for a query, whose line has a limit: a tuple of
+    ``int`` without doubles. Whether they name records is the store's to say.
+    """
+
+    def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
+        super().__init__(*args, **{"default": (), **kwargs})
+        self.most = most
+
+    def read(self, value: str) -> tuple[int, ...]:
+        ids = tuple(dict.fromkeys(text.integer(part) for part in value.split(",")))
+        if len(ids) > self.most:
+            raise ValueError(f"These are {len(ids)} ids. At most {self.most} fit.")
+        return ids
+
+
 class Options(OneValue, SelectFieldBase):
     """One of a few values. ``choices`` are (text, label) for a select; an optional field starts
     with ``none``."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
-from app.forms.fields import Moment, RecordId, Text
+from app.forms.fields import Moment, RecordId, Text, Word
 from app.forms.schema import SchemaForm
-from app.records import CLOCK_SKEW_SECONDS, MAX_CAUSE, MAX_COMMENT
+from app.records import CLOCK_SKEW_SECONDS, MAX_CAUSE, MAX_COMMENT, Classification
 
 FUTURE = "This time is in the future. Send one that has come, or leave it out."
 
@@ -23,6 +24,13 @@ class IncidentUpdateForm(SchemaForm):
         lines=True,
         unify_lines=True,
         description="Notes for whoever looks later.",
+    )
+
+    classification: Any = Word(
+        "Classified as",
+        words=Classification,
+        none="A real incident",
+        description="An addition of ours: what it turned out to be. It corrects the figures.",
     )
 
     def check_together(self) -> None:
@@ -63,6 +71,7 @@ class IncidentUpdateForm(SchemaForm):
 class IncidentStoreForm(IncidentUpdateForm):
     """An incident reported by hand. Whether the monitor exists is the store's to say."""
 
+    classification = None  # nobody knows yet
     monitor_id = RecordId("Monitor", required=True)
     started_at = Moment("Started", required=True)
 

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-from app.forms.fields import Moment, Number, NumberChoice, RecordId, Text, Word
+from datetime import timedelta
+
+from app.forms.fields import Ids, Moment, Number, NumberChoice, RecordId, Switch, Text, Word
 from app.forms.schema import SchemaForm
 from app.records import (
     DEFAULT_PAGE_SIZE,
+    MAX_REPORT_DAYS,
+    MAX_REPORT_MONITORS,
     MAX_SEARCH,
     MAX_TAG,
     PAGE_SIZES,
@@ -49,6 +53,9 @@ class MonitorQueryForm(PageForm):
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
     state = Word("State", words=MonitorStatus, none="Any", description="An addition of ours.")
     tag = Text("Tag", most=MAX_TAG, description="An addition of ours: only those with this tag.")
+    hours = Switch(
+        "Hours", default=False, description="An addition of ours: with each its last 24 hours."
+    )
     sort_by = Word(
         "Order by",
         words=MonitorSortBy,
@@ -134,6 +141,30 @@ class StatisticsQueryForm(SchemaForm):
         default=StatisticsRange.DAY,
         description="How far back to look.",
     )
+
+
+class ReportQueryForm(SchemaForm):
+    """Between which whole hours, and of which monitors."""
+
+    from_ = Moment("From", name="from", required=True, description="A whole hour in UTC.")
+    to = Moment("To", required=True, description="A whole hour in UTC; it may be still to come.")
+    monitors = Ids(
+        "Monitors",
+        most=MAX_REPORT_MONITORS,
+        description="Their ids with commas between them. Empty: all.",
+    )
+
+    def check_together(self) -> None:
+        start, end = self.from_, self.to
+        for field in (start, end):
+            if field.data and field.data.replace(minute=0, second=0, microsecond=0) != field.data:
+                field.fault("Send a whole hour, such as 2026-11-01T00:00:00.")
+        if not self.flawless(start, end) or not start.data or not end.data:
+            return
+        if end.data <= start.data:
+            end.fault("This is not after the time in from.")
+        elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
+            end.fault(f"A report covers {MAX_REPORT_DAYS} days at most. Send an earlier time.")
 
 
 class NoQueryForm(SchemaForm):

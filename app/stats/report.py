@@ -18,6 +18,10 @@ from app.stats.tally import Sums
 
 ALL = 0  # the key of all monitors together; no record has this id
 
+# The figures beside ``uptime``: seconds and numbers, and what there may be none of.
+COUNTS = ("downtime", "watched", "maintenance", "unknown", "gaps", "checks", "incidents")
+MEASURES = ("mttr", "longest", "avg", "p95")
+
 Incident = tuple[int, int | None, str | None]
 Pieces = Iterable[tuple[int, Sums]]
 
@@ -30,9 +34,8 @@ def figures(
 ) -> dict[int, dict[str, Any]]:
     """By monitor id, and under ``ALL``. ``start``, ``end`` and ``pieces`` in ms since 1970.
 
-    Durations in the answer are whole seconds, response times ms, uptime percent: ``uptime``,
-    ``downtime``, ``watched``, ``maintenance``, ``unknown``, ``gaps``, ``checks``, ``incidents``,
-    ``mttr``, ``longest``, ``avg``, ``p95``.
+    Durations in the answer are whole seconds, response times ms, ``uptime`` percent; beside it
+    ``COUNTS`` and ``MEASURES``.
     """
     whole, everything = Sums(), []
     answer: dict[int, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.records import Classification
-from app.stats import CHART_RANGES
+from app.stats import RANGES
 from app.stats.histogram import exact_percentile, percentile
 from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums
 
@@ -33,7 +33,7 @@ def start_of(range_: str, now_ms: int) -> int:
     says.
     """
     step = HOUR_MS if range_ != "3h" else BUCKETS["3h"]
-    begin = now_ms - CHART_RANGES[range_] // timedelta(milliseconds=1)
+    begin = now_ms - RANGES[range_] // timedelta(milliseconds=1)
     return begin + -begin % step
 
 

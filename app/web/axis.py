@@ -33,7 +33,7 @@ def of_buckets(
 def marks(range_: str, first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, str]]:
     """Moments between ``first`` and ``last`` and what the axis writes there, in order.
 
-    ``range_``: one of ``app.stats.CHART_RANGES``.
+    ``range_``: one of ``app.stats.RANGES``.
     """
     begin = first.astimezone(zone).replace(tzinfo=None)
     end = last.astimezone(zone).replace(tzinfo=None)

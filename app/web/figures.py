@@ -12,8 +12,17 @@ from typing import Any
 from flask import url_for
 
 from app.errors import Invalid
-from app.records import Incident, IncidentQuery, IncidentSortBy, Monitor, Page, Result, ResultQuery
-from app.stats import CHART_RANGES, RANGES
+from app.records import (
+    Incident,
+    IncidentQuery,
+    IncidentSortBy,
+    Monitor,
+    Page,
+    Result,
+    ResultQuery,
+    StatisticsRange,
+)
+from app.stats import RANGES
 from app.stores import Feature, current_store
 from app.web import axis, charts, remote, rows, times, words
 
@@ -43,9 +52,9 @@ DAY_WORDS = {
 
 
 def ranges() -> list[str]:
-    """The ranges of the chart; the three hours are no part of the API (decisions.md 11)."""
-    local = remote.offers(Feature.HOURS)
-    return list(CHART_RANGES if local else RANGES)
+    """The ranges of the chart; an older server does not know the three hours."""
+    known = remote.offers(Feature.HOURS)
+    return [name for name in RANGES if known or name != StatisticsRange.HOURS]
 
 
 def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:

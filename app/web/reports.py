@@ -15,7 +15,7 @@ from flask import Blueprint, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, Unsupported
-from app.records import MAX_ID, MonitorRef
+from app.records import MAX_ID, MAX_REPORT_MONITORS, MonitorRef
 from app.stats.report import ALL
 from app.stores import Feature, current_store
 from app.web import months, remote, times
@@ -24,7 +24,6 @@ from app.web.session import guarded
 
 blueprint = guarded(Blueprint("reports", __name__, url_prefix="/reports"))
 
-MOST = 500  # monitors in one report
 # What a line of the file says, and what it calls it.
 COLUMNS = {
     "uptime": "uptime_percent",
@@ -113,15 +112,15 @@ def _chosen() -> list[int]:
 
 def _report(month: Month, chosen: Sequence[int]) -> Report:
     store = current_store()
-    found = store.refs(ids=chosen or None, limit=MOST + 1)
-    monitors = found[:MOST]
+    found = store.refs(ids=chosen or None, limit=MAX_REPORT_MONITORS + 1)
+    monitors = found[:MAX_REPORT_MONITORS]
     start, end = month.span()
     figures = store.report([one.id for one in monitors], start, end)
-    return Report(month, chosen, monitors, figures, len(found) > MOST)
+    return Report(month, chosen, monitors, figures, len(found) > MAX_REPORT_MONITORS)
 
 
 def _choices(report: Report) -> Sequence[MonitorRef]:
-    return report.monitors if not report.chosen else current_store().refs(limit=MOST)
+    return report.monitors if not report.chosen else current_store().refs(limit=MAX_REPORT_MONITORS)
 
 
 def _address(endpoint: str, month: Month, chosen: Sequence[int]) -> str:

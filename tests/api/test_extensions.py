@@ -67,6 +67,82 @@ def test_section_9_a_target_that_policy_blocks_is_stored_and_unknown(api, target
     assert (result["verdict"], result["cause_code"]) == ("unknown", "blocked_by_policy")
 
 
+def test_a_monitor_carries_its_last_hours_where_they_are_asked_for(api, target):
+    api.data("POST", f"/monitors/{api.monitor(url=target)['id']}/check")
+    assert "hours" not in api.get("/monitors")["data"][0]
+    answer = api.get("/monitors", hours="true")
+    (monitor,) = answer["data"]
+    assert len(monitor["hours"]) == 24
+    assert list(monitor["hours"][0]) == [
+        "start", "up", "down", "unknown", "maintenance", "response_time",
+    ]  # fmt: skip
+    assert "hours=true" in answer["links"]["first"]
+    assert list(api.errors("GET", "/monitors?hours=all")) == ["hours"]
+
+
+def test_a_report_sums_up_monitors_between_two_hours(api):
+    first, second = api.monitor()["id"], api.monitor()["id"]
+    times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}
+    api.data("POST", "/incidents", data={"monitor_id": first, **times})
+    month = {"from": "2026-03-01T00:00:00", "to": "2026-04-01T00:00:00"}
+    report = api.get("/report", **month)["data"]
+    assert (report["from"], report["to"]) == ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z")
+    assert {one["id"]: one["incidents"] for one in report["monitors"]} == {first: 1, second: 0}
+    assert (report["all"]["incidents"], report["all"]["longest"]) == (1, 1800)
+    assert report["all"]["uptime"] is None, "nothing was checked"
+    chosen = api.get("/report", **month, monitors=f"{second},{second},999")["data"]
+    assert [one["id"] for one in chosen["monitors"]] == [second]
+    assert chosen["all"]["incidents"] == 0
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("query", "faulty"),
+    [
+        ("", ["from", "to"]),
+        ("from=2026-03-01T00:00:00&to=2026-03-01T00:00:00", ["to"]),
+        ("from=2026-03-01T00:30:00&to=2026-03-01T02:00:01", ["from", "to"]),
+        ("from=2025-03-01T00:00:00&to=2026-03-02T01:00:00", ["to"]),  # an hour over 366 days
+        ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,x", ["monitors"]),
+        ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,,2", ["monitors"]),
+        (
+            "from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors="
+            + ",".join(str(id) for id in range(1, 502)),
+            ["monitors"],
+        ),
+    ],
+)
+def test_a_report_names_what_is_wrong_with_its_parameters(api, query, faulty):
+    assert list(api.errors("GET", f"/report?{query}")) == faulty
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=2025-03-01T00:00:00&to=2026-03-02T00:00:00",  # 366 days
+        "from=2026-03-01T00:00:00&to=2026-03-01T01:00:00",
+        "from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors="
+        + ",".join(str(id) for id in range(1, 501)),
+    ],
+)
+def test_a_report_goes_as_far_as_its_limits(api, query):
+    assert api("GET", f"/report?{query}").status_code == 200
+
+
+def test_an_incident_is_classified_by_a_word_or_by_none(api):
+    times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}
+    fields = {"monitor_id": api.monitor()["id"], **times}
+    assert list(api.errors("POST", "/incidents", data={**fields, "classification": "maintenance"}))
+    incident = api.data("POST", "/incidents", data=fields)
+    assert (incident["classification"], incident["by_hand"]) == (None, True)
+    path = f"/incidents/{incident['id']}"
+    for sent, kept in (("false_alarm", "false_alarm"), ("maintenance", "maintenance"), ("", None)):
+        changed = api.data("PATCH", path, data={"classification": sent})
+        assert changed["classification"] == kept
+    assert list(api.errors("PATCH", path, data={"classification": "oops"})) == ["classification"]
+
+
 @pytest.mark.sqlite
 def test_results_and_statistics_refuse_what_they_do_not_know(api):
     path = f"/monitors/{api.monitor()['id']}"

@@ -83,13 +83,15 @@ def test_what_the_api_returns_is_what_the_document_says(app, api, written):
     api.data("POST", f"/monitors/{stored['id']}/test-alert")
     window = {"name": "w", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-02T00:00:00"}
     api.data("POST", "/maintenance-windows", data=window)
+    month = {"from": "2026-03-01T00:00:00", "to": "2026-04-01T00:00:00"}
     shown = {
-        "Monitor": api.get("/monitors")["data"],
+        "Monitor": api.get("/monitors", hours="true")["data"],
         "Incident": api.get("/incidents")["data"],
         "Delivery": api.get("/deliveries")["data"],
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
         "Key": [api.get("/me")["data"]],
         "Overview": [api.get("/overview")["data"]],
+        "Report": [api.get("/report", **month)["data"]],
         "Result": [api.data("POST", f"/monitors/{stored['id']}/check")],
         "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],
         "Links": [api.get("/monitors")["links"]],

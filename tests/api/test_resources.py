@@ -210,6 +210,9 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "cause_code": None,
         "comment": "a\nb",
         "evidence": None,
+        "acknowledged_by": None,
+        "by_hand": True,
+        "classification": None,
     }
 
 

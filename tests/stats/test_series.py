@@ -7,17 +7,17 @@ from itertools import pairwise
 
 import pytest
 
-from app.stats import CHART_RANGES
+from app.stats import RANGES
 from app.stats.series import BUCKETS, day_state, iso, mttr, start_of, statistics
 from app.stats.tally import DAY_MS, HOUR_MS, Sums
 
 NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
 
 
-@pytest.mark.parametrize("range_", CHART_RANGES)
+@pytest.mark.parametrize("range_", RANGES)
 def test_a_range_begins_on_time_and_its_buckets_cover_it_without_a_hole(range_: str) -> None:
     answer = statistics(range_, NOW, [], [])
-    start, length = start_of(range_, NOW), CHART_RANGES[range_].total_seconds() * 1000
+    start, length = start_of(range_, NOW), RANGES[range_].total_seconds() * 1000
     assert length - HOUR_MS < NOW - start <= length
     assert (answer["from"], answer["to"]) == (iso(start), "2026-11-21T08:20:30Z")
     buckets = answer["buckets"]

@@ -25,6 +25,8 @@ from app.records import (
     Pair,
     ResultQuery,
 )
+from app.stats import RANGES
+from app.stats.report import ALL
 from app.stores.base import Feature, Store
 
 HUGE = 2**70
@@ -537,7 +539,7 @@ class StoreContract:
         needs(store, Feature.STATISTICS)
         monitor = add_monitor(store)
         assert not store.results(ResultQuery(monitor.id)).items
-        for range_ in ("24h", "7d", "30d", "90d", "365d"):
+        for range_ in RANGES:
             figures = store.statistics(monitor.id, range_)
             assert figures["range"] == range_
             assert figures["uptime"] is None
@@ -546,6 +548,62 @@ class StoreContract:
             assert all(bucket["checks"] == 0 for bucket in figures["buckets"])
         with pytest.raises(Invalid):
             store.statistics(monitor.id, "2 weeks")
+
+    def test_a_list_brings_the_last_hours_where_they_are_asked_for(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.HOURS)
+        httpserver.expect_request("/shop").respond_with_data("open")
+        monitor = add_monitor(store, url=httpserver.url_for("/shop"))
+        result = store.check_now(monitor.id)
+        (plain,), (asked,) = (
+            store.monitors(query).items for query in (MonitorQuery(), MonitorQuery(hours=True))
+        )
+        assert list(plain.hours) == []
+        assert len(asked.hours) == 24
+        assert asked.uptime == plain.uptime
+        assert [hour["response_time"] for hour in asked.hours if hour["response_time"] is not None]
+        assert max(hour["response_time"] or 0 for hour in asked.hours) == result.response_time
+        for hour in asked.hours:
+            assert (hour["down"], hour["unknown"], hour["maintenance"]) == (0, 0, 0)
+
+    def test_an_incident_may_be_classified_and_the_figures_follow(self, store: Store) -> None:
+        needs(store, Feature.CLASSIFY)
+        needs(store, Feature.REPORTS)
+        monitor, other = add_monitor(store), add_monitor(store)
+        started = moment(store, hours=30)
+        incident = add_incident(
+            store, monitor, started_at=started, ended_at=started + timedelta(hours=1)
+        )
+        assert (incident.classification, incident.by_hand) == (None, True)
+        start = started.replace(minute=0, second=0) - timedelta(hours=1)
+
+        def counted() -> tuple[int, int]:
+            figures = store.report([monitor.id, other.id], start, start + timedelta(hours=40))
+            assert figures.keys() == {monitor.id, other.id, ALL}
+            assert figures[other.id]["incidents"] == 0
+            assert figures[ALL]["incidents"] == figures[monitor.id]["incidents"]
+            return figures[monitor.id]["incidents"], figures[monitor.id]["longest"] or 0
+
+        assert counted() == (1, 3600)
+        for word in ("false_alarm", "maintenance"):
+            changed = store.update_incident(incident.id, {"classification": word})
+            assert changed.classification == word
+            assert counted() == (0, 0)
+        assert store.update_incident(incident.id, {"classification": None}).classification is None
+        assert counted() == (1, 3600)
+        with pytest.raises(Invalid) as caught:
+            store.update_incident(incident.id, {"classification": "a mistake"})
+        assert list(caught.value.errors) == ["classification"]
+        assert store.report([], start, started).keys() == {ALL}
+
+    def test_an_incident_says_who_acknowledged_it(self, store: Store) -> None:
+        needs_wakeful(store)
+        incident = add_incident(store, add_monitor(store))
+        now = store.now().replace(microsecond=0)
+        known = store.update_incident(incident.id, {"acknowledged_at": now}, by="Ada")
+        assert known.acknowledged_by in ("Ada", "API key test")
+        assert store.incident(incident.id).acknowledged_by == known.acknowledged_by
 
     def test_a_check_by_hand_is_recorded_and_counts(
         self, store: Store, httpserver: HTTPServer

@@ -152,6 +152,35 @@ def test_a_wakeful_says_what_it_has_learnt(said: Any, counts: bool) -> None:
     with asking(Scripted({"data": said})) as store:
         assert (Feature.OVERVIEW in store.offers) is counts
         assert Feature.RESULTS in store.offers
+        assert not {Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS} & store.offers
+
+
+def test_an_older_wakeful_is_not_asked_for_what_it_does_not_know() -> None:
+    server = Scripted({"data": []})
+    with asking(server) as store:
+        store.monitors(MonitorQuery(hours=True))
+        with pytest.raises(Unsupported, match="no figures for a month"):
+            store.report([7], datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
+    assert not [line for _, line, _ in server.asked if "hours" in line or "report" in line]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [7, {}, {"monitors": {}}, {"monitors": [], "all": 7}, {"monitors": [], "all": {"checks": 1}}],
+)
+def test_a_report_that_is_none_is_said_to_be_odd(lie: Any) -> None:
+    march = datetime(2026, 3, 1, tzinfo=UTC)
+    with asking(Scripted({"data": lie, "features": ["reports"]})) as store:
+        store._offers, store._asked_at = frozenset({Feature.REPORTS}), time.monotonic()
+        with pytest.raises(Unavailable, match="makes no sense"):
+            store.report([7], march, march + timedelta(days=31))
+
+
+@pytest.mark.parametrize("lie", [7, [], [{}] * 24, [{"up": "x"}] * 24, [{"up": 1}] * 3])
+def test_hours_that_are_odd_are_left_out(lie: Any) -> None:
+    with asking(Scripted({"data": [MONITOR | {"hours": lie}]})) as store:
+        (monitor,) = store.monitors(MonitorQuery()).items
+    assert monitor.hours == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.stats import CHART_RANGES
+from app.stats import RANGES
 from app.web import axis
 
 NOW = datetime(2026, 11, 21, 14, 27, 9, tzinfo=UTC)
@@ -24,18 +24,18 @@ NOW = datetime(2026, 11, 21, 14, 27, 9, tzinfo=UTC)
     ],
 )
 def test_marks_stand_at_round_moments(range_: str, zone: str, expected: list[str]) -> None:
-    found = axis.marks(range_, NOW - CHART_RANGES[range_], NOW, ZoneInfo(zone))
+    found = axis.marks(range_, NOW - RANGES[range_], NOW, ZoneInfo(zone))
     assert [text for _, text in found] == expected
 
 
-@pytest.mark.parametrize("range_", CHART_RANGES)
+@pytest.mark.parametrize("range_", RANGES)
 @pytest.mark.parametrize(
     "zone", ["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"]
 )
 def test_marks_are_in_order_within_the_range_and_not_too_many(range_: str, zone: str) -> None:
     for days in range(0, 366, 5):  # across the changes of the clocks
         last = NOW + timedelta(days=days)
-        first = last - CHART_RANGES[range_]
+        first = last - RANGES[range_]
         moments = [at for at, _ in axis.marks(range_, first, last, ZoneInfo(zone))]
         assert 5 <= len(moments) <= 8
         assert moments == sorted(moments)

@@ -14,9 +14,9 @@ from flask import Flask
 from app import create_app
 from app.config import Settings
 from app.db import db, writing
-from app.db.tables import DeliveryRow, MaintenanceWindowRow
+from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow
 from app.stores import current_store
-from tests.factories import make_key, make_monitor, make_person, now
+from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
 
@@ -94,11 +94,27 @@ def test_the_wall_sorts_what_the_server_sends(app, remote):
     assert text.index("1 down") < text.index("Beta") < text.index("Alpha")
 
 
-def test_what_the_server_does_not_offer_is_left_out_and_says_so(remote):
-    assert "Reports" not in remote.open("/").text
-    remote.open("/reports")
-    assert remote.status == 404
-    assert "The server behind this dashboard has no figures for a month." in remote.text
+def test_a_report_is_the_remote_servers(app, remote):
+    monitor = make_monitor(app, name="Shop")
+    started = now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    make_incident(app, monitor, started_at=started, ended_at=started + timedelta(seconds=1))
+    text = remote.open(f"/reports?month={started:%Y-%m}").text
+    assert "Shop" in text
+    assert remote.open(f"/reports/csv?month={started:%Y-%m}").page.text.count("Shop") == 1
+    assert "Reports" in remote.open("/").text
+    assert remote.open(f"/monitors/{monitor.id}/days/{started:%Y-%m-%d}").status == 200
+
+
+def test_an_incident_is_classified_on_the_remote_server(app, remote):
+    monitor = make_monitor(app, name="Shop")
+    started = now() - timedelta(hours=2)
+    incident = make_incident(
+        app, monitor, started_at=started, ended_at=started + timedelta(hours=1)
+    )
+    page = remote.open(f"/incidents/{incident.id}").press("It was a false alarm")
+    assert "The figures are corrected." in page.text
+    with app.app_context():
+        assert db.session.get(IncidentRow, incident.id).classification == "false_alarm"
 
 
 def test_monitors_are_counted_and_filtered_as_over_the_local_store(app, remote):
@@ -111,6 +127,6 @@ def test_monitors_are_counted_and_filtered_as_over_the_local_store(app, remote):
     text = remote.open("/monitors?tag=words").text
     assert "Blog" in text
     assert "Shop" not in text
-    assert "24 hours" not in text  # bars are no part of the API, so their column is left out
+    assert "24 hours" in text, "with its bar"
     assert remote.open("/monitors?state=odd").status == 422
     assert "Paused" in remote.open("/wall").text

@@ -14,7 +14,7 @@ from app.db.tables import MonitorRow, ResultRow
 from app.db.types import to_ms
 from app.errors import Invalid
 from app.records import MAX_ID, CheckSpec, Outcome, Page, Result, ResultQuery, Verdict
-from app.stats import CHART_RANGES, report, series
+from app.stats import RANGES, report, series
 from app.stats.tally import DAY_MS
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
@@ -46,9 +46,9 @@ class History(Part):
         return Page(decode(rows), query.page, query.per_page, total)
 
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
-        """``range_`` is a key of ``app.stats.CHART_RANGES``, which has ``3h`` beside the API's."""
-        if range_ not in CHART_RANGES:
-            raise Invalid({"range": [f"Choose one of: {', '.join(CHART_RANGES)}."]})
+        """``range_`` is a key of ``app.stats.RANGES``."""
+        if range_ not in RANGES:
+            raise Invalid({"range": [f"Choose one of: {', '.join(RANGES)}."]})
         found_monitor(db.session, monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)

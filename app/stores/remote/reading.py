@@ -14,6 +14,7 @@ from app.records import (
     MAX_ID,
     UPTIME_RANGES,
     AlertCondition,
+    Classification,
     Delivery,
     DeliveryStatus,
     Incident,
@@ -28,6 +29,8 @@ from app.records import (
     Timings,
     Verdict,
 )
+from app.stats.report import ALL, COUNTS, MEASURES
+from app.stats.strip import HOURS, Hour
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -35,6 +38,9 @@ Json = Mapping[str, Any]
 
 class Odd(ValueError):
     """The answer is not what interface.md says. ``str`` names the part, not its content."""
+
+
+_HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response time
 
 
 def monitor(data: Any) -> Monitor:
@@ -77,6 +83,7 @@ def monitor(data: Any) -> Monitor:
         last_checked_at=_moment(data.get("last_checked_at")),
         next_check_at=_moment(data.get("next_check_at")),
         response_time=_whole(data.get("response_time")),
+        hours=_hours(data.get("hours")),
         uptime={name: _number(uptime.get(name)) for name in UPTIME_RANGES},
         ssl_expires_at=_moment(data.get("ssl_expires_at")),
         domain_expires_at=_moment(data.get("domain_expires_at")),
@@ -119,6 +126,9 @@ def incident(data: Any, now: datetime) -> Incident:
         monitor=_reference(data.get("monitor")),
         created_at=_moment(data.get("created_at")),
         updated_at=_moment(data.get("updated_at")),
+        acknowledged_by=_text(data.get("acknowledged_by")),
+        by_hand=bool(_flag(data.get("by_hand"))),
+        classification=_word(Classification, data.get("classification")),
     )
 
 
@@ -193,6 +203,40 @@ def overview(data: Any) -> dict[str, int]:
         for status, count in counts.items()
         if isinstance(count, int) and not isinstance(count, bool) and count > 0
     }
+
+
+def report(data: Any) -> dict[int, dict[str, Any]]:
+    """Figures by monitor id, and of all, as ``app.stats.report`` gives them."""
+    data = _object(data, "report")
+    if not isinstance(data.get("monitors"), list):
+        raise Odd("monitors")
+    each = [_object(one, "monitor") for one in data["monitors"]]
+    found = {_id(one, "id"): _figures(one) for one in each}
+    return {**found, ALL: _figures(_object(data.get("all"), "all"))}
+
+
+def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "uptime": _number(data.get("uptime")),
+        **{name: _must(_whole(data.get(name)), name) for name in COUNTS},
+        **{name: _whole(data.get(name)) for name in MEASURES},
+    }
+
+
+def _hours(value: Any) -> tuple[dict[str, Any], ...]:
+    """The last hours of a monitor as ``app.stats.strip`` gives them; none, where any is odd."""
+    hours = value if isinstance(value, list) else []
+    found = tuple(
+        {
+            "start": _text(hour.get("start")),
+            **{state: _whole(hour.get(state)) for state in _HOUR_STATES},
+            "response_time": _whole(hour.get("response_time")),
+        }
+        for hour in hours
+        if isinstance(hour, Mapping)
+    )
+    whole = all(hour[state] is not None for hour in found for state in _HOUR_STATES)
+    return found if whole and len(found) == HOURS else ()
 
 
 def record(body: Any, read: Callable[[Any], T]) -> T:

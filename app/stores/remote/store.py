@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from app.db.types import to_ms
 from app.errors import Invalid, Unavailable, Unsupported
 from app.forms import brackets, monitor
 from app.records import (
@@ -27,6 +28,7 @@ from app.records import (
     Result,
     ResultQuery,
 )
+from app.stats import report
 from app.stores.base import Feature, Fields, Store
 from app.stores.remote import channels, reading
 from app.stores.remote.connection import CHECK_SECONDS, Answer, Connection
@@ -44,7 +46,7 @@ OF_WAKEFUL = frozenset(
     }
 )  # fmt: skip
 POLL_SECONDS = 0.5
-OF_NEWER = frozenset({Feature.OVERVIEW})
+OF_NEWER = frozenset({Feature.OVERVIEW, Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS})
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 NAMES_PAGE = 100
 NAMES_PAGES = 5
@@ -90,7 +92,8 @@ class RemoteStore(Store):
     def monitors(self, query: MonitorQuery) -> Page[Monitor]:
         if (query.state or query.tag) and Feature.OVERVIEW not in self.offers:
             raise Unsupported(f"The server {self.name} does not filter by state or tag.")
-        sent = _query(query, leave=("uptime", "hours"))
+        known = query.hours and Feature.HOURS in self.offers
+        sent = _query(query, leave=("uptime",) if known else ("uptime", "hours"))
         return self._page("/monitors", sent, query.page, query.per_page, reading.monitor)
 
     def monitor(self, id: int) -> Monitor:
@@ -194,7 +197,13 @@ class RemoteStore(Store):
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime
     ) -> Mapping[int, Mapping[str, Any]]:
-        raise Unsupported(f"The server {self.name} has no figures for a month.")
+        if Feature.REPORTS not in self.offers:
+            raise Unsupported(f"The server {self.name} has no figures for a month.")
+        if not monitor_ids:  # it would take none for all
+            return report.figures(to_ms(start), to_ms(end), {}, {})
+        asked = {"from": start, "to": end, "monitors": tuple(map(str, monitor_ids))}
+        answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
+        return self._record(answer, reading.report)
 
     def overview(self) -> Mapping[str, int]:
         if Feature.OVERVIEW not in self.offers:

@@ -1,0 +1,34 @@
+"""/api/v1/report: the figures of monitors between two times, an addition of ours."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app.api import shapes
+from app.api.call import Call
+from app.api.envelope import one
+from app.api.operations import operation
+from app.errors import Invalid
+from app.forms import binding
+from app.forms.queries import ReportQueryForm
+from app.records import MAX_REPORT_MONITORS
+from app.stats.report import ALL
+
+
+@operation("GET", "/report", "Sum up monitors between two times", "Report", query=ReportQueryForm)
+def show(call: Call) -> Response:
+    asked = binding.query_values(ReportQueryForm, call.query)
+    ids = asked["monitors"]
+    if not ids:
+        ids = [known.id for known in call.store.refs(limit=MAX_REPORT_MONITORS + 1)]
+        if len(ids) > MAX_REPORT_MONITORS:
+            raise Invalid({"monitors": [f"There are more than {MAX_REPORT_MONITORS}. Name some."]})
+    figures = call.store.report(ids, asked["from"], asked["to"])
+    return one(
+        {
+            "from": shapes.moment(asked["from"]),
+            "to": shapes.moment(asked["to"]),
+            "all": figures[ALL],
+            "monitors": [{"id": id, **figures[id]} for id in ids if id in figures],
+        }
+    )
