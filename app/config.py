@@ -215,7 +215,8 @@ def _location(raw: str) -> str:
 def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
     """Remote servers:
 
-    REMOTE_URL and REMOTE_KEY, each one value or several separated by commas, in step.
+    REMOTE_URL and REMOTE_KEY, each one value or several separated by commas, in step. A URL may
+    be written with the /api/v1 of its API, as people paste it.
     """
     urls = [url.strip() for url in (get.text("REMOTE_URL") or "").split(",") if url.strip()]
     keys = [key.strip() for key in (get.text("REMOTE_KEY") or "").split(",") if key.strip()]
@@ -230,7 +231,7 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
             _http_url(url)
         except ValueError as fault:
             raise SettingError(f"{PREFIX}REMOTE_URL is wrong: {fault}") from None
-    return tuple(zip((url.rstrip("/") for url in urls), keys, strict=True))
+    return tuple(zip((url.rstrip("/").removesuffix("/api/v1") for url in urls), keys, strict=True))
 
 
 def _http_url(raw: str) -> str:

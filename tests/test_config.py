@@ -94,11 +94,11 @@ def test_a_wrong_value_stops_the_start_naming_the_setting_and_no_secret(environ,
 
 
 def test_each_remote_server_needs_a_key_of_its_own(environ):
-    two = {"WAKEFUL_STORE": "remote", "WAKEFUL_REMOTE_URL": "http://a/, https://b"}
+    two = {"WAKEFUL_STORE": "remote", "WAKEFUL_REMOTE_URL": "http://a/, https://b/x/api/v1/"}
     with pytest.raises(SettingError, match="same number"):
         read(environ | two | {"WAKEFUL_REMOTE_KEY": "one"})
     remotes = read(environ | two | {"WAKEFUL_REMOTE_KEY": "one, two"}).remotes
-    assert remotes == (("http://a", "one"), ("https://b", "two"))
+    assert remotes == (("http://a", "one"), ("https://b/x", "two"))
 
 
 def test_what_is_secret_is_not_in_the_settings_as_printed(environ):
