@@ -162,16 +162,17 @@ def tally(
     """
     found: dict[int, Sums] = {}
     following = start  # where the period after the one of ``sums`` begins
-    for check in checks:
-        if not start <= check.at < end or check.covers == 0:
+    # Taken apart, here and below: a list reads thousands of checks, and each name of one is a call.
+    for at, verdict, maintenance, response_time, phases, covers in checks:
+        if not start <= at < end or covers == 0:
             continue
-        if check.at >= following:
-            slot = check.at - check.at % period
+        if at >= following:
+            slot = at - at % period
             sums = found[slot] = Sums()
             following = slot + period
         sums.checks += 1
-        if check.response_time is not None and check.response_counts:
-            sums.add_response(check.response_time, check.phases)
+        if response_time is not None and verdict in GOOD and not maintenance:
+            sums.add_response(response_time, phases)
     for kind, since, until in covered(checks, limit):
         begin, stop = max(since, start), min(until, end)
         while begin < stop:
@@ -190,17 +191,12 @@ def covered(checks: Iterable[Check], limit: int) -> list[tuple[int, int, int]]:
     """
     spans: list[tuple[int, int, int]] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
-    for check in checks:
-        at = check.at
-        this = (
-            MAINTENANCE
-            if check.maintenance
-            else (UNKNOWN if check.verdict is _UNKNOWN else WATCHED)
-        )
+    for at, verdict, maintenance, _, _, covers in checks:
+        this = MAINTENANCE if maintenance else UNKNOWN if verdict is _UNKNOWN else WATCHED
         if this != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
             kind, begin = this, at
-        stop = at + (limit if check.covers is None else check.covers)
+        stop = at + (limit if covers is None else covers)
     spans.append((kind, begin, stop))
     return spans
 

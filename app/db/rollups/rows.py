@@ -92,11 +92,10 @@ def checks(
     """
     found: dict[int, list[Check]] = {id: [] for id in ids}
     rows = db.session.execute(what, {"ids": ids, "start": start, "end": end}).all()
-    for id, at, verdict, maintenance, covers_s, response_time, *phases in rows:
+    for row in rows:
+        id, at, verdict, maintenance, covers_s, response_time = row[:6]
         covers = None if covers_s is None else covers_s * 1000
-        found[id].append(
-            Check(at, VERDICTS[verdict], maintenance, response_time, tuple(phases), covers)
-        )
+        found[id].append(Check(at, VERDICTS[verdict], maintenance, response_time, row[6:], covers))
     return found
 
 
