@@ -8,6 +8,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
 from app.forms.brackets import Typed
+from app.records import MAX_CREDENTIAL, MAX_NAME, MIN_PASSWORD
 
 REQUIRED = "This field is required."
 ONE_VALUE = "This field takes one value, not a list."
@@ -22,6 +23,9 @@ MOMENT = (
 MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
 NO_SUCH_TIME = "There is no such date or time."
 
+NO_EMAIL = "This is no email address. It looks like name@example.com."
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
@@ -68,6 +72,18 @@ def size(value: str, most: int) -> str:
     if count > most:
         raise ValueError(f"This is too large: {count:,} bytes as UTF-8. At most {most:,} fit.")
     return value
+
+
+def email(value: str) -> str:
+    if len(value) > MAX_NAME or not _EMAIL.fullmatch(value):
+        raise ValueError(NO_EMAIL)
+    return value
+
+
+def new_password(value: str) -> str:
+    if len(value) < MIN_PASSWORD:
+        raise ValueError(f"The password is too short: use {MIN_PASSWORD} characters or more.")
+    return length(value, MAX_CREDENTIAL)
 
 
 def integer(value: str) -> int:

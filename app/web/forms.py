@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zoneinfo import available_timezones
 
 from wtforms import widgets
 
 from app.errors import Invalid, Unavailable
+from app.forms import text
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
 from app.forms.lists import IdList, Tags
@@ -21,14 +22,17 @@ from app.records import (
     MAX_CREDENTIAL,
     MAX_NAME,
     MAX_TAG,
+    MIN_PASSWORD,
     Role,
     Scope,
 )
 from app.web.words import ROLES
 
+Rule = Callable[[str], object]  # raises ValueError with a sentence
+
 THEMES = {"auto": "As the system", "light": "Light", "dark": "Dark"}
 SCOPES = {
-    Scope.READ: "Read: looks, with secrets masked",
+    Scope.READ: "Read: sees secrets masked",
     Scope.WRITE: "Write: everything that the API does",
 }
 LOST = (
@@ -38,24 +42,30 @@ LOST = (
 NOT_THE_SAME = "The two passwords are not the same."
 
 
-def email_field(autocomplete: str) -> Any:
+def email_field(autocomplete: str, *, rule: Rule | None = text.email) -> Any:
     return Text(
         "Email",
         required=True,
         most=MAX_NAME,
+        rule=rule,
         widget=widgets.EmailInput(),
         render_kw={"autocomplete": autocomplete, "autocapitalize": "none", "spellcheck": "false"},
     )
 
 
-def password_field(label: str, autocomplete: str, description: str = "") -> Any:
+def password_field(label: str, autocomplete: str, **more: Any) -> Any:
     return Password(
         label,
         required=True,
         most=MAX_CREDENTIAL,
-        description=description,
         render_kw={"autocomplete": autocomplete},
+        **more,
     )
+
+
+def new_password_field(label: str, description: str = "") -> Any:
+    hint = f"{MIN_PASSWORD} characters or more. {description}".strip()
+    return password_field(label, "new-password", description=hint, rule=text.new_password)
 
 
 def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
@@ -83,7 +93,7 @@ def not_saved(form: BrowserForm, fault: Unavailable) -> int:
 
 
 class LoginForm(BrowserForm):
-    email = email_field("username")
+    email = email_field("username", rule=None)
     password = password_field("Password", "current-password")
 
 
@@ -103,17 +113,13 @@ class SetupForm(_NewPassword):
     """The first account."""
 
     email = email_field("username")
-    password = password_field("Password", "new-password", "8 characters or more.")
+    password = new_password_field("Password")
     password_again = password_field("Password again", "new-password")
 
 
 class NewPersonForm(BrowserForm):
     email = email_field("off")
-    password = password_field(
-        "First password",
-        "new-password",
-        "8 characters or more. They can change it in their profile.",
-    )
+    password = new_password_field("First password", "They can change it in their profile.")
     role = Word("Role", words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
 
 
@@ -128,9 +134,7 @@ class PersonForm(BrowserForm):
 class NewPasswordForm(BrowserForm):
     """An admin gives somebody a new password."""
 
-    password = password_field(
-        "New password", "new-password", "8 characters or more. It logs them out everywhere."
-    )
+    password = new_password_field("New password", "It logs them out everywhere.")
 
 
 class ProfileForm(BrowserForm):
@@ -145,7 +149,7 @@ class ProfileForm(BrowserForm):
 
 class PasswordForm(_NewPassword):
     current_password = password_field("Present password", "current-password")
-    password = password_field("New password", "new-password", "8 characters or more.")
+    password = new_password_field("New password")
     password_again = password_field("New password again", "new-password")
 
 

@@ -46,6 +46,11 @@ class Tile:
     def loud(self) -> bool:
         return self.monitor.status in LOUD
 
+    @property
+    def cause(self) -> str | None:
+        """What the last check said; of an incident reported by hand, what people said."""
+        return self.monitor.cause or (self.incident.cause if self.incident else None)
+
 
 @blueprint.get("")
 def show() -> Response:

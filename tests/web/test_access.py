@@ -41,6 +41,18 @@ def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
     assert Visitor(app).open(path).status == 404
 
 
+def test_every_fault_of_a_new_account_is_told_at_once(app, stranger):
+    stranger.open(setup_path(app)).press(
+        "Create account", email="ada", password="short", password_again="shorter"
+    )
+    assert stranger.status == 422
+    assert "This is no email address." in stranger.text
+    assert "The password is too short: use 8 characters or more." in stranger.text
+    stranger.press("Create account", email="ada", password="12345678", password_again="1234567")
+    assert "too short" not in stranger.text
+    assert "The two passwords are not the same." in stranger.text
+
+
 def test_a_wrong_password_keeps_the_email_and_says_nothing_about_who_exists(app, stranger):
     make_person(app, "editor", "ada@example.org")
     stranger.log_in("ada@example.org", "wrong")

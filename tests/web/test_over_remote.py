@@ -89,9 +89,14 @@ def test_maintenance_is_planned_on_the_remote_server(app, remote):
 
 def test_the_wall_sorts_what_the_server_sends(app, remote):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
-    make_monitor(app, name="Beta", state={"verdict": "down"})
+    since = now() - timedelta(hours=3)
+    state = {"verdict": "down", "cause": "No answer came", "status_since": since}
+    monitor = make_monitor(app, name="Beta", state=state)
     text = remote.open("/wall").text
     assert text.index("1 down") < text.index("Beta") < text.index("Alpha")
+    assert "No answer came" in text
+    text = remote.open(f"/monitors/{monitor.id}").text
+    assert "Down for 3 h No answer came" in text
 
 
 def test_a_report_is_the_remote_servers(app, remote):

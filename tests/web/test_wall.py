@@ -33,6 +33,12 @@ def test_what_is_down_comes_first_with_its_cause_and_a_running_clock(app, viewer
     assert 'data-since="' in viewer.page.text
 
 
+def test_what_people_reported_is_told_where_no_check_said_why(app, viewer):
+    monitor = make_monitor(app, name="Alpha", state={"verdict": "down"})
+    make_incident(app, monitor, by_hand=True, cause="Labels come out empty")
+    assert "Labels come out empty" in viewer.open("/wall").text
+
+
 def test_it_is_dark_unless_asked_otherwise_and_has_no_navigation(app, viewer):
     page = viewer.open("/wall").page.text
     assert 'data-theme="dark"' in page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -15,13 +14,13 @@ from sqlalchemy import select
 from app.db import DbSession, db, writing
 from app.db.tables import PersonRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
-from app.records import MAX_NAME, Person, Role
+from app.forms import text
+from app.records import Person, Role
 from app.stores.access import passwords
 from app.stores.access.counters import Counters
 
 THEMES = ("auto", "light", "dark")
 EDITABLE = frozenset({"email", "role", "time_zone", "theme", "disabled"})
-EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 LAST_ADMIN = "This is the last admin. Make another person an admin first."
 TOO_MANY_LOGINS = "Too many attempts to log in. Wait a few minutes and try again."
 
@@ -102,8 +101,7 @@ class People(Counters):
         hash_now = _found(db.session, id).password_hash
         if current is not None and not passwords.matches(hash_now, current):
             raise Invalid({"current_password": ["This is not the present password."]})
-        sentence = passwords.fault(password)
-        if sentence:
+        if sentence := refused(text.new_password, password):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
         with writing() as session:
@@ -197,16 +195,24 @@ def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
         sentence = _fault(name, value)
         if sentence:
             errors[name] = [sentence]
-    sentence = None if password is None else passwords.fault(password)
-    if sentence:
+    if password is not None and (sentence := refused(text.new_password, password)):
         errors["password"] = [sentence]
     if errors:
         raise Invalid(errors)
 
 
+def refused(rule: Callable[[str], object], value: str) -> str | None:
+    """Why ``rule`` does not take ``value``, or None."""
+    try:
+        rule(value)
+    except ValueError as fault:
+        return str(fault)
+    return None
+
+
 def _fault(name: str, value: Any) -> str | None:
-    if name == "email" and (len(value) > MAX_NAME or not EMAIL.fullmatch(value)):
-        return "This is no email address. It looks like name@example.com."
+    if name == "email":
+        return refused(text.email, value)
     if name == "role" and value not in list(Role):
         return f"Choose one of: {', '.join(Role)}."
     if name == "theme" and value not in THEMES:

@@ -79,6 +79,9 @@ def monitor(data: Any) -> Monitor:
             _flag(data.get("request_auth_password_set")) or data.get("request_auth_password")
         ),
         status=status,
+        status_since=_moment(data.get("status_since")),
+        cause_code=_text(data.get("cause_code")),
+        cause=_text(data.get("cause")),
         paused=bool(paused) or status is MonitorStatus.PAUSED,
         last_checked_at=_moment(data.get("last_checked_at")),
         next_check_at=_moment(data.get("next_check_at")),

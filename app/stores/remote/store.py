@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from app.db.types import to_ms
 from app.errors import Invalid, Unavailable, Unsupported
 from app.forms import brackets, monitor
 from app.records import (
@@ -200,7 +199,7 @@ class RemoteStore(Store):
         if Feature.REPORTS not in self.offers:
             raise Unsupported(f"The server {self.name} has no figures for a month.")
         if not monitor_ids:  # it would take none for all
-            return report.figures(to_ms(start), to_ms(end), {}, {})
+            return report.figures(0, 0, {}, {})
         asked = {"from": start, "to": end, "monitors": tuple(map(str, monitor_ids))}
         answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
         return self._record(answer, reading.report)
