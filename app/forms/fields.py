@@ -207,7 +207,7 @@ class Ids(OneValue):
         self.most = most
 
     def read(self, value: str) -> tuple[int, ...]:
-        ids = tuple(dict.fromkeys(text.integer(part) for part in value.split(",")))
+        ids = tuple(dict.fromkeys(text.record_id(part) for part in value.split(",")))
         if len(ids) > self.most:
             raise ValueError(f"These are {len(ids)} ids. At most {self.most} fit.")
         return ids

@@ -18,7 +18,7 @@ from app.forms import text
 from app.forms.brackets import Name, Typed, parse, place
 from app.forms.fields import MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField
-from app.records import MAX_ID, MAX_TAG, MAX_TAGS, Pair, mask
+from app.records import MAX_TAG, MAX_TAGS, Pair, mask
 
 HALVES = ("key", "value")
 
@@ -258,10 +258,7 @@ class IdList(ListField):
 
     def _read(self, index: str, value: str) -> int:
         try:
-            number = text.integer(value)
-            if not 1 <= number <= MAX_ID:
-                raise ValueError(f"There is no record with the id {number}.")
-            return number
+            return text.record_id(value)
         except ValueError as fault:
             self.entry_errors[index] = str(fault)
             return 0

@@ -8,7 +8,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
 from app.forms.brackets import Typed
-from app.records import MAX_CREDENTIAL, MAX_NAME, MIN_PASSWORD
+from app.records import MAX_CREDENTIAL, MAX_ID, MAX_NAME, MIN_PASSWORD
 
 REQUIRED = "This field is required."
 ONE_VALUE = "This field takes one value, not a list."
@@ -72,6 +72,13 @@ def size(value: str, most: int) -> str:
     if count > most:
         raise ValueError(f"This is too large: {count:,} bytes as UTF-8. At most {most:,} fit.")
     return value
+
+
+def record_id(value: str) -> int:
+    number = integer(value)
+    if not 1 <= number <= MAX_ID:
+        raise ValueError(f"There is no record with the id {number}.")
+    return number
 
 
 def email(value: str) -> str:

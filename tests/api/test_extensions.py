@@ -105,6 +105,8 @@ def test_a_report_sums_up_monitors_between_two_hours(api):
         ("from=2025-03-01T00:00:00&to=2026-03-02T01:00:00", ["to"]),  # an hour over 366 days
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,x", ["monitors"]),
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,,2", ["monitors"]),
+        ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=0", ["monitors"]),
+        (f"from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors={2**63}", ["monitors"]),
         (
             "from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors="
             + ",".join(str(id) for id in range(1, 502)),
@@ -124,6 +126,7 @@ def test_a_report_names_what_is_wrong_with_its_parameters(api, query, faulty):
         "from=2026-03-01T00:00:00&to=2026-03-01T01:00:00",
         "from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors="
         + ",".join(str(id) for id in range(1, 501)),
+        f"from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors={2**63 - 1}",
     ],
 )
 def test_a_report_goes_as_far_as_its_limits(api, query):
