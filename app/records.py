@@ -359,6 +359,7 @@ class Monitor:
     uptime: Mapping[str, float | None] = field(default_factory=dict)
     hours: Sequence[Mapping[str, Any]] = ()  # see ``app.stats.strip``; where they are asked for
     ssl_expires_at: datetime | None = None
+    domain: str | None = None  # the registrable one, once it is looked at
     domain_expires_at: datetime | None = None
     open_incident_id: int | None = None
     created_at: datetime | None = None
@@ -403,6 +404,22 @@ class Incident:
     acknowledged_by: str | None = None
     by_hand: bool = False
     classification: str | None = None  # see ``Classification``
+
+
+# What is told of a certificate, beside the ``names`` that it is for.
+CERTIFICATE = ("subject", "issuer", "not_before", "not_after", "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateChain:
+    """The certificates that a target sent last, its own first: ``CERTIFICATE`` and ``names``, as
+    ``app.checks.evidence`` has them, with None for what could not be read.
+
+    ``seen_at`` is None, and there are no certificates, where none is known.
+    """
+
+    seen_at: datetime | None = None
+    certificates: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)

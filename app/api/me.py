@@ -13,7 +13,13 @@ from app.stores import Feature
 # What came to this API after its first day: another dashboard asks before it uses them.
 FEATURES = [
     feature.value
-    for feature in (Feature.OVERVIEW, Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS)
+    for feature in (
+        Feature.OVERVIEW,
+        Feature.HOURS,
+        Feature.CLASSIFY,
+        Feature.REPORTS,
+        Feature.CERTIFICATES,
+    )
 ]
 
 

@@ -82,6 +82,19 @@ def results(call: Call) -> Response:
     return paged(page, shapes.result, call.query)
 
 
+@operation("GET", MONITOR + "/certificates", "Show the certificate chain", "CertificateChain")
+def certificates(call: Call) -> Response:
+    call.store.monitor(call.id)
+    call.without_input()
+    chain = call.store.certificates(call.id)
+    return one(
+        {
+            "seen_at": shapes.moment(chain.seen_at),
+            "certificates": shapes.plain(chain.certificates),
+        }
+    )
+
+
 @operation(
     "GET", MONITOR + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm
 )

@@ -10,6 +10,7 @@ from app.forms.lists import IdList, PairList, Tags
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
+    CERTIFICATE,
     UPTIME_RANGES,
     Channel,
     Classification,
@@ -202,6 +203,7 @@ RECORDS: dict[str, Schema] = {
             "response_time": nullable(INTEGER),
             "uptime": record({name: nullable(NUMBER) for name in UPTIME_RANGES}),
             "ssl_expires_at": nullable(MOMENT),
+            "domain": nullable(STRING),
             "domain_expires_at": nullable(MOMENT),
             "open_incident_id": nullable(INTEGER),
             "created_at": MOMENT,
@@ -305,6 +307,19 @@ RECORDS: dict[str, Schema] = {
             "expires_at": nullable(MOMENT),
             "last_used_at": nullable(MOMENT),
             "features": array(STRING),
+        }
+    ),
+    "CertificateChain": record(
+        {
+            "seen_at": nullable(MOMENT),
+            "certificates": array(
+                record(
+                    {
+                        **dict.fromkeys(CERTIFICATE, nullable(STRING)),
+                        "names": array(STRING),
+                    }
+                )
+            ),
         }
     ),
     "Report": record(

@@ -73,6 +73,7 @@ def monitor(record: Monitor, masked: bool) -> dict[str, Any]:
         "response_time": record.response_time,
         "uptime": {range_: record.uptime.get(range_) for range_ in UPTIME_RANGES},
         "ssl_expires_at": moment(record.ssl_expires_at),
+        "domain": record.domain,
         "domain_expires_at": moment(record.domain_expires_at),
         "open_incident_id": record.open_incident_id,
         "created_at": moment(record.created_at),

@@ -82,7 +82,7 @@ class Outcomes:
         if monitor_id is None:
             return True
         leaf = judged.leaf.fingerprint if judged.leaf else None
-        face = (seen.status, seen.ip, leaf, len(story.hops)) if seen else ()
+        face = (story.spec.url, seen.status, seen.ip, leaf, len(story.hops)) if seen else ()
         known = self._good.get(monitor_id)
         now = time.monotonic()
         if known is not None and known[0] == face and now - known[1] < GOOD_EVIDENCE_SECONDS:

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.records import (
+    CertificateChain,
     Delivery,
     DeliveryQuery,
     Incident,
@@ -53,6 +54,7 @@ class Feature(StrEnum):
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
     CLASSIFY = "classify"  # say afterwards what an incident was
     REPORTS = "reports"  # figures between any two times
+    CERTIFICATES = "certificates"  # the chain that a monitor's target sent
 
 
 class Store(ABC):
@@ -118,6 +120,10 @@ class Store(ABC):
     @abstractmethod
     def check_fields(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
         """Check monitor fields that are not stored; nothing is kept."""
+
+    @abstractmethod
+    def certificates(self, monitor_id: int) -> CertificateChain:
+        """What the target of a monitor sent last, also when it was not trusted."""
 
     @abstractmethod
     def results(self, query: ResultQuery) -> Page[Result]: ...

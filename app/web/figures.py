@@ -13,6 +13,7 @@ from flask import url_for
 
 from app.errors import Invalid
 from app.records import (
+    CertificateChain,
     Incident,
     IncidentQuery,
     IncidentSortBy,
@@ -91,6 +92,13 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
         "days_in_words": rows.in_words(year["buckets"][-BAR_DAYS:], f"The last {BAR_DAYS} days"),
     }
     return found
+
+
+def chain(id: int) -> CertificateChain:
+    """The certificates that a monitor's target sent last, where the store shows them."""
+    if not remote.offers(Feature.CERTIFICATES):
+        return CertificateChain()
+    return current_store().certificates(id)
 
 
 def _chart(

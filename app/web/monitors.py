@@ -12,7 +12,7 @@ from app.errors import Invalid, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS
+from app.forms.monitor import OWN_FIELDS, days_label
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -82,6 +82,8 @@ def show(id: int) -> Response:
         monitor=monitor,
         here=addresses.here,
         tried=tries.shown(id),
+        chain=figures.chain(id),
+        days_label=days_label,
         **seen,
     )
 

@@ -91,6 +91,7 @@ def test_what_the_api_returns_is_what_the_document_says(app, api, written):
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
         "Key": [api.get("/me")["data"]],
         "Overview": [api.get("/overview")["data"]],
+        "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],
         "Report": [api.get("/report", **month)["data"]],
         "Result": [api.data("POST", f"/monitors/{stored['id']}/check")],
         "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],

@@ -461,7 +461,9 @@ def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
         status[0] = "500 Oh"
         made += [prober.check(monitor).evidence is not None for _ in range(2)]
         unsaved = prober.check(spec(web)).evidence
-    assert made == [True, False, False, True, True, True]
+        status[0] = "201 Created"
+        made.append(prober.check(spec(web, "/other", monitor_id=101)).evidence is not None)
+    assert made == [True, False, False, True, True, True, True]
     assert unsaved is not None
 
 

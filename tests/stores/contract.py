@@ -6,16 +6,19 @@ A subclass gives the fixture ``store``. What a store does not offer is skipped b
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import trustme
 from pytest_httpserver import HTTPServer
 
 from app.errors import Conflict, Invalid, NotFound
 from app.records import (
+    CertificateChain,
     DeliveryQuery,
     Incident,
     IncidentQuery,
@@ -566,6 +569,31 @@ class StoreContract:
         assert max(hour["response_time"] or 0 for hour in asked.hours) == result.response_time
         for hour in asked.hours:
             assert (hour["down"], hour["unknown"], hour["maintenance"]) == (0, 0, 0)
+
+    @pytest.mark.parametrize("trusted", [True, False])
+    def test_the_certificates_that_a_target_sent_are_shown(
+        self, store: Store, trusted: bool
+    ) -> None:
+        needs(store, Feature.CERTIFICATES)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+        with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
+            server.expect_request("/").respond_with_data("open")
+            # Nobody here vouches for it: asked to verify, the check fails and sees it all the same.
+            monitor = add_monitor(store, url=server.url_for("/"), verify_tls=trusted)
+            assert store.certificates(monitor.id) == CertificateChain()
+            result = store.check_now(monitor.id)
+        assert result.verdict == ("down" if trusted else "up")
+        chain = store.certificates(monitor.id)
+        assert chain.seen_at == result.checked_at.replace(microsecond=0)
+        (own,) = chain.certificates
+        assert list(own["names"]) == ["127.0.0.1"]
+        assert own["issuer"]
+        assert own["not_before"] < own["not_after"]
+        store.update_monitor(monitor.id, {"url": "http://127.0.0.1:9/"})
+        assert store.certificates(monitor.id) == CertificateChain()
+        with pytest.raises(NotFound):
+            store.certificates(monitor.id + 100)
 
     def test_an_incident_may_be_classified_and_the_figures_follow(self, store: Store) -> None:
         needs(store, Feature.CLASSIFY)

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Flask
 
 from app.db import db, journal, rollups, writing
-from app.db.tables import DeliveryRow, MonitorStateRow
+from app.db.tables import DeliveryRow, MonitorEvidenceRow, MonitorStateRow
 from app.records import Location, Result, Timings, Verdict
 from tests.factories import make_incident, make_monitor, now
 
@@ -62,7 +63,8 @@ PARTS = [
     Part("Old blog", "https://blog.example.com/", "", fields={"paused": True}, days=2),
     Part("Brand new", "https://new.example.com/", "", days=0),
     Part("Status page", "https://status.example.com/", "\nprod\n", base_ms=55,
-         state={"ssl_expires_at": now() + timedelta(days=5)}),
+         state={"ssl_expires_at": now() + timedelta(days=5)},
+         fields={"ssl_alert_days": 14, "domain_alert_days": 30}),
     Part("Reports", "https://reports.example.com/", "\noffice\n", base_ms=620,
          outages=[(60 * DAYS, 40_000), (2 * DAYS, 1_900)]),
 ]  # fmt: skip
@@ -103,6 +105,8 @@ def _make(app: Flask, part: Part) -> int:
             state = session.get(MonitorStateRow, row.id)
             for name, value in _state(part, results).items():
                 setattr(state, name, value)
+            if results:
+                session.add(MonitorEvidenceRow(monitor_id=row.id, last_good=_good(part, results)))
         db.session.remove()
     for ago, length in part.outages:
         _incident(app, row, part, at, ago, length)
@@ -122,6 +126,8 @@ def _state(part: Part, results: list[Result]) -> dict[str, Any]:
         "next_check_at": None if part.fields.get("paused") else now() + timedelta(seconds=40),
         "status_since": results[0].checked_at,
         "ssl_expires_at": last.checked_at + timedelta(days=62),
+        "ssl_fingerprint": SEEN["tls"][0]["sha256"],
+        "domain": "example.com",
     }
     if part.outages:
         ago, length = min(part.outages)
@@ -175,6 +181,14 @@ SEEN = {
     "redirects": [],
     "curl": {"code": 0, "words": ""},
 }  # fmt: skip
+
+
+def _good(part: Part, results: list[Result]) -> dict[str, Any]:
+    """The last good check, with the certificates of that host."""
+    host = urlsplit(part.url).hostname
+    own, *others = SEEN["tls"]
+    chain = [own | {"subject": host, "names": [host]}, *others]
+    return SEEN | {"tls": chain, "checked_at": f"{results[-1].checked_at:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 EVIDENCE = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from app.db import db
-from app.db.tables import MonitorRow
-from tests.factories import make_monitor
+from app.db import db, writing
+from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from tests.factories import make_monitor, now
 from tests.web import scene
 
 pytestmark = pytest.mark.sqlite
@@ -213,3 +215,32 @@ def test_a_stored_password_is_used_by_the_test_and_never_shown(app, editor, http
     assert "HTTP 200" in editor.text
     editor.press("Save", remove_password=True)
     assert row(app).request_auth_password is None
+
+
+def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, viewer):
+    leaf = {
+        "subject": "shop.example.com", "issuer": "Example CA", "sha256": "ab" * 32,
+        "not_before": "2026-10-01T00:00:00Z", "not_after": "2026-12-30T00:00:00Z",
+        "names": ["shop.example.com", "www.example.com"],
+    }  # fmt: skip
+    kept = {"checked_at": "2026-11-21T08:00:00Z", "tls": [leaf, leaf | {"subject": "Example CA"}]}
+    known = {"ssl_expires_at": now() + timedelta(days=9, hours=1), "domain": "example.com"}
+    monitor = make_monitor(
+        app, domain_alert_days=30, state={**known, "ssl_fingerprint": leaf["sha256"]}
+    )
+    with app.app_context(), writing() as session:
+        session.add(MonitorEvidenceRow(monitor_id=monitor.id, last_good=kept))
+    text = viewer.open(f"/monitors/{monitor.id}").text
+    for words in (
+        "Certificate expires in 9 days",
+        "shop.example.com from Example CA valid 1 Oct 2026 to 30 Dec 2026",
+        "for shop.example.com, www.example.com",
+        "Sent along Example CA",
+        "Domain expiry unknown , alert 30 days before example.com",
+    ):
+        assert words in text
+    with app.app_context(), writing() as session:
+        session.get(MonitorStateRow, monitor.id).ssl_fingerprint = "cd" * 32  # it was renewed
+    text = viewer.open(f"/monitors/{monitor.id}").text
+    assert "Certificate expires in 9 days" in text
+    assert "Example CA" not in text

@@ -16,7 +16,14 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
-from app.engine.recorder.rows import AnySession, lock, open_incident, start_afresh, whole
+from app.engine.recorder.rows import (
+    AnySession,
+    forget_good,
+    lock,
+    open_incident,
+    start_afresh,
+    whole,
+)
 from app.engine.schedule import next_check
 from app.errors import NotFound
 from app.records import MAX_COMMENT
@@ -53,6 +60,7 @@ def rewatch(
         # Another target: what was known of the old one says nothing about it.
         row.domain = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
+        forget_good(session, monitor.id)
     if monitor.paused:
         return
     if CHECKED_FIELDS & set(changed):

@@ -71,6 +71,13 @@ def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
         evidence.failing = None
 
 
+def forget_good(session: AnySession, monitor_id: int) -> None:
+    """Forget the last good check: beside a failure of another target it would mislead."""
+    evidence = session.get(MonitorEvidenceRow, monitor_id)
+    if evidence is not None:
+        evidence.last_good = None
+
+
 def whole(moment: datetime) -> datetime:
     """Incidents keep whole seconds: what the API shows and takes back is then the same."""
     return moment.replace(microsecond=0)

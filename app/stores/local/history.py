@@ -10,10 +10,26 @@ from sqlalchemy import func, select
 
 from app.db import db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
-from app.db.tables import MonitorRow, ResultRow
+from app.db.tables import (
+    IncidentRow,
+    MonitorEvidenceRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+)
 from app.db.types import to_ms
 from app.errors import Invalid
-from app.records import MAX_ID, CheckSpec, Outcome, Page, Result, ResultQuery, Verdict
+from app.records import (
+    CERTIFICATE,
+    MAX_ID,
+    CertificateChain,
+    CheckSpec,
+    Outcome,
+    Page,
+    Result,
+    ResultQuery,
+    Verdict,
+)
 from app.stats import RANGES, report, series
 from app.stats.tally import DAY_MS
 from app.stores.local.part import Part, found_monitor
@@ -44,6 +60,21 @@ class History(Part):
             .offset(offset)
         ).all()
         return Page(decode(rows), query.page, query.per_page, total)
+
+    def certificates(self, monitor_id: int) -> CertificateChain:
+        found_monitor(db.session, monitor_id)
+        leaf = db.session.scalar(
+            select(MonitorStateRow.ssl_fingerprint).where(MonitorStateRow.monitor_id == monitor_id)
+        )
+        if leaf is None:
+            return CertificateChain()
+        for check in _checks_kept(monitor_id):
+            chain = check.get("tls") or []
+            # A check from before a renewal shows what is no longer sent.
+            if chain and chain[0].get("sha256") == leaf:
+                seen_at = datetime.fromisoformat(check["checked_at"])
+                return CertificateChain(seen_at, tuple(_certificate(one) for one in chain))
+        return CertificateChain()
 
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``."""
@@ -87,6 +118,23 @@ class History(Part):
         if secrets_from is not None and password is None:
             password = found_monitor(db.session, secrets_from).request_auth_password
         return now.check_fields(spec_of(fields, password))
+
+
+def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
+    """The checks of a monitor whose evidence is kept, those of an open incident among them."""
+    kept = db.session.get(MonitorEvidenceRow, monitor_id)
+    opened = db.session.scalar(
+        select(IncidentRow.evidence).where(
+            IncidentRow.monitor_id == monitor_id, IncidentRow.ended_at.is_(None)
+        )
+    )
+    checks = [*((kept.failing or []) if kept else []), (opened or {}).get("failing")]
+    return [check for check in [*checks, kept.last_good if kept else None] if check]
+
+
+def _certificate(kept: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: kept.get(name) for name in CERTIFICATE}
+    return {**known, "names": list(kept.get("names") or ())}
 
 
 def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:

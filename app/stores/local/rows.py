@@ -75,6 +75,7 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
         uptime=known.uptime,
         hours=known.hours,
         ssl_expires_at=state.ssl_expires_at,
+        domain=state.domain or None,
         domain_expires_at=known.domain_expires_at,
         open_incident_id=known.open_incident_id,
         created_at=row.created_at,

@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from app.records import (
+    CERTIFICATE,
     DEFAULT_WINDOW_ZONE,
     MAX_ID,
     UPTIME_RANGES,
     AlertCondition,
+    CertificateChain,
     Classification,
     Delivery,
     DeliveryStatus,
@@ -89,6 +91,7 @@ def monitor(data: Any) -> Monitor:
         hours=_hours(data.get("hours")),
         uptime={name: _number(uptime.get(name)) for name in UPTIME_RANGES},
         ssl_expires_at=_moment(data.get("ssl_expires_at")),
+        domain=_text(data.get("domain")),
         domain_expires_at=_moment(data.get("domain_expires_at")),
         open_incident_id=_whole(data.get("open_incident_id")),
         created_at=_moment(data.get("created_at")),
@@ -206,6 +209,22 @@ def overview(data: Any) -> dict[str, int]:
         for status, count in counts.items()
         if isinstance(count, int) and not isinstance(count, bool) and count > 0
     }
+
+
+def certificates(data: Any) -> CertificateChain:
+    data = _object(data, "certificates")
+    found = data.get("certificates")
+    chain = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return CertificateChain(
+        _moment(data.get("seen_at")),
+        tuple(
+            {
+                **{name: _text(one.get(name)) for name in CERTIFICATE},
+                "names": _texts(one.get("names")),
+            }
+            for one in chain
+        ),
+    )
 
 
 def report(data: Any) -> dict[int, dict[str, Any]]:

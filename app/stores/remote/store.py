@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from app.errors import Invalid, Unavailable, Unsupported
 from app.forms import brackets, monitor
 from app.records import (
+    CertificateChain,
     Delivery,
     DeliveryQuery,
     Incident,
@@ -45,7 +46,11 @@ OF_WAKEFUL = frozenset(
     }
 )  # fmt: skip
 POLL_SECONDS = 0.5
-OF_NEWER = frozenset({Feature.OVERVIEW, Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS})
+OF_NEWER = frozenset(
+    {
+        Feature.OVERVIEW, Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS, Feature.CERTIFICATES,
+    }
+)  # fmt: skip
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 NAMES_PAGE = 100
 NAMES_PAGES = 5
@@ -187,6 +192,13 @@ class RemoteStore(Store):
         sent = _query(query, leave=("monitor_id",))
         of = (Feature.RESULTS, query.monitor_id)
         return self._page(path, sent, query.page, query.per_page, reading.result, of=of)
+
+    def certificates(self, monitor_id: int) -> CertificateChain:
+        if Feature.CERTIFICATES not in self.offers:
+            raise Unsupported(f"The server {self.name} does not show certificates.")
+        path = f"/monitors/{monitor_id}/certificates"
+        answer = self._read(path, of=(Feature.CERTIFICATES, monitor_id))
+        return self._record(answer, reading.certificates)
 
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         path = f"/monitors/{monitor_id}/statistics"
