@@ -7,6 +7,7 @@ that cannot be used, 1 for everything else.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -101,8 +102,17 @@ def worker() -> None:
 
 def _until_stopped(run: Callable[[threading.Event], None]) -> None:
     stop = threading.Event()
+    # A handler may break into itself, or into a wait for the event: setting it there could wait
+    # for a lock that this very thread holds, for good. systemd sends everything two signals.
+    asked, ask = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_arguments: stop.set())
+        signal.signal(number, lambda *_arguments: os.write(ask, b"."))
+
+    def wait() -> None:
+        os.read(asked, 1)
+        stop.set()
+
+    threading.Thread(target=wait, name="stop", daemon=True).start()
     run(stop)
 
 

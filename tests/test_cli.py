@@ -234,3 +234,42 @@ def test_ctrl_c_during_the_start_prints_no_trace():
         timeout=120,
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+RUNS_UNTIL_STOPPED = """
+import threading, time
+from app import cli
+
+def wait(stop):
+    while not stop.wait(0.0005):
+        pass
+
+def run(stop):
+    threads = [threading.Thread(target=wait, args=(stop,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    print("runs", flush=True)
+    while not stop.is_set():
+        time.sleep(0.0005)
+    for thread in threads:
+        thread.join()
+
+cli._until_stopped(run)
+"""
+
+
+def test_a_part_stops_however_many_signals_ask_for_it():
+    """A service manager signals every process, and ``serve`` then its parts: a second signal broke
+    into the first one's handler, which held a lock that it then waited for."""
+    part = subprocess.Popen([sys.executable, "-c", RUNS_UNTIL_STOPPED], stdout=subprocess.PIPE)
+    assert part.stdout
+    with part.stdout as out:
+        assert out.readline() == b"runs\n"
+        for number in range(4000):
+            part.send_signal(signal.SIGINT if number % 2 else signal.SIGTERM)
+        try:
+            # One of so many may come when Python has put its own answer back, on the way out.
+            assert part.wait(30) in (0, -signal.SIGTERM, -signal.SIGINT)
+        finally:
+            part.kill()
+            part.wait()
