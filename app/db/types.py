@@ -46,17 +46,25 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else from_ms(value)
 
 
+REMEMBERED = 8192
+SHORT = 1024  # bytes of an encrypted text: some 700 of plain; 16 MB at most are remembered
+
+
 class _Cipher:
     """Encrypts and decrypts with one key.
 
-    What was decrypted of late is remembered: a list of a hundred monitors that refreshes itself
-    spends a tenth of its time on the same secrets otherwise. Who can read this process's memory
-    finds the key there anyway.
+    What was decrypted of late is remembered where it is short: a list of a hundred monitors that
+    refreshes itself spends a tenth of its time on the same secrets otherwise. Who can read this
+    process's memory finds the key there anyway. Evidence is long, and seldom read twice.
     """
 
     def __init__(self, fernet: Fernet) -> None:
         self.encrypt = fernet.encrypt
-        self.decrypt = lru_cache(maxsize=8192)(fernet.decrypt)
+        self._decrypt = fernet.decrypt
+        self._remembered = lru_cache(maxsize=REMEMBERED)(fernet.decrypt)
+
+    def decrypt(self, token: bytes) -> bytes:
+        return (self._remembered if len(token) <= SHORT else self._decrypt)(token)
 
 
 def _cipher() -> _Cipher:
