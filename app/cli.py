@@ -23,9 +23,13 @@ from app import __version__, create_core
 from app.config import SettingError, Settings, read
 from app.db import db, schema
 from app.errors import Invalid, WakefulError
-from app.records import AlertCondition, CheckSpec, RequestMethod, Role, Scope
+from app.forms.binding import bind
+from app.forms.monitor import CheckForm
+from app.records import AlertCondition, RequestMethod, Role, Scope
 from app.stores.access import Access
 
+# What a monitor's fields are called as options of ``wakeful check``.
+OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -260,27 +264,26 @@ def _moment(raw: str) -> datetime:
 @click.option("--no-text", help="Fail where this text is not in the answer.")
 def check(url: str, method: str, timeout: int, text: str | None, no_text: str | None) -> None:
     """Check URL once, now, and show every phase. Nothing is kept. Exit code 1 unless it is up."""
-    from app.checks.target import parse_url
     from app.engine.show import check_once, lines
+    from app.stores.local.history import spec_of
 
-    try:
-        parse_url(url)
-    except ValueError as fault:
-        raise click.BadParameter(str(fault), param_hint="URL") from None
     if text is not None and no_text is not None:
         raise click.UsageError("Give --text or --no-text, not both.")
-    condition = AlertCondition.URL_UNAVAILABLE
-    if text is not None:
-        condition = AlertCondition.URL_TEXT
-    elif no_text is not None:
-        condition = AlertCondition.URL_NO_TEXT
-    spec = CheckSpec(
-        url=url,
-        request_method=method,
-        timeout=timeout,
-        alert_condition=condition,
-        alert_text_lookup=text or no_text,
-    )
+    pairs = [("url", url), ("request_method", method), ("timeout", str(timeout))]
+    for condition, lookup in (
+        (AlertCondition.URL_TEXT, text),
+        (AlertCondition.URL_NO_TEXT, no_text),
+    ):
+        if lookup is not None:
+            pairs += [("alert_condition", condition.value), ("alert_text_lookup", lookup)]
+    try:
+        spec = spec_of(bind(CheckForm, pairs), None)
+    except Invalid as fault:
+        # As a monitor's form would say it.
+        raise click.BadParameter(
+            " ".join(sentence for said in fault.errors.values() for sentence in said),
+            param_hint=", ".join(OPTIONS_OF.get(name, name) for name in fault.errors),
+        ) from None
     outcome = check_once(read(), spec)
     for line in lines(spec, outcome):
         click.echo(line)

@@ -11,6 +11,7 @@ import base64
 import ipaddress
 import os
 import secrets
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,8 +118,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
         rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
         confirm_seconds=_or(get.parsed("CONFIRM_SECONDS", _seconds), 10.0),
         dns_servers=get.parsed("DNS_SERVERS", _readable_by(parse_servers)),
-        ca_bundle=get.parsed("CA_BUNDLE", _file),
-        rdap_bootstrap=get.text("RDAP_BOOTSTRAP"),
+        ca_bundle=get.parsed("CA_BUNDLE", _authorities),
+        rdap_bootstrap=get.parsed("RDAP_BOOTSTRAP", _url_or_file),
         canaries=get.parsed("CANARIES", _readable_by(parse_canaries), empty=""),
         retention_days=_or(get.parsed("RETENTION_DAYS", _whole(1, 100_000)), 400),
     )
@@ -153,8 +154,18 @@ def _kept_secret(instance: Path) -> str:
 
     Safe when several processes start at the same time.
     """
-    # Nobody else on the machine reads the database that lies beside the key.
-    instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        # Nobody else on the machine reads the database that lies beside the key.
+        instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _secret_in(instance)
+    except OSError as fault:
+        raise SettingError(
+            f"{PREFIX}INSTANCE is wrong: {instance} cannot be used as a folder of ours"
+            f" ({fault.strerror})."
+        ) from None
+
+
+def _secret_in(instance: Path) -> str:
     path = instance / "secret_key"
     if not path.exists():
         fresh = path.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
@@ -292,9 +303,22 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
     return check
 
 
-def _file(raw: str) -> str:
+def _authorities(raw: str) -> str:
+    """A file of certificates. One that holds none would be ignored without a word."""
     if not Path(raw).is_file():
         raise ValueError(f"there is no file {raw}.")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
+    except (ssl.SSLError, OSError):
+        raise ValueError(f"{raw} holds no certificates in PEM form.") from None
+    return raw
+
+
+def _url_or_file(raw: str) -> str:
+    if "://" in raw:
+        return _http_url(raw)
+    if not Path(raw).is_file():
+        raise ValueError(f"there is no file {raw}. Name one, or a URL that starts with https://.")
     return raw
 
 

@@ -14,21 +14,26 @@ Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[
 
 from __future__ import annotations
 
+import hmac
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from flask import current_app
 from flask_wtf import FlaskForm
+from werkzeug.datastructures import ImmutableMultiDict
 
-from app.forms.brackets import parse
+from app.forms.brackets import parse, write
 from app.forms.fields import Switch
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import PairList
-from app.forms.monitor import CheckForm, MonitorForm
+from app.forms.monitor import CheckForm, MonitorForm, name_of
 from app.forms.schema import Context, SchemaForm
 from app.forms.window import WindowForm
 
+_WEB = re.compile("https?://", re.IGNORECASE)
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
 
@@ -104,11 +109,37 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         values = self.values()
         if self.record is None or self.clone:
             return values
-        return {
-            name: value
-            for name, value in values.items()
-            if not hasattr(self.record, name) or getattr(self.record, name) != value
-        }
+        return {name: value for name, value in values.items() if self._changed(name, value)}
+
+    def shown(self) -> str:
+        """What the form held when it was opened, for a hidden input of that name: a mark for each
+        field. Without it, a page that stood open would undo what others changed meanwhile.
+        """
+        if self.record is None or self.clone:
+            return ""
+        if self.submitted and self.submitted.get("shown"):
+            return str(self.submitted["shown"])
+        names = [field.short_name for field in self.schema_fields()]
+        return " ".join(
+            f"{name}:{self._mark(name, getattr(self.record, name))}"
+            for name in names
+            if hasattr(self.record, name)
+        )
+
+    def _changed(self, name: str, value: Any) -> bool:
+        if not hasattr(self.record, name):
+            return True
+        if getattr(self.record, name) == value:
+            return False
+        sent = (self.submitted or {}).get("shown") or ""
+        marks = dict(part.partition(":")[::2] for part in sent.split())
+        return name not in marks or marks[name] != self._mark(name, value)
+
+    def _mark(self, name: str, value: Any) -> str:
+        """Keyed, because values may be secrets that nobody should be able to try out."""
+        text = repr((type(self).__name__, write({name: value})))
+        key = str(current_app.config["SECRET_KEY"]).encode()
+        return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:16]
 
     def error_summary(self) -> list[tuple[str, str, str]]:
         """(id of the input, label, sentence) of every fault, for the summary at the top of the
@@ -142,7 +173,20 @@ class _WithPassword(BrowserForm):
 
 class BrowserMonitorForm(_WithPassword, MonitorForm):
     """New, edit and clone. Of a clone, ``fields()`` has a password only when one was typed (or
-    None: removed)."""
+    None: removed). A URL without a name is enough: the script that fills the name in may not run.
+    """
+
+    def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
+        sent = self.meta.wrap_formdata(self, formdata)
+        named = sent and (sent.get("name", "").strip() or "name" not in sent)
+        if sent and not named and self.record is None and _WEB.match(sent.get("url", "")):
+            sent = ImmutableMultiDict(
+                [
+                    *((name, value) for name, value in sent.items(multi=True) if name != "name"),
+                    ("name", name_of(sent["url"])),
+                ]
+            )
+        super().process(sent, *args, **kwargs)
 
 
 class BrowserCheckForm(_WithPassword, CheckForm):

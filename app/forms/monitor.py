@@ -79,6 +79,11 @@ def interval_label(seconds: int) -> str:
     return f"Every {unit}" if count == 1 else f"Every {count} {unit}s"
 
 
+def name_of(url: str) -> str:
+    """What a monitor is called until somebody gives it a name."""
+    return url.partition("://")[2].strip("/")[:MAX_NAME] or url[:MAX_NAME]
+
+
 def days_label(days: int) -> str:
     if days == 0:
         return "On the day"

@@ -105,8 +105,12 @@ class Store(ABC):
     def create_incident(self, fields: Fields) -> Incident: ...
 
     @abstractmethod
-    def update_incident(self, id: int, fields: Fields, *, by: str | None = None) -> Incident:
-        """``by``: who did it, shown beside an acknowledgement."""
+    def update_incident(
+        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+    ) -> Incident:
+        """``by``: who did it, shown beside an acknowledgement. ``seen``: values that it must still
+        have, or Conflict is raised and nothing is changed; a remote server cannot promise that.
+        """
 
     @abstractmethod
     def delete_incident(self, id: int) -> None: ...

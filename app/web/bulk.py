@@ -13,8 +13,8 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.forms import binding
-from app.forms.monitor import MonitorForm, MonitorUpdateForm
-from app.records import MAX_NAME, PAGE_SIZES, Monitor
+from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
+from app.records import PAGE_SIZES, Monitor
 from app.stores import Feature, current_store
 from app.web import addresses, monitors, remote, steps
 from app.web.forms import BulkForm, ImportForm
@@ -179,7 +179,7 @@ def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
             found.append(Line(number, line, fault=sentence))
             continue
         name, url = split(line)
-        pairs = [("url", url), ("name", name or _name(url)), *shared]
+        pairs = [("url", url), ("name", name or name_of(url)), *shared]
         try:
             found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
         except Invalid as fault:
@@ -195,10 +195,6 @@ def split(line: str) -> tuple[str, str]:
         return named[1].strip().strip('"').strip(), named[2].strip()
     url, _, name = line.partition(" ")
     return name.strip(), url
-
-
-def _name(url: str) -> str:
-    return url.partition("://")[2].strip("/")[:MAX_NAME] or url[:MAX_NAME]
 
 
 def _made(line: Line) -> bool:

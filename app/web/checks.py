@@ -27,7 +27,8 @@ blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>
 
 PER_PAGE = 25
 DAY = timedelta(days=1)
-INCIDENTS_READ = 100
+INCIDENTS_READ = 100  # in one page
+PAGES_READ = 50
 
 
 class FilterForm(BrowserForm):
@@ -84,7 +85,10 @@ def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
 @blueprint.get("/day")
 def open_day(id: int) -> Response:
     """The day typed into the field beside the bar."""
-    return redirect(url_for(".day", id=id, day=request.args.get("day", "")))
+    chosen = request.args.get("day")
+    return redirect(
+        url_for(".day", id=id, day=chosen) if chosen else url_for("monitors.show", id=id)
+    )
 
 
 @blueprint.get("/days/<day>")
@@ -117,12 +121,20 @@ def day(id: int, day: str) -> str:
 
 
 def _touching(id: int, start: datetime, end: datetime) -> list[Incident]:
-    """The incidents of these hours, among the last hundred of the monitor."""
-    found = current_store().incidents(
-        IncidentQuery(monitor_id=id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_READ)
-    )
-    return [
-        one
-        for one in found.items
-        if one.started_at < end and (one.ended_at is None or one.ended_at > start)
-    ]
+    """The incidents of these hours, the newest first."""
+    found: list[Incident] = []
+    for number in range(1, PAGES_READ + 1):
+        page = current_store().incidents(
+            IncidentQuery(
+                monitor_id=id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_READ,
+                page=number, brief=True,
+            )
+        )  # fmt: skip
+        found += [
+            one
+            for one in page.items
+            if one.started_at < end and (one.ended_at is None or one.ended_at > start)
+        ]
+        if number >= page.last_number or page.items[-1].started_at < start:
+            break
+    return found

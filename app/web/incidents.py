@@ -32,6 +32,8 @@ blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 Answer = str | Response | tuple[str, int]
 
 PAGE = 100
+PAGES = 20  # of deliveries on a timeline
+COMMENT_TRIES = 10
 # What classifying did to the figures, in a sentence each.
 CLASSIFIED: Mapping[str | None, str] = {
     Classification.MAINTENANCE: "Its time counts as maintenance now: neither as up nor as down.",
@@ -80,7 +82,13 @@ def _deliveries(id: int) -> Sequence[Delivery]:
     store = current_store()
     if not remote.offers(Feature.DELIVERIES):
         return ()
-    return store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE)).items
+    found: list[Delivery] = []
+    for number in range(1, PAGES + 1):
+        page = store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE, page=number))
+        found += page.items
+        if number >= page.last_number:
+            break
+    return found
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -89,17 +97,23 @@ def new() -> Answer:
         zone=times.zone(), now=current_store().now(), data=_first_values()
     )
     status = 422 if form.is_submitted() else 200
+    already = None
     if form.validate_on_submit():
         try:
             incident = current_store().create_incident(form.fields())
         except Invalid as fault:
             show_errors(form, fault.errors)
+        except Conflict as fault:
+            form.monitor_id.fault(str(fault))
+            status, already = 409, fault.details.get("open_incident_id")
         except Unavailable as fault:
             status = not_saved(form, fault)
         else:
             flash("The incident is reported.", "success")
             return redirect(url_for(".show", id=incident.id))
-    page = render_template("incidents/new.html", form=form, monitors=choosable(form))
+    page = render_template(
+        "incidents/new.html", form=form, monitors=choosable(form), already=already
+    )
     return page, status
 
 
@@ -178,12 +192,13 @@ def comment(id: int) -> Answer:
     incident = current_store().incident(id)
     form, status = CommentForm(), 422
     if form.validate_on_submit():
-        text = comments.add(incident.comment, form.text.data, _who(), current_store().now())
         try:
-            checked = binding.overlay(IncidentUpdateForm, incident, [("comment", text)])
-            _update(id, checked)
+            _comment(incident, form.text.data)
         except Invalid as fault:
             form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
+        except Conflict as fault:
+            form.text.fault(str(fault))
+            status = 409
         except Unavailable as fault:
             status = not_saved(form, fault)
         else:
@@ -203,6 +218,23 @@ def delete(id: int) -> Answer:
         flash("The incident is deleted.", "success")
         return redirect(url_for(".index"))
     return render_template("incidents/delete.html", incident=incident)
+
+
+def _comment(incident: Incident, text: str) -> None:
+    """Add to the comments; who writes at the same moment is not written over."""
+    store = current_store()
+    for left in reversed(range(COMMENT_TRIES)):
+        whole = comments.add(incident.comment, text, _who(), store.now())
+        checked = binding.overlay(IncidentUpdateForm, incident, [("comment", whole)])
+        try:
+            store.update_incident(
+                incident.id, checked, by=_who(), seen={"comment": incident.comment}
+            )
+            return
+        except Conflict:
+            if not left:
+                raise
+        incident = store.incident(incident.id)
 
 
 def _update(id: int, fields: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from app.errors import Invalid, Unavailable, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, days_label
+from app.forms.monitor import OWN_FIELDS, days_label, name_of
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -53,7 +53,7 @@ def index() -> Response:
     page = store.monitors(replace(query, uptime=LIST_UPTIME, hours=True))
     return live.page(
         "monitors/index.html",
-        "monitors/_list.html",
+        "monitors/_parts.html",
         page=page,
         rows=rows.of(page.items),
         query=query,
@@ -93,6 +93,7 @@ def new() -> Answer:
     form = monitor_form()
     if request.method == "GET" and request.args.get("url"):
         form.url.data = request.args["url"]
+        form.name.data = name_of(request.args["url"])
     return _edited(form, None)
 
 

@@ -3,16 +3,21 @@ const dialog = document.getElementById("jump");
 const input = dialog?.querySelector("input");
 const places = dialog?.querySelector(".places");
 let asked = 0;
+let shown = null; // what the list answers
 let timer;
 
 async function look() {
   const mine = ++asked;
+  const wanted = input.value;
   try {
     const address = new URL(input.form.action);
-    address.searchParams.set("q", input.value);
+    address.searchParams.set("q", wanted);
     const answer = await fetch(address, { headers: { "X-Fragment": "jump" }, redirect: "error" });
     // A slow answer must not replace a newer one.
-    if (answer.ok && mine === asked) places.innerHTML = await answer.text();
+    if (answer.ok && mine === asked) {
+      places.innerHTML = await answer.text();
+      shown = wanted;
+    }
   } catch {
     if (mine === asked) places.innerHTML = "<li class='soft'>No answer from the server.</li>";
   }
@@ -24,6 +29,13 @@ function open() {
   dialog.showModal();
   input.focus();
   look();
+}
+
+// Who types fast and presses Enter means what was typed, not what the list still shows.
+async function go() {
+  clearTimeout(timer);
+  if (shown !== input.value) await look();
+  if (shown === input.value) places.querySelector("a")?.click();
 }
 
 function move(step) {
@@ -65,7 +77,7 @@ if (dialog) {
       move(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Enter" && event.target === input) {
       event.preventDefault();
-      places.querySelector("a")?.click();
+      go();
     }
   });
 }

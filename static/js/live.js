@@ -1,7 +1,9 @@
 // Parts marked data-live refresh every 10 seconds while somebody looks. What the server sends is
 // woven into the page, so that focus, scroll position, ticked boxes and typed text stay.
 const EVERY = 10_000;
-const part = document.querySelector("[data-live]");
+const parts = [...document.querySelectorAll("[data-live]")];
+// After a form that was not taken, the page stands at the address of that form.
+const address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;
 let etag = null;
 let waiting = false;
 
@@ -19,6 +21,7 @@ function sync(old, fresh) {
     if (!fresh.hasAttribute(name) && !(name === "open" || name === "aria-busy")) old.removeAttribute(name);
   }
   for (const { name, value } of fresh.attributes) {
+    if (name === "open") continue; // who folded something away wants it so
     // Tokens differ on every answer and are all valid; boxes belong to whoever ticked them.
     if (name === "value" && old.name === "csrf_token") continue;
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -57,24 +60,27 @@ async function refresh() {
   try {
     const headers = { "X-Fragment": "live" };
     if (etag) headers["If-None-Match"] = etag;
-    const answer = await fetch(location.href, { headers, redirect: "error", cache: "no-store" });
+    const answer = await fetch(address, { headers, redirect: "error", cache: "no-store" });
     if (answer.status === 200) {
       etag = answer.headers.get("ETag");
       const fresh = document.createElement("template");
       fresh.innerHTML = await answer.text();
-      weave(part, fresh.content);
+      for (const part of parts) {
+        const own = part.dataset.live && fresh.content.querySelector(`[data-live="${part.dataset.live}"]`);
+        if (own || !part.dataset.live) weave(part, own || fresh.content);
+      }
       document.dispatchEvent(new CustomEvent("wakeful:fresh"));
     }
-    part.toggleAttribute("data-stale", answer.status >= 400);
+    for (const part of parts) part.toggleAttribute("data-stale", answer.status >= 400);
   } catch {
     // The server is away or the session has ended: what is shown stays, and says that it is old.
-    part.setAttribute("data-stale", "");
+    for (const part of parts) part.setAttribute("data-stale", "");
   } finally {
     waiting = false;
   }
 }
 
-if (part) {
+if (parts.length) {
   setInterval(refresh, EVERY);
   document.addEventListener("visibilitychange", refresh);
   document.addEventListener("wakeful:refresh", refresh);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,9 +10,12 @@ import pytest
 from app.alerts.acknowledge import make_token
 from app.db import db
 from app.db.tables import IncidentRow
+from app.errors import Conflict
+from app.stores import current_store
 from app.web import comments
-from tests.factories import make_incident, make_monitor, now
+from tests.factories import make_incident, make_monitor, make_person, now
 from tests.web import scene
+from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
 
@@ -76,6 +80,7 @@ def test_an_incident_is_reported_by_hand(app, editor):
     editor.open("/incidents/new").press("Report it", monitor_id="1", cause="Again")
     assert editor.status == 409
     assert "Open that incident" in editor.text
+    assert dict(editor.form_with("Report it")[0].values)["cause"] == "Again", "it is kept"
     editor.open("/incidents/new").press("Report it", cause="Which one?")
     assert editor.status == 422
     later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
@@ -167,3 +172,33 @@ def test_the_list_refreshes_itself_and_costs_nothing_while_nothing_happens(app, 
     assert viewer.client.get("/incidents", headers=known).status_code == 304
     make_incident(app, monitor, cause="It burns")
     assert "It burns" in viewer.client.get("/incidents", headers=known).text
+
+
+def test_a_page_that_stood_open_does_not_undo_what_happened_meanwhile(app, editor):
+    make_incident(app, make_monitor(app), comment="First")
+    editor.open("/incidents/1/edit")
+    with app.app_context():
+        store = current_store()
+        store.update_incident(1, {"ended_at": store.now(), "comment": "First\nSecond"})
+    editor.press("Save", cause="A typo mended")
+    assert editor.status == 200
+    found = row(app)
+    assert (found.cause, found.comment) == ("A typo mended", "First\nSecond")
+    assert found.ended_at is not None
+
+
+def test_comments_at_the_same_moment_are_all_kept(app, editor):
+    make_incident(app, make_monitor(app))
+    with app.app_context():
+        store = current_store()
+        with pytest.raises(Conflict):
+            store.update_incident(1, {"comment": "late"}, seen={"comment": "what nobody wrote"})
+
+    def write(number: int) -> int:
+        person = Visitor(app).log_in(editor_email)
+        return person.open("/incidents/1").press("Add the comment", text=f"note {number}").status
+
+    editor_email = make_person(app, "editor", "second@example.org").email
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(write, range(8))) == {200}
+    assert all(f"note {number}" in row(app).comment for number in range(8))

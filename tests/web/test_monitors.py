@@ -8,6 +8,8 @@ import pytest
 
 from app.db import db, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.records import Pair
+from app.stores import current_store
 from tests.factories import make_monitor, now
 from tests.web import scene
 
@@ -244,3 +246,25 @@ def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, vie
     text = viewer.open(f"/monitors/{monitor.id}").text
     assert "Certificate expires in 9 days" in text
     assert "Example CA" not in text
+
+
+def test_a_form_that_stood_open_does_not_undo_what_others_changed(app, editor):
+    make_monitor(app, name="Shop", interval=60)
+    editor.open("/monitors/1/edit")
+    with app.app_context():
+        alerts = (Pair("email", "ops@example.com"),)
+        current_store().update_monitor(1, {"name": "Store", "alerts": alerts})
+    editor.press("Save", interval="300")
+    with app.app_context():
+        found = current_store().monitor(1)
+    assert (found.name, found.interval, found.alerts) == ("Store", 300, alerts)
+
+
+def test_a_url_alone_is_enough_without_a_script(app, editor):
+    assert (
+        'value="shop.example.com/a"'
+        in editor.open("/monitors/new?url=https://shop.example.com/a").page.text
+    )
+    editor.open("/monitors/new").press("Save", url="https://shop.example.com/")
+    assert editor.status == 200
+    assert row(app, 1).name == "shop.example.com"

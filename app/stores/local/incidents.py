@@ -13,7 +13,7 @@ from app.db import DbSession, db, rollups, writing
 from app.db.tables import IncidentRow, MonitorRow
 from app.engine import recorder
 from app.engine.recorder.rows import lock
-from app.errors import Invalid, NotFound
+from app.errors import Conflict, Invalid, NotFound
 from app.records import (
     CLOCK_SKEW_SECONDS,
     Classification,
@@ -30,6 +30,7 @@ from app.stores.local.part import Part, found_monitor
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Order, contains, fits, ids_of_page, ordered
 
+CHANGED_MEANWHILE = "Somebody changed this incident at the same moment. Try again."
 IN_FUTURE = "This time is in the future."
 BEFORE_START = "This is before the incident started."
 AFTER_END = "This is after the incident ended."
@@ -71,12 +72,19 @@ class Incidents(Part):
         return self.incident(id)
 
     def update_incident(
-        self, id: int, fields: Mapping[str, Any], *, by: str | None = None
+        self,
+        id: int,
+        fields: Mapping[str, Any],
+        *,
+        by: str | None = None,
+        seen: Mapping[str, Any] | None = None,
     ) -> Incident:
         """``fields`` may hold ``classification`` beside those of interface.md."""
         now, fields = self.now(), whole_seconds(fields)
         with writing() as session:
             row = _locked(session, id)
+            if any(getattr(row, name) != value for name, value in (seen or {}).items()):
+                raise Conflict(CHANGED_MEANWHILE)
             before = row.ended_at, row.classification
             merged = {name: fields.get(name, getattr(row, name)) for name in TIMES}
             errors = time_faults(merged, now, sent=fields.keys())

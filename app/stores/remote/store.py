@@ -162,8 +162,10 @@ class RemoteStore(Store):
             raise self.connection.unavailable("took the incident but does not list it.")
         return max(same, key=lambda one: one.id)
 
-    def update_incident(self, id: int, fields: Fields, *, by: str | None = None) -> Incident:
-        # ``by`` has no place in interface.md: the server knows whose key it is.
+    def update_incident(
+        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+    ) -> Incident:
+        # ``by`` and ``seen`` have no place in interface.md: the server knows whose key it is.
         answer = self._write("PATCH", f"/incidents/{id}", fields, kind="incident", id=id)
         if answer.body is None:
             return self.incident(id)
