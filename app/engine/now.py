@@ -45,8 +45,6 @@ def check_now(monitor_id: int) -> Result:
         raise NotFound("monitor", monitor_id)
     outcome = check_fields(found[0])
     settings: Settings = current_app.extensions["wakeful.settings"]
-    if may_be_ours(outcome) and not _network_works(settings):
-        outcome = unknown(outcome)
     at = datetime.now(UTC)
     result = recorder.record([(monitor_id, outcome)], at, location=settings.location)[0]
     if result is None:
@@ -65,9 +63,13 @@ def check_fields(spec: CheckSpec) -> Outcome:
     own = _own()
     own.policies.refresh()
     try:
-        return own.prober.check(spec)
+        outcome = own.prober.check(spec)
     except TimeoutError:
         raise Unavailable("The check did not come back in time. Try again.") from None
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    if may_be_ours(outcome) and not _network_works(settings):
+        return unknown(outcome)
+    return outcome
 
 
 def close(app: Flask) -> None:

@@ -377,3 +377,12 @@ def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
         outcome = now.check_fields(CheckSpec(url=site.url))
         assert outcome.result.verdict == Verdict.UP
         assert db.session.scalar(select(ResultRow.monitor_id)) is None
+
+
+@pytest.mark.sqlite
+@pytest.mark.settings(canaries="127.255.255.255:9")
+def test_a_check_of_unsaved_fields_while_our_own_network_is_down_blames_nobody(core):
+    with core.app_context():
+        outcome = now.check_fields(CheckSpec(url=f"http://127.0.0.1:{closed_port()}/"))
+    assert outcome.result.verdict == Verdict.UNKNOWN
+    assert outcome.result.cause_code == "network_down"
