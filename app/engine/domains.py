@@ -22,6 +22,8 @@ from app.engine.recorder.quiet import Quiet
 from app.records import Event
 
 ASK_EVERY = timedelta(days=1)
+# RDAP gives a moment, WHOIS often its date alone, in the registry's zone; a renewal moves it far.
+SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
 
 # Names that nobody registers (RFC 2606, 6761, 6762, 8375 and what ICANN keeps free): to ask for
@@ -129,7 +131,9 @@ def tell_expiring(now: datetime) -> int:
         quiet = Quiet(session, now)
         for state, monitor, expires in rows:
             left = days_left(expires, now) if expires else None
-            if left is None or left > (monitor.domain_alert_days or 0):
+            if expires is None or left is None or left > (monitor.domain_alert_days or 0):
+                continue
+            if state.domain_alerted and _same_date(state.domain_alerted, expires):
                 continue
             if quiet.covers(monitor, now):
                 continue
@@ -142,3 +146,8 @@ def tell_expiring(now: datetime) -> int:
             )
             told += 1
     return told
+
+
+def _same_date(one: datetime, other: datetime) -> bool:
+    """Whether two answers of a registry, both in UTC, mean one expiry."""
+    return abs(one.date() - other.date()) <= SAME_DATE

@@ -142,6 +142,20 @@ def test_a_domain_is_told_of_once_and_a_renewal_arms_it_again(house):
     assert house.told()[1:] == [(near, "domain.expiring", 6)]
 
 
+@pytest.mark.parametrize("first", ["rdap", "whois"])
+def test_a_date_that_comes_once_with_its_hour_and_once_without_is_told_of_once(house, first):
+    house.monitor("https://example.com/", domain_alert_days=7)
+    hour = (NOW + 5 * DAY).replace(hour=22, minute=59)
+    midnight = hour.replace(hour=0, minute=0)
+    answers = [hour, midnight, hour, midnight + DAY]  # the last: that date in a zone ahead of UTC
+    if first == "whois":
+        answers[:2] = [midnight, hour]
+    for day, answer in enumerate(answers):
+        house.registry.expiries["example.com"] = answer
+        house.look_after_domains(1.01 * day)
+        assert len(house.told()) == 1
+
+
 def test_maintenance_keeps_a_domain_alert_for_later(house):
     quiet = {"maintenance_start_at": NOW, "maintenance_end_at": NOW + DAY}
     house.monitor("https://example.com/", domain_alert_days=60, **quiet)
