@@ -134,11 +134,16 @@ def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
 
 
 def _leaf(story: Story) -> Certificate | None:
-    """The certificate of the last HTTPS hop."""
-    for hop in reversed(story.hops):
-        if hop.seen is not None and hop.seen.certificates:
-            return read_certificate(hop.seen.certificates[0])
-    return None
+    """The server's certificate that ends first, of all hops: without that of a host that only
+    redirects, visitors do not get to the page either.
+    """
+    found = [
+        leaf
+        for hop in reversed(story.hops)  # of equals the last: its chain is in the evidence
+        if hop.seen is not None and hop.seen.certificates
+        if (leaf := read_certificate(hop.seen.certificates[0])) is not None
+    ]
+    return min(found, key=lambda leaf: leaf.not_after, default=None)
 
 
 def _bad_status(seen: Seen, story: Story) -> Failure | None:

@@ -77,14 +77,14 @@ def dual(v4: str, v6: str) -> At:
     return At("dual", (v4, v6))
 
 
-def redirect(target: At | str, status: int = 302, by: str = "http") -> At:
+def redirect(target: At | str, status: int = 302, by: str = "http", **words: Any) -> At:
     """A redirect by the good server to another place of the lab, or to a Location as written."""
 
     def path(lab: Lab) -> str:
         location = target.url(lab) if isinstance(target, At) else target
         return f"/to/{status}?url={quote(location, safe='')}"
 
-    return At(by, (), {"path": path})
+    return At(by, (), {"path": path} | words)
 
 
 @dataclass(frozen=True)
@@ -334,6 +334,12 @@ TLS = [
     _up("tls_expiring/today", https("expiring_today"), Warn.TLS_EXPIRING, ssl_alert_days=0),
     _up("tls_expiring/outside the threshold", https("expiring_5d"), ssl_alert_days=3),
     _up("tls_expiring/not asked for", https("expiring_5d")),
+    _up(
+        "tls_expiring/of a host that only redirects",
+        redirect(https(), by="https", kind="expiring_5d"),
+        Warn.TLS_EXPIRING,
+        ssl_alert_days=7,
+    ),
     _up("tls unverified, expired", https("expired"), verify_tls="false"),
     _up("tls unverified, self-signed", https("self_signed"), verify_tls="false"),
     _up("tls unverified, wrong host", https("wrong_host"), verify_tls="false"),
