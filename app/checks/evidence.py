@@ -82,12 +82,16 @@ class Redactor:
     def __init__(self, spec: CheckSpec) -> None:
         self._hidden = _hidden(spec.request_headers, spec.auth, spec.request_body)
 
-    def text(self, text: str) -> str:
+    def text(self, text: str, *, cut: bool = False) -> str:
+        """``cut``: the text goes on, so what begins a secret at its end is masked too."""
         # One by one, not by a pattern: of twenty long headers that takes a second to build.
-        for secret in self._hidden:
-            if secret in text:
-                text = text.replace(secret, MASK)
-        return _USER_INFO.sub(f"{MASK}@", text)
+        spans = [span for secret in self._hidden for span in _spans(text, secret, cut)]
+        shown, end = "", 0
+        for first, last in sorted(spans):
+            if first >= end:  # one within another, or across its end, needs no mask of its own
+                shown += text[end:first] + MASK
+            end = max(end, last)
+        return _USER_INFO.sub(f"{MASK}@", shown + text[end:])
 
     def header(self, name: str, value: str) -> str:
         lowered = name.lower()
@@ -97,6 +101,21 @@ class Redactor:
         if _SECRET_NAME.search(lowered) and lowered != "www-authenticate":
             return MASK
         return self.text(value)
+
+
+def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
+    """Where ``secret`` stands in ``text``, and with ``cut`` where it begins and the text ends."""
+    first = text.find(secret)
+    while first >= 0:
+        yield first, first + len(secret)
+        first = text.find(secret, first + len(secret))
+    if cut:
+        beginning = secret[:_SHORTEST_SECRET]
+        first = text.find(beginning, max(0, len(text) - len(secret)))
+        while first >= 0 and not secret.startswith(text[first:]):
+            first = text.find(beginning, first + 1)
+        if first >= 0:
+            yield first, len(text)
 
 
 @lru_cache(maxsize=256)
@@ -211,7 +230,12 @@ def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
     terminals).
     """
     name, mark = charset(body, content_type)
-    text = redactor.text(body[mark:_LONGEST_LOOK].decode(name, errors="replace"))
+    text = body[mark:_LONGEST_LOOK].decode(name, errors="replace")
+    if len(body) > _LONGEST_LOOK:
+        # Masks are short: after many of them the edge of the look is within the 4 KiB.
+        text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character hides a beginning
+    else:
+        text = redactor.text(text)
     kept = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
     return _clean(kept) if len(body) > EVIDENCE_BODY_BYTES else _clean(text)
 

@@ -387,6 +387,25 @@ def test_a_secret_across_the_edge_of_what_is_kept_is_masked_too(prober: Prober) 
     assert "t0k" not in outcome.evidence["body"]
 
 
+@pytest.mark.parametrize("piece", ["t0ken-é-1234567 ", "abcdefghi"])
+@pytest.mark.parametrize("shift", range(0, 60, 7))
+def test_a_long_secret_that_is_echoed_many_times_shows_no_beginning(
+    prober: Prober, piece: str, shift: int
+) -> None:
+    """Masked it is so short that the edge of what is read comes into what is kept."""
+    secret = f"{piece * 60}end"
+    page = b"x" * shift + f"{secret}\n".encode() * 20
+    web = Web(lambda head, body: http("500 Oh", page, "Content-Type: text/plain; charset=utf-8"))
+    with closing(web):
+        outcome = prober.check(
+            spec(web, request_method="POST", auth=("ann", secret), request_body="a=1")
+        )
+    assert outcome.evidence is not None
+    body = outcome.evidence["body"]
+    assert body.startswith("x" * shift + MASK)
+    assert piece[:4] not in body
+
+
 def test_the_excerpt_of_a_matched_text_is_redacted(prober: Prober) -> None:
     web = Web(lambda head, body: http("200 OK", b"hello t0ken-1234567 world"))
     with closing(web):
