@@ -164,20 +164,33 @@ class Run:
         self.story.hops[-1].seen = seen
         if seen.redirect and seen.fault is None and not is_spoilt(seen):
             self._follow(seen)
-        elif seen.ip and len(self.story.hops[-1].addresses) > 1 and seen.connect > 0:
-            self._other_family(seen.ip)
+        elif seen.ip and seen.connect > 0:
+            # Only now: a dead family may take all the time that a redirect would have needed.
+            hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.story.hops}
+            self._other_families(list(hops.values()))
         else:
             self._done(self.story)
 
-    def _other_family(self, used: str) -> None:
+    def _other_families(self, hops: list[Hop]) -> None:
+        if not hops:
+            self._done(self.story)
+            return
+        hop = hops.pop()
+
         def told(warning: Warn | None) -> None:
             if warning is not None and warning not in self.story.warnings:
                 self.story.warnings.append(warning)
-            self._done(self.story)
+            self._other_families(hops)
 
-        hop = self.story.hops[-1]
+        if hop.seen is None or not hop.seen.ip or len(hop.addresses) < 2:
+            told(None)
+            return
         self._tools.families.judge(
-            hop.addresses, used, hop.target.port, self._deadline, partial(self._guarded, told)
+            hop.addresses,
+            hop.seen.ip,
+            hop.target.port,
+            self._deadline,
+            partial(self._guarded, told),
         )
 
     # --- redirects

@@ -504,6 +504,18 @@ def test_a_dead_family_is_waited_for_once_only(prober: Prober) -> None:
     assert took[1] < took[0] - 1.0
 
 
+def test_a_dead_family_of_a_host_that_redirects_is_told_and_does_not_hold_up_the_page(
+    prober: Prober, web: Web
+) -> None:
+    page = f"http://a.test:{web.port}/"
+    first = Web(lambda head, body: http("302 Found", b"", f"Location: {page}"))
+    hole = BlackHole("::1", first.port)
+    with closing(first, hole):
+        result = prober.check(spec(first, name="dual.test", timeout=2.0)).result
+    assert (result.verdict, result.redirects) == (Verdict.UP, (page,))
+    assert result.warnings == (Warn.IPV6_UNREACHABLE,)
+
+
 def test_a_family_that_is_open_is_not_asked_each_time(prober: Prober) -> None:
     six = Web(lambda head, body: http(), address="::1")
     taken = threading.Semaphore(0)
