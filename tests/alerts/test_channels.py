@@ -18,6 +18,7 @@ import trustme
 
 from app.alerts import masking, secret
 from app.alerts.channels import net
+from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.alerts.messages import Message, Tone
 from app.checks.hosts import SystemNames
@@ -32,7 +33,11 @@ from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
 
 pytestmark = pytest.mark.sqlite  # what goes over the wire does not depend on the database
 
-DELIVERED, PENDING = DeliveryStatus.DELIVERED, DeliveryStatus.PENDING
+DELIVERED, FAILED, PENDING = (
+    DeliveryStatus.DELIVERED,
+    DeliveryStatus.FAILED,
+    DeliveryStatus.PENDING,
+)
 HOSTILE = 'Shop <!channel> @everyone *[x](http://evil.test)* & "quotes" \U0001f600 <b>'
 TOKEN = "123456:AAF-secretpartofthetoken"
 SECRET_PATH = "/hook/T0SECRETSECRET/B0SECRETSECRET"
@@ -348,6 +353,30 @@ def test_what_vonage_says_in_its_body_counts(
     sent = sink.to("/sms/json")[0].form
     assert (sent["to"], sent["from"], sent["type"]) == ("447700900123", "Wakeful", "text")
     assert "vonagesecret" not in str(row.attempts)
+
+
+# --- Apprise says yes or no, and the status in its log
+
+
+@pytest.mark.parametrize(("answered", "status"), [(404, FAILED), (503, PENDING)])
+def test_what_a_service_behind_apprise_refuses_for_good_is_not_tried_again(
+    box: Outbox, sink: HttpSink, answered: int, status: DeliveryStatus
+) -> None:
+    sink.replies["/hook"] = [Reply(answered)]
+    box.tell(Event.TEST, box.monitor(("apprise", f"json://127.0.0.1:{sink.port}/hook")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.status == status, row.attempts
+    assert f"error={answered}" in row.attempts[-1]["answer"]
+
+
+def test_one_target_that_may_come_back_keeps_the_others_of_an_apprise_url_alive() -> None:
+    gone = "Failed to send Slack notification: Page not found., error=404."
+    assert refused_for_good([gone, gone])
+    assert not refused_for_good([gone, "A Connection error occurred sending Slack notification."])
+    assert not refused_for_good([gone, "Failed to send Slack notification: error=503."])
+    assert not refused_for_good(["The service answered ok: false, error=200."])
+    assert not refused_for_good([])
 
 
 # --- Policy and secrets

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import select
 import sys
 from ipaddress import ip_address
 from typing import Any
 
+from app.alerts.channels.answer import Verdict, judge_status
 from app.checks.policy import Policy
 
 IDLE_SECONDS = 60.0  # then the process ends, and its memory comes back
@@ -100,7 +102,21 @@ def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str
         return _told("delivered", "")
     if guard.refused is not None:
         return _told("permanent", guard.refused)
-    return _told("retry", " ".join(lines[-3:]))
+    return _told("permanent" if refused_for_good(lines) else "retry", " ".join(lines[-3:]))
+
+
+# How Apprise's services write the status that they were answered, at the end of a line.
+_STATUS = re.compile(r"\berror=(\d{3})\b")
+
+
+def refused_for_good(lines: list[str]) -> bool:
+    """Whether the log tells of nothing but refusals for good. A URL may name several targets, and a
+    line without a status may be one that another try reaches.
+    """
+    statuses = [int(found[1]) if (found := _STATUS.search(line)) else 0 for line in lines]
+    return bool(statuses) and all(
+        status >= 300 and judge_status(status) is Verdict.PERMANENT for status in statuses
+    )
 
 
 def _told(outcome: str, log: str) -> dict[str, str]:
