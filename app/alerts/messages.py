@@ -17,6 +17,7 @@ from app.records import Event
 Facts = Mapping[str, Any]
 FIRST_NAMED = 10  # of a burst (decisions.md 5)
 OTHERS_NAMED = 5
+FLAPPING = "Flapping"
 UNKNOWN_CAUSE = "No cause was given."
 
 
@@ -178,7 +179,11 @@ def _about_incident(
         details=tuple(details),
         links=_links(facts, context),
         thread=f"incident-{facts['incident']['id']}",
-        data={"monitor": dict(facts["monitor"]), "incident": _incident_data(facts, context)},
+        data={
+            "monitor": dict(facts["monitor"]),
+            "incident": _incident_data(facts, context),
+            **(facts.get("extra") or {}),
+        },
     )
 
 
@@ -191,7 +196,7 @@ def _opened(facts: Facts, context: Context) -> Message:
     ]
     if times := (facts.get("extra") or {}).get("flapping"):
         note = f"Down {times} times in 10 minutes. More is told only once it stays down."
-        details.insert(0, ("Flapping", note))
+        details.insert(0, (FLAPPING, note))
     return _about_incident(
         facts, context, Tone.BAD, f"Down: {_name(facts)}", _cause(incident), details
     )

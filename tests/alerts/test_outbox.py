@@ -356,6 +356,22 @@ def test_flapping_is_told_once_and_nothing_of_it_is_lost(box: Outbox, sink: Http
     assert {row.reason for row in held} == {"flapping"}
 
 
+def test_flapping_is_told_by_sms_and_by_webhook_too(box: Outbox, sink: HttpSink) -> None:
+    box.configure(sms_url=f"twilio://AC0account:token@+15550001111?api={sink.url}")
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"), ("sms", "+447700900123"))
+    for _ in range(4):
+        incident = box.open(monitor)
+        box.turn(30)
+        box.close(monitor, incident)
+        box.turn(30)
+    data = [request.json["data"] for request in sink.to("/hook")]
+    assert [one.get("flapping") for one in data] == [None] * 6 + [4, None]
+    texts = [r.form["Body"] for r in sink.requests if r.path != "/hook"]
+    assert ["Flapping: Down 4 times in 10 minutes." in text for text in texts] == [
+        *[False] * 6, True, False
+    ]  # fmt: skip
+
+
 def test_a_flapping_monitor_that_stays_down_is_told_after_all(box: Outbox, sink: HttpSink) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     for _ in range(4):

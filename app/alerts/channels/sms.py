@@ -16,7 +16,7 @@ from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
 from app.alerts.channels.net import Response
-from app.alerts.messages import Message
+from app.alerts.messages import FLAPPING, Message
 
 MAX_SUMMARY = 110  # leaves an SMS and the links; more would only cost more
 _GSM = set(
@@ -64,6 +64,7 @@ def parse(url: str) -> Provider:
 def text(message: Message) -> str:
     """The message in few words: a title, why or how long, and the links."""
     lines = [message.title, words.shorten(message.summary, MAX_SUMMARY)]
+    lines += [f"{label}: {value}" for label, value in message.details if label == FLAPPING]
     lines += message.items[:3]
     lines += [f"{link.label}: {link.url}" for link in message.links]
     return "\n".join(lines)
