@@ -17,7 +17,7 @@ from app.records import Event
 Facts = Mapping[str, Any]
 FIRST_NAMED = 10  # of a burst (decisions.md 5)
 OTHERS_NAMED = 5
-FLAPPING = "Flapping"
+ADDRESS = "Address"
 UNKNOWN_CAUSE = "No cause was given."
 
 
@@ -114,7 +114,7 @@ def _at(facts: Facts) -> datetime:
 
 
 def _address(facts: Facts) -> tuple[str, str]:
-    return ("Address", words.shorten(facts["monitor"]["url"], words.MAX_URL_SHOWN))
+    return (ADDRESS, words.shorten(facts["monitor"]["url"], words.MAX_URL_SHOWN))
 
 
 def _links(facts: Facts, context: Context) -> tuple[Link, ...]:
@@ -196,7 +196,7 @@ def _opened(facts: Facts, context: Context) -> Message:
     ]
     if times := (facts.get("extra") or {}).get("flapping"):
         note = f"Down {times} times in 10 minutes. More is told only once it stays down."
-        details.insert(0, (FLAPPING, note))
+        details.insert(0, ("Flapping", note))
     return _about_incident(
         facts, context, Tone.BAD, f"Down: {_name(facts)}", _cause(incident), details
     )

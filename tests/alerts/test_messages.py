@@ -10,6 +10,7 @@ import time_machine
 from flask import Flask
 
 from app.alerts import acknowledge, words
+from app.alerts.channels import sms
 from app.alerts.messages import Context, base_url, compose
 from app.alerts.values import TelegramTarget
 from app.errors import Denied
@@ -90,6 +91,49 @@ def test_a_long_name_and_a_long_list_are_shortened() -> None:
     message = compose(facts(Event.INCIDENT_OPENED, monitor=long), context)
     assert len(message.title) <= 90
     assert "and 14 more" in message.text
+
+
+def test_an_sms_says_since_when_why_how_long_and_what_else() -> None:
+    assert sms.text(compose(facts(Event.INCIDENT_OPENED), CONTEXT)).splitlines() == [
+        "Down: Shop",
+        "The server refused the connection.",
+        "Down since: 2026-11-21 08:00 UTC",
+        "Also down: Mail",
+        "Incident: https://wakeful.example/incidents/7",
+        "Acknowledge: https://wakeful.example/acknowledge/token-7",
+    ]
+    ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
+    said = sms.text(compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT))
+    assert said.splitlines() == [
+        "Up again: Shop",
+        "It was down for 2 hours 5 minutes.",
+        "Cause: The server refused the connection.",
+        "Down: 2026-11-21 08:00 UTC to 2026-11-21 10:05 UTC",
+        "Still down: Mail",
+        "Incident: https://wakeful.example/incidents/7",
+    ]
+
+
+@pytest.mark.parametrize("name", ["Shop", "x" * 255])
+def test_an_sms_of_a_burst_names_the_first_ten_and_stays_within_what_twilio_takes(
+    name: str,
+) -> None:
+    member = facts(Event.INCIDENT_OPENED, monitor=MONITOR | {"name": name})
+    burst = {"count": 24, "incidents": [member] * 10, "deliveries": []}
+    text = sms.text(compose(facts(Event.INCIDENTS_OPENED, **burst), CONTEXT))
+    assert text.count(name[:50]) == 10
+    assert text.splitlines()[0] == "24 monitors are down"
+    assert text.splitlines()[-1] == "All incidents: https://wakeful.example/incidents"
+    assert len(text) <= 1600
+
+
+def test_an_sms_that_is_too_long_loses_its_last_facts_and_keeps_its_links() -> None:
+    context = Context(f"https://{'w' * 715}.example", str, {4: "Mail"})
+    text = sms.text(compose(facts(Event.INCIDENT_OPENED), context))
+    assert len(text) <= 1600
+    assert "Down since: 2026-11-21 08:00 UTC" in text
+    assert "Also down" not in text
+    assert text.endswith("/acknowledge/7")
 
 
 def test_a_telegram_text_that_is_too_long_keeps_its_links() -> None:

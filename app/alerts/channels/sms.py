@@ -16,9 +16,10 @@ from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
 from app.alerts.channels.net import Response
-from app.alerts.messages import FLAPPING, Message
+from app.alerts.messages import ADDRESS, Message
 
-MAX_SUMMARY = 110  # leaves an SMS and the links; more would only cost more
+MAX_LINE = 110  # more would only cost more
+MAX_TEXT = 1_600  # Twilio refuses more
 _GSM = set(
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà^{}\\[~]|€"
@@ -62,12 +63,17 @@ def parse(url: str) -> Provider:
 
 
 def text(message: Message) -> str:
-    """The message in few words: a title, why or how long, and the links."""
-    lines = [message.title, words.shorten(message.summary, MAX_SUMMARY)]
-    lines += [f"{label}: {value}" for label, value in message.details if label == FLAPPING]
-    lines += message.items[:3]
-    lines += [f"{link.label}: {link.url}" for link in message.links]
-    return "\n".join(lines)
+    """The message in few words, without the address that is watched. What is too long is cut at its
+    end; the links stay.
+    """
+    facts = [message.summary]
+    facts += [f"{label}: {value}" for label, value in message.details if label != ADDRESS]
+    facts += message.items
+    lines = [message.title, *(words.shorten(fact, MAX_LINE) for fact in facts)]
+    links = [f"{link.label}: {link.url}" for link in message.links]
+    while len("\n".join([*lines, *links])) > MAX_TEXT and len(lines) > 1:
+        lines.pop()
+    return "\n".join([*lines, *links])
 
 
 def _twilio(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
