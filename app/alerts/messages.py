@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -46,6 +46,17 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """One of several that a message tells of, with its own links."""
+
+    text: str
+    links: tuple[Link, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """What one delivery says.
 
@@ -59,7 +70,7 @@ class Message:
     summary: str
     at: datetime
     details: tuple[tuple[str, str], ...] = ()
-    items: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
     links: tuple[Link, ...] = ()
     thread: str | None = None  # mails of one incident stand together
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -72,9 +83,15 @@ class Message:
     def lines(self, *first: str) -> list[str]:
         found = [*first, self.summary]
         found += [f"{label}: {value}" for label, value in self.details]
-        found += [f"- {item}" for item in self.items]
+        for item in self.items:
+            found.append(f"- {item}")
+            found += [f"  {link.label}: {link.url}" for link in item.links]
         found += [f"{link.label}: {link.url}" for link in self.links]
         return [line for line in found if line]
+
+    def without_item_links(self) -> Message:
+        """For where room is short: the items themselves say more than their links."""
+        return replace(self, items=tuple(Item(item.text) for item in self.items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +315,13 @@ def _burst(facts: Facts, context: Context) -> Message:
     """A grouped message: ``facts["incidents"]`` are the first ten members' own facts."""
     good = facts["event"] == Event.INCIDENTS_RESOLVED
     count, members = facts["count"], facts["incidents"]
-    items = [f"{_name(member)}: {_item(member, good)}" for member in members]
+    items = [
+        Item(f"{_name(member)}: {_item(member, good)}", _links(member, context))
+        for member in members
+    ]
     more = count - len(members)
     if more > 0:
-        items.append(f"and {more} more")
+        items.append(Item(f"and {more} more"))
     state = "up again" if good else "down"
     return Message(
         event=facts["event"],
@@ -324,10 +344,11 @@ def _burst(facts: Facts, context: Context) -> Message:
 
 def _item(facts: Facts, good: bool) -> str:
     incident = facts["incident"]
+    cause = words.shorten(_cause(incident), 120)
     if not good:
-        return words.shorten(_cause(incident), 120)
+        return cause
     seconds = (_ended(facts) - _started(incident)).total_seconds()
-    return f"was down for {words.duration(seconds)}"
+    return f"was down for {words.duration(seconds)}. {cause}"
 
 
 def _digest(facts: Facts, context: Context) -> Message:
@@ -339,11 +360,16 @@ def _digest(facts: Facts, context: Context) -> Message:
     parts = [f"{open_} still down"] if open_ else []
     parts += [f"{words.count_of(over, 'outage')} over"] if over else []
     parts += [words.count_of(noticed, "notice")] if noticed else []
-    items = [f"{_name(member)}: {_digest_item(member)}" for member in members]
-    items += [compose(notice, context).title for notice in notices]
+    alone = len(members) == 1 == open_ + over  # then its links are the message's
+    items = [
+        Item(f"{_name(member)}: {_digest_item(member)}", () if alone else _links(member, context))
+        for member in members
+    ]
+    told = [compose(notice, context) for notice in notices]
+    items += [Item(notice.title, notice.links) for notice in told]
     more = open_ + over + noticed - len(items)
     if more > 0:
-        items.append(f"and {more} more")
+        items.append(Item(f"and {more} more"))
     all_links = (Link("All incidents", f"{context.base_url}/incidents"),)
     return Message(
         event=facts["event"],
@@ -352,7 +378,7 @@ def _digest(facts: Facts, context: Context) -> Message:
         summary=f"Held back since {words.clock_time(words.read_moment(facts['since']))}.",
         at=_at(facts),
         items=tuple(items),
-        links=_links(members[0], context) if len(members) == 1 == open_ + over else all_links,
+        links=_links(members[0], context) if alone else all_links,
         data={
             "count": open_ + over,
             "open": open_,
@@ -361,9 +387,7 @@ def _digest(facts: Facts, context: Context) -> Message:
                 {**_incident_data(member, context), "monitor": dict(member["monitor"])}
                 for member in members
             ],
-            "notices": [
-                {"type": notice["event"], **compose(notice, context).data} for notice in notices
-            ],
+            "notices": [{"type": notice.event, **notice.data} for notice in told],
             "deliveries": list(facts["deliveries"]),
         },
     )
@@ -372,11 +396,11 @@ def _digest(facts: Facts, context: Context) -> Message:
 def _digest_item(facts: Facts) -> str:
     incident = facts["incident"]
     started = _started(incident)
+    cause = words.shorten(_cause(incident), 120)
     if incident["ended_at"]:
         lasted = words.duration((_ended(facts) - started).total_seconds())
-        return f"was down for {lasted} from {words.clock_time(started)}"
+        return f"was down for {lasted} from {words.clock_time(started)}. {cause}"
     seen = ", acknowledged" if incident["acknowledged_at"] else ""
-    cause = words.shorten(_cause(incident), 120)
     return f"still down since {words.clock_time(started)}{seen}. {cause}"
 
 

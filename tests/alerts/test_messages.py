@@ -10,8 +10,8 @@ import time_machine
 from flask import Flask
 
 from app.alerts import acknowledge, words
-from app.alerts.channels import sms
-from app.alerts.messages import Context, base_url, compose
+from app.alerts.channels import discord, flock, slack, sms, teams, telegram
+from app.alerts.messages import Context, Item, base_url, compose
 from app.alerts.values import TelegramTarget
 from app.errors import Denied
 from app.records import Event
@@ -139,13 +139,71 @@ def test_an_sms_that_is_too_long_loses_its_last_facts_and_keeps_its_links() -> N
 def test_a_telegram_text_that_is_too_long_keeps_its_links() -> None:
     from dataclasses import replace
 
-    from app.alerts.channels import telegram
-
     message = compose(facts(Event.INCIDENT_OPENED), CONTEXT)
-    huge = replace(message, items=tuple("\U0001f600" * 300 for _ in range(20)))
+    huge = replace(message, items=tuple(Item("\U0001f600" * 300) for _ in range(20)))
     text = telegram.payload(huge, TelegramTarget("1"))["text"]
     assert telegram.units(text) <= 4096
     assert text.endswith("Acknowledge: https://wakeful.example/acknowledge/token-7")
+
+
+def test_each_of_a_group_has_its_cause_and_its_links() -> None:
+    ended = INCIDENT | {"id": 8, "ended_at": "2026-11-21T10:05:00Z"}
+    over = facts(Event.INCIDENT_RESOLVED, incident=ended)
+    group = {"count": 1, "incidents": [over], "deliveries": []}
+    assert compose(facts(Event.INCIDENTS_RESOLVED, **group), CONTEXT).text.splitlines()[2:] == [
+        "- Shop: was down for 2 hours 5 minutes. The server refused the connection.",
+        "  Incident: https://wakeful.example/incidents/8",
+        "All incidents: https://wakeful.example/incidents",
+    ]
+    extra = {"expires_at": "2026-12-05T00:00:00Z", "days_left": 14}
+    digest = {
+        "open": 1,
+        "resolved": 1,
+        "notice_count": 1,
+        "since": "2026-11-20T22:00:00Z",
+        "incidents": [facts(Event.INCIDENT_OPENED), over],
+        "notices": [facts(Event.CERTIFICATE_EXPIRING, extra=extra)],
+        "deliveries": [],
+    }
+    assert compose(facts(Event.INCIDENTS_DIGEST, **digest), CONTEXT).text.splitlines()[2:] == [
+        "- Shop: still down since 2026-11-21 08:00 UTC. The server refused the connection.",
+        "  Incident: https://wakeful.example/incidents/7",
+        "  Acknowledge: https://wakeful.example/acknowledge/token-7",
+        "- Shop: was down for 2 hours 5 minutes from 2026-11-21 08:00 UTC. "
+        "The server refused the connection.",
+        "  Incident: https://wakeful.example/incidents/8",
+        "- Certificate of Shop: expires in 14 days",
+        "  Monitor: https://wakeful.example/monitors/3",
+        "All incidents: https://wakeful.example/incidents",
+    ]
+    digest |= {"resolved": 0, "incidents": [facts(Event.INCIDENT_OPENED)]}
+    alone = compose(facts(Event.INCIDENTS_DIGEST, **digest), CONTEXT)
+    assert alone.items[0].links == ()
+    assert [link.label for link in alone.links] == ["Incident", "Acknowledge"]
+
+
+@pytest.mark.parametrize("name", ["Shop", "*" * 255])
+def test_a_burst_fits_each_service_and_no_link_of_it_is_cut(name: str) -> None:
+    member = facts(Event.INCIDENT_OPENED, monitor=MONITOR | {"name": name})
+    burst = {"count": 24, "incidents": [member] * 10, "deliveries": []}
+    context = Context("https://wakeful.example", lambda id: f"{'t' * 100}-{id}")
+    message = compose(facts(Event.INCIDENTS_OPENED, **burst), context)
+    link, last = "/acknowledge/" + "t" * 100 + "-7", "https://wakeful.example/incidents"
+
+    blocks = [block["text"]["text"] for block in slack.payload(message)["blocks"]]
+    assert sum(f"{link}|Acknowledge>" in block for block in blocks) == 10
+    assert max(len(block) for block in blocks) <= 3000
+    assert sum(f"{link})" in block["text"] for block in teams.card(message)["body"]) == 10
+    assert flock.payload(message)["flockml"].count(f'{link}">Acknowledge</a>') == 10
+
+    description = discord.payload(message)["embeds"][0]["description"]
+    assert len(description) <= 4096
+    assert description.endswith(f"({last})")
+    text = telegram.payload(message, TelegramTarget("1"))["text"]
+    assert telegram.units(text) <= 4096
+    assert text.endswith(f"All incidents: {last}")
+    if name == "Shop":
+        assert (description.count(f"{link})"), text.count(link)) == (10, 10)
 
 
 @pytest.mark.parametrize(

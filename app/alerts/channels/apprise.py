@@ -37,7 +37,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     task = {
         "url": outgoing.value,
         "title": message.title,
-        "body": "\n".join(message.lines()),
+        # Many services behind it take little text, and refuse what is longer.
+        "body": "\n".join(message.without_item_links().lines()),
         "kind": _KINDS[message.tone],
         "allow": [*sorted(policy.words), *(str(network) for network in policy.networks)],
     }

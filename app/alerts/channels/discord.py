@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
-from app.alerts.messages import COLOURS, SIGNS, Message
+from app.alerts.messages import COLOURS, SIGNS, Link, Message
 from app.alerts.outbox import moment
 from app.alerts.words import shorten
 
@@ -28,11 +28,11 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 def payload(message: Message) -> dict[str, Any]:
     title = f"{SIGNS[message.tone]} **{escape(message.title)}**"
-    body = [escape(message.summary), *(f"• {escape(item)}" for item in message.items)]
-    if message.links:
-        body.append(" | ".join(f"[{link.label}]({link.url})" for link in message.links))
+    description = _description(message)
+    if len(description) > MAX_DESCRIPTION:
+        description = _description(message.without_item_links())
     embed: dict[str, Any] = {
-        "description": "\n".join(body)[:MAX_DESCRIPTION],
+        "description": description[:MAX_DESCRIPTION],
         "color": COLOURS[message.tone],
         "timestamp": moment(message.at),
         "fields": [
@@ -50,6 +50,18 @@ def payload(message: Message) -> dict[str, Any]:
         "embeds": [embed],
         "allowed_mentions": {"parse": []},
     }
+
+
+def _description(message: Message) -> str:
+    lines = [escape(message.summary)]
+    lines += [" ".join([f"• {escape(item.text)}", *_links(item.links)]) for item in message.items]
+    if message.links:
+        lines.append(" | ".join(_links(message.links)))
+    return "\n".join(lines)
+
+
+def _links(links: tuple[Link, ...]) -> list[str]:
+    return [f"[{link.label}]({link.url})" for link in links]
 
 
 def escape(raw: str) -> str:

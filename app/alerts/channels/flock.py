@@ -10,7 +10,7 @@ from typing import Any
 
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
-from app.alerts.messages import SIGNS, Message
+from app.alerts.messages import SIGNS, Link, Message
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -21,9 +21,16 @@ def payload(message: Message) -> dict[str, Any]:
     title = f"{SIGNS[message.tone]} {message.title}"
     lines = [f"<b>{escape(title)}</b>", escape(message.summary)]
     lines += [f"{escape(label)}: {escape(value)}" for label, value in message.details]
-    lines += [f"• {escape(item)}" for item in message.items]
-    lines += [f'<a href="{escape(x.url)}">{escape(x.label)}</a>' for x in message.links]
+    lines += [
+        " ".join([f"• {escape(item.text)}", *(_link(link) for link in item.links)])
+        for item in message.items
+    ]
+    lines += [_link(link) for link in message.links]
     return {
         "text": "\n".join(message.lines(title)),
         "flockml": f"<flockml>{'<br/>'.join(lines)}</flockml>",
     }
+
+
+def _link(link: Link) -> str:
+    return f'<a href="{escape(link.url)}">{escape(link.label)}</a>'

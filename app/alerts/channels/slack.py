@@ -11,7 +11,7 @@ from typing import Any
 
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, post_json
-from app.alerts.messages import SIGNS, Message
+from app.alerts.messages import SIGNS, Item, Link, Message
 from app.alerts.words import shorten
 
 MAX_HEADER = 150
@@ -36,22 +36,28 @@ def payload(message: Message) -> dict[str, Any]:
             for label, value in message.details[:10]
         ]
         blocks.append({"type": "section", "fields": fields})
-    if message.items:
-        blocks.append(_section("\n".join(f"• {escape(item)}" for item in message.items)))
+    # A section for each: ten with their links would not fit into one.
+    blocks += [_section(_item(item)) for item in message.items]
     if message.links:
         # Links and not buttons: Slack warns about a button of an app that takes no interactions.
-        blocks.append(
-            _section("  |  ".join(f"*<{x.url}|{escape(x.label)}>*" for x in message.links))
-        )
+        blocks.append(_section("  |  ".join(f"*{_link(link)}*" for link in message.links)))
     return {"text": text(message, title), "blocks": blocks}
 
 
 def text(message: Message, title: str) -> str:
     lines = [f"*{escape(title)}*", escape(message.summary)]
     lines += [f"{escape(label)}: {escape(value)}" for label, value in message.details]
-    lines += [f"• {escape(item)}" for item in message.items]
-    lines += [f"<{link.url}|{escape(link.label)}>" for link in message.links]
+    lines += [_item(item) for item in message.items]
+    lines += [_link(link) for link in message.links]
     return "\n".join(lines)
+
+
+def _item(item: Item) -> str:
+    return "  ".join([f"• {escape(item.text)}", *(_link(link) for link in item.links)])
+
+
+def _link(link: Link) -> str:
+    return f"<{link.url}|{escape(link.label)}>"
 
 
 def escape(raw: str) -> str:

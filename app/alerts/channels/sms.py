@@ -68,7 +68,7 @@ def text(message: Message) -> str:
     """
     facts = [message.summary]
     facts += [f"{label}: {value}" for label, value in message.details if label != ADDRESS]
-    facts += message.items
+    facts += [item.text for item in message.items]
     lines = [message.title, *(words.shorten(fact, MAX_LINE) for fact in facts)]
     links = [f"{link.label}: {link.url}" for link in message.links]
     while len("\n".join([*lines, *links])) > MAX_TEXT and len(lines) > 1:

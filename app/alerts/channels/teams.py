@@ -11,7 +11,7 @@ from typing import Any
 
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
-from app.alerts.messages import Message, Tone
+from app.alerts.messages import Item, Message, Tone
 
 CARD_TYPE = "application/vnd.microsoft.card.adaptive"
 _COLOURS = {
@@ -40,7 +40,7 @@ def card(message: Message) -> dict[str, Any]:
     if message.details:
         facts = [{"title": label, "value": escape(value)} for label, value in message.details]
         body.append({"type": "FactSet", "facts": facts})
-    body += [_text(f"• {item}", spacing="Small") for item in message.items]
+    body += [_item(item) for item in message.items]
     return {
         "type": "AdaptiveCard",
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
@@ -58,6 +58,12 @@ def card(message: Message) -> dict[str, Any]:
 def escape(raw: str) -> str:
     """Text blocks and facts read Markdown: a monitor's name must not become a link."""
     return _MARKDOWN.sub(r"\\\1", raw)
+
+
+def _item(item: Item) -> dict[str, Any]:
+    block = _text(f"• {item}", spacing="Small")
+    block["text"] += "".join(f"  [{link.label}]({link.url})" for link in item.links)
+    return block
 
 
 def _text(body: str, **looks: str) -> dict[str, Any]:

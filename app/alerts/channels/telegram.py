@@ -59,10 +59,11 @@ def units(text: str) -> int:
 
 
 def _fit(title: str, message: Message) -> str:
-    """The whole text, or as much of it as fits; the links come last and are kept."""
-    whole = "\n".join(message.lines(title))
-    if units(whole) <= MAX_TEXT:
-        return whole
+    """The whole text, or as much of it as fits; the message's own links come last and are kept."""
+    for fuller in (message, message.without_item_links()):
+        whole = "\n".join(fuller.lines(title))
+        if units(whole) <= MAX_TEXT:
+            return whole
     links = "\n".join(f"{link.label}: {link.url}" for link in message.links)
     room = MAX_TEXT - units(links) - 2
     head = whole
