@@ -89,6 +89,8 @@ def visit(app: Flask, page: Page) -> Callable[[str], Page]:
 def log_in(page: Page, email: str) -> None:
     """As people do; the page shows the home page afterwards."""
     page.goto("/login")
+    # Typing sooner takes the focus away before the page has given it, which the console tells.
+    page.locator("input[name=email]:focus").wait_for()
     page.get_by_label("Email").fill(email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
