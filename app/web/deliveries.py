@@ -22,7 +22,7 @@ from app.records import (
     MonitorRef,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, remote, session, times
+from app.web import addresses, live, remote, session, times
 from app.web.session import guarded
 
 blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
@@ -41,12 +41,13 @@ CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead her
 
 
 @blueprint.get("")
-def index() -> str:
+def index() -> Response:
     _offered()
     query = binding.delivery_query(addresses.pairs())
     page = current_store().deliveries(query)
-    return render_template(
+    return live.page(
         "deliveries/index.html",
+        "deliveries/_list.html",
         page=page,
         query=query,
         names=names_of(page.items),

@@ -78,7 +78,7 @@ def show(id: int) -> Response:
     seen = figures.of(monitor, request.args.get("range"), "phases" in request.args)
     return live.page(
         "monitors/show.html",
-        "monitors/_live.html",
+        "monitors/_shown.html",
         monitor=monitor,
         here=addresses.here,
         tried=tries.shown(id),

@@ -73,7 +73,11 @@ class WindowPageForm(BrowserWindowForm):
 
     def check_together(self) -> None:
         super().check_together()
-        if self.often.data == CRON and self.repeat.data in recurrence.WORDS:
+        if (
+            self.flawless(self.repeat)
+            and self.often.data == CRON
+            and self.repeat.data in recurrence.WORDS
+        ):
             self.repeat.fault("Write a cron line such as 0 3 * * 1.")
         if self.scope.data == "chosen" and not self.monitors.data:
             self.monitors.fault("Choose one monitor or more, or all of them.")
