@@ -21,9 +21,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import current_app
 from flask_wtf import FlaskForm
-from werkzeug.datastructures import ImmutableMultiDict
 
 from app.forms.brackets import parse, write
 from app.forms.fields import Switch
@@ -138,7 +136,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     def _mark(self, name: str, value: Any) -> str:
         """Keyed, because values may be secrets that nobody should be able to try out."""
         text = repr((type(self).__name__, write({name: value})))
-        key = str(current_app.config["SECRET_KEY"]).encode()
+        key = str(self.meta.csrf_secret).encode()
         return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:16]
 
     def error_summary(self) -> list[tuple[str, str, str]]:
@@ -177,16 +175,12 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
     """
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
-        sent = self.meta.wrap_formdata(self, formdata)
-        named = sent and (sent.get("name", "").strip() or "name" not in sent)
-        if sent and not named and self.record is None and _WEB.match(sent.get("url", "")):
-            sent = ImmutableMultiDict(
-                [
-                    *((name, value) for name, value in sent.items(multi=True) if name != "name"),
-                    ("name", name_of(sent["url"])),
-                ]
-            )
-        super().process(sent, *args, **kwargs)
+        super().process(formdata, *args, **kwargs)
+        sent = self.submitted
+        if not sent or self.record is not None or sent.get("name", "given").strip():
+            return
+        if _WEB.match(sent.get("url", "")):
+            self.name.process_formdata([name_of(sent["url"])])
 
 
 class BrowserCheckForm(_WithPassword, CheckForm):
