@@ -23,8 +23,6 @@ from app import __version__, create_core
 from app.config import SettingError, Settings, read
 from app.db import db, schema
 from app.errors import Invalid, WakefulError
-from app.forms.binding import bind
-from app.forms.monitor import CheckForm
 from app.records import AlertCondition, RequestMethod, Role, Scope
 from app.stores.access import Access
 
@@ -264,7 +262,10 @@ def _moment(raw: str) -> datetime:
 @click.option("--no-text", help="Fail where this text is not in the answer.")
 def check(url: str, method: str, timeout: int, text: str | None, no_text: str | None) -> None:
     """Check URL once, now, and show every phase. Nothing is kept. Exit code 1 unless it is up."""
+    # Here, because a checker needs no forms and starts faster without them.
     from app.engine.show import check_once, lines
+    from app.forms.binding import bind
+    from app.forms.monitor import CheckForm
     from app.stores.local.history import spec_of
 
     if text is not None and no_text is not None:

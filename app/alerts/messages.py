@@ -179,6 +179,12 @@ def _ended(facts: Facts) -> datetime:
     return words.read_moment(facts["incident"]["ended_at"] or facts["at"])
 
 
+def _flapping(facts: Facts) -> int | None:
+    """How often the monitor opened of late, on the message that tells of it."""
+    times: int | None = (facts.get("extra") or {}).get("flapping")
+    return times
+
+
 def _about_incident(
     facts: Facts,
     context: Context,
@@ -199,7 +205,8 @@ def _about_incident(
         data={
             "monitor": dict(facts["monitor"]),
             "incident": _incident_data(facts, context),
-            **(facts.get("extra") or {}),
+            # By name: what else may stand there is no part of what receivers are promised.
+            **({"flapping": times} if (times := _flapping(facts)) else {}),
         },
     )
 
@@ -211,7 +218,7 @@ def _opened(facts: Facts, context: Context) -> Message:
         _address(facts),
         *_others("Also down", facts, context),
     ]
-    if times := (facts.get("extra") or {}).get("flapping"):
+    if times := _flapping(facts):
         note = f"Down {times} times in 10 minutes. More is told only once it stays down."
         details.insert(0, ("Flapping", note))
     return _about_incident(

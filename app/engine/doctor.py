@@ -80,9 +80,14 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield Finding("monitors", f"{monitors} are stored, and their secrets can be read.")
 
 
+def _tables_are_there() -> bool:
+    """Whether the tables can be read at all; where not, ``_database`` has said what to do."""
+    return schema.present() == schema.wanted()
+
+
 def _clock(settings: Settings) -> Iterator[Finding]:
-    if schema.present() != schema.wanted():
-        return  # said already
+    if not _tables_are_there():
+        return
     now = datetime.now(UTC)
     newest = db.session.scalar(select(func.max(MonitorStateRow.checked_at)))
     ahead = newest is not None and newest - now > CLOCK_OFF
@@ -98,7 +103,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _checker(settings: Settings) -> Iterator[Finding]:
-    if schema.present() != schema.wanted():
+    if not _tables_are_there():
         return
     beat = select(func.max(HeartbeatRow.at)).where(HeartbeatRow.name.startswith("checker:"))
     at = db.session.scalar(beat)

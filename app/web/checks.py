@@ -135,6 +135,6 @@ def _touching(id: int, start: datetime, end: datetime) -> list[Incident]:
             for one in page.items
             if one.started_at < end and (one.ended_at is None or one.ended_at > start)
         ]
-        if number >= page.last_number or page.items[-1].started_at < start:
+        if number >= page.last_number or any(one.started_at < start for one in page.items):
             break
     return found

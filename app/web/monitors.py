@@ -82,7 +82,7 @@ def show(id: int) -> Response:
         monitor=monitor,
         here=addresses.here,
         tried=tries.shown(id),
-        chain=figures.chain(id),
+        chain_of=figures.chain,  # called where it is shown: a refreshed part has no chain
         days_label=days_label,
         **seen,
     )
