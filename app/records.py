@@ -496,9 +496,9 @@ class Outcome:
     """What the prober hands back: the result, and what only a recorder or a curious person needs.
 
     ``evidence`` is JSON-ready (see app/checks/evidence.py), redacted, made for every check that is
-    not up and for the last good one; ``ssl_expires_at`` and ``ssl_fingerprint`` are those of
-    the hops' certificate that ends first. ``matched`` is the piece of the body around the looked-up text, for "test
-    before saving".
+    not up and for the last good one; ``ssl_expires_at`` and ``ssl_fingerprint`` are those of the
+    hops' certificate that ends first. ``matched`` is the piece of the body around the looked-up
+    text, for "test before saving".
     """
 
     result: Result
