@@ -63,11 +63,17 @@ class Unsupported(WakefulError):
 
 
 class Unavailable(WakefulError):
-    """The store cannot answer now. ``retry_after`` is in seconds where the store named one."""
+    """The store cannot answer now. ``retry_after`` is in seconds where the store named one.
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    ``unsent``: what was to be stored has certainly not arrived there; else nobody knows.
+    """
+
+    def __init__(
+        self, message: str, retry_after: float | None = None, *, unsent: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.unsent = unsent
 
 
 class Throttled(WakefulError):

@@ -21,7 +21,7 @@ from app.errors import (
     WakefulError,
 )
 from app.web import remote
-from app.web.forms import LOST
+from app.web.forms import outlook
 from app.web.security import is_api
 from app.web.session import SAFE_METHODS
 
@@ -75,22 +75,23 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
         details["errors"] = fault.errors
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
+    if request.method not in SAFE_METHODS and current_user.is_authenticated:
+        details["typed"] = typed()
     if isinstance(fault, Unavailable):
         remote.no_offers()
         details["retry_after"] = fault.retry_after
-        details |= _sent()
+        details |= _again(fault)
     return _page(status, str(fault), **details), status
 
 
-def _sent() -> dict[str, object]:
-    """What was sent with this request, to be sent once more; nothing where nothing was."""
+def _again(fault: Unavailable) -> dict[str, object]:
+    """Whether what was sent with this request can be sent once more, and should."""
     if request.method in SAFE_METHODS:
         return {}
-    kept = typed()
     # Without its password a form would say something else than what was typed.
     whole = not any(value and any(word in name for word in SECRETS)
                     for name, value in request.form.items())  # fmt: skip
-    return {"typed": kept, "lost": LOST, "again": whole and current_user.is_authenticated}
+    return {"outlook": outlook(fault), "again": whole and current_user.is_authenticated}
 
 
 def typed() -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ LOST = (
     "What you sent may have arrived, or a part of it: only the answer is missing for certain."
     " Look before you send it again."
 )
+UNSENT = "What you sent did not arrive there. Send it again when the server answers."
 NOT_THE_SAME = "The two passwords are not the same."
 
 
@@ -86,10 +87,24 @@ def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
         raise Invalid(left)
 
 
+def outlook(fault: Unavailable) -> str:
+    """What became of the things that were sent to a store that did not answer."""
+    return UNSENT if fault.unsent else LOST
+
+
 def not_saved(form: BrowserForm, fault: Unavailable) -> int:
     """Say in ``form`` that the store did not answer, with everything typed in place; the status."""
-    form.trouble = f"{fault} {LOST}"
+    form.trouble = f"{fault} {outlook(fault)}"
     return 503
+
+
+def not_read(form: BrowserForm, fault: Unavailable) -> int:
+    """As ``not_saved``, where not even the record could be read that ``form`` is about. What was
+    typed is not judged: a mask has nothing behind it now, and that is no fault of whoever typed.
+    """
+    for rows in form.pair_lists():
+        rows.forget_errors()
+    return not_saved(form, fault)
 
 
 class LoginForm(BrowserForm):

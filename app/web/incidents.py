@@ -24,8 +24,8 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, comments, live, remote, timeline, times
-from app.web.forms import CommentForm, DeleteForm, not_saved, show_errors
-from app.web.session import guarded
+from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 
@@ -125,22 +125,36 @@ def _first_values() -> dict[str, Any]:
 
 def choosable(form: BrowserIncidentStoreForm) -> list[MonitorRef]:
     """The monitors to choose from, by name; the one already chosen is always among them."""
-    store = current_store()
-    found = list(store.refs(limit=CHOOSABLE))
-    chosen = form.monitor_id.data
-    if isinstance(chosen, int) and all(one.id != chosen for one in found):
-        found = [*store.refs(ids=[chosen]), *found]
+    store, chosen = current_store(), form.monitor_id.data
+    try:
+        found = list(store.refs(limit=CHOOSABLE))
+        if isinstance(chosen, int) and all(one.id != chosen for one in found):
+            found = [*store.refs(ids=[chosen]), *found]
+    except Unavailable:
+        if request.method in SAFE_METHODS:
+            raise
+        # What was chosen must not get lost.
+        return [MonitorRef(chosen, f"Monitor {chosen}", "")] if isinstance(chosen, int) else []
     return found
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(id: int) -> Answer:
-    incident = current_store().incident(id)
-    form = BrowserIncidentForm(record=incident, zone=times.zone(), now=current_store().now())
+    store = current_store()
+    unread: Unavailable | None = None
+    try:
+        incident = store.incident(id)
+    except Unavailable as fault:
+        if request.method in SAFE_METHODS:
+            raise
+        incident, unread = Incident(id, 0, store.now()), fault
+    form = BrowserIncidentForm(record=incident, zone=times.zone(), now=store.now())
     status = 422 if form.is_submitted() else 200
-    if form.validate_on_submit():
+    if unread:
+        status = not_read(form, unread)
+    elif form.validate_on_submit():
         try:
-            current_store().update_incident(id, form.fields(), by=_who())
+            store.update_incident(id, form.fields(), by=_who())
         except Invalid as fault:
             show_errors(form, fault.errors)
         except Conflict as fault:
@@ -150,7 +164,7 @@ def edit(id: int) -> Answer:
         else:
             flash("The incident is saved.", "success")
             return redirect(url_for(".show", id=id))
-    page = render_template("incidents/edit.html", form=form, incident=incident)
+    page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
     return page, status
 
 
@@ -189,8 +203,11 @@ def classify(id: int) -> Response:
 
 @blueprint.post("/<int:id>/comment")
 def comment(id: int) -> Answer:
-    incident = current_store().incident(id)
     form, status = CommentForm(), 422
+    try:
+        incident = current_store().incident(id)
+    except Unavailable as fault:
+        return _comment_alone(id, form, fault)
     if form.validate_on_submit():
         try:
             _comment(incident, form.text.data)
@@ -200,13 +217,19 @@ def comment(id: int) -> Answer:
             form.text.fault(str(fault))
             status = 409
         except Unavailable as fault:
-            status = not_saved(form, fault)
+            return _comment_alone(id, form, fault)
         else:
             flash("Your comment is added.", "success")
             return redirect(url_for(".show", id=id))
     answer = _page(incident, form)
     answer.status_code = status
     return answer
+
+
+def _comment_alone(id: int, form: CommentForm, fault: Unavailable) -> Answer:
+    """The form without the incident around it, which would have to be read."""
+    status = not_saved(form, fault)
+    return render_template("incidents/comment.html", form=form, id=id), status
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])

@@ -25,8 +25,8 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, figures, live, remote, rows, times, tries, words
-from app.web.forms import BulkForm, DeleteForm, not_saved, show_errors
-from app.web.session import guarded
+from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
 
@@ -99,7 +99,10 @@ def new() -> Answer:
 
 @blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
 def clone(id: int) -> Answer:
-    original = current_store().monitor(id)
+    try:
+        original = current_store().monitor(id)
+    except Unavailable as fault:
+        return _unread(fault, id, clone=True)
     form = monitor_form(original, clone=True)
     if request.method == "GET":
         form.name.data = f"{original.name} (copy)"[: form.name.most]
@@ -108,8 +111,28 @@ def clone(id: int) -> Answer:
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(id: int) -> Answer:
-    monitor = current_store().monitor(id)
+    try:
+        monitor = current_store().monitor(id)
+    except Unavailable as fault:
+        return _unread(fault, id)
     return _edited(monitor_form(monitor), monitor)
+
+
+def _unread(fault: Unavailable, id: int, *, clone: bool = False) -> Answer:
+    """What was typed into the form of a monitor that cannot be read now."""
+    if request.method in SAFE_METHODS:
+        raise fault
+    if request.headers.get("X-Fragment") == "test":
+        return render_template("monitors/_test.html", faults=[], failure=str(fault), tested=True)
+    monitor = Monitor(
+        id,
+        request.form.get("name") or f"Monitor {id}",
+        "",
+        DEFAULT_INTERVAL,
+        request_auth_password_set="remove_password" in request.form,
+    )
+    form = monitor_form(monitor, clone=clone)
+    return _form_page(form, monitor, status=not_read(form, fault))
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
@@ -124,8 +147,18 @@ def _surroundings() -> dict[str, Any]:
         "zone": times.zone(),
         "now": store.now(),
         "telegram_token_set": bool(settings.telegram_token),
-        "without": () if remote.offers(Feature.EXTRA_FIELDS) else OWN_FIELDS,
+        "without": () if _own_fields_shown() else OWN_FIELDS,
     }
+
+
+def _own_fields_shown() -> bool:
+    """Whether the form has the fields that are not interface.md's. One that was sent tells itself:
+    the server may have been updated meanwhile, or not answer now, and a box that nobody was shown
+    must not be read as unticked.
+    """
+    if request.method in SAFE_METHODS:
+        return remote.offers(Feature.EXTRA_FIELDS)
+    return any(name in request.form for name in OWN_FIELDS)
 
 
 def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from flask import render_template, request
 
 from app.errors import Unavailable
-from app.web.forms import LOST
+from app.web.forms import outlook
 
 SECONDS = 1.0  # of work in one request
 
@@ -30,7 +30,7 @@ def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T]
         try:
             done += act(item)
         except Unavailable as fault:
-            return done, items[place:], f"{fault} {LOST}"
+            return done, items[place:], f"{fault} {outlook(fault)}"
     return done, (), ""
 
 

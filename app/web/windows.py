@@ -17,8 +17,8 @@ from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
 from app.web import addresses, months, remote, times
-from app.web.forms import DeleteForm, not_saved, show_errors
-from app.web.session import guarded
+from app.web.forms import DeleteForm, not_read, not_saved, show_errors
+from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
 
@@ -166,7 +166,8 @@ def show(id: int) -> str:
 
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
-    _offered()
+    if request.method in SAFE_METHODS:
+        _offered()
     start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     first = {
         "start_at": start,
@@ -182,8 +183,21 @@ def new() -> Answer:
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(id: int) -> Answer:
-    window = current_store().window(id)
+    try:
+        window = current_store().window(id)
+    except Unavailable as fault:
+        return _unread(fault, id)
     return _edited(WindowPageForm(record=window, zone=times.zone()), window)
+
+
+def _unread(fault: Unavailable, id: int) -> Answer:
+    """What was typed into the form of a window that cannot be read now."""
+    if request.method in SAFE_METHODS:
+        raise fault
+    now = times.now()
+    window = MaintenanceWindow(id, request.form.get("name") or f"Window {id}", now, now)
+    form = WindowPageForm(record=window, zone=times.zone())
+    return _form_page(form, window, not_read(form, fault))
 
 
 def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
@@ -238,10 +252,15 @@ def _form_page(
 
 def _choices(chosen: Iterable[int]) -> list[tuple[str, str]]:
     """The monitors to choose from; those already chosen are always among them."""
-    found = list(current_store().refs())
-    missing = set(chosen) - {one.id for one in found}
-    if missing:
-        found += current_store().refs(ids=sorted(missing))
+    try:
+        found = list(current_store().refs())
+        missing = set(chosen) - {one.id for one in found}
+        if missing:
+            found += current_store().refs(ids=sorted(missing))
+    except Unavailable:
+        if request.method in SAFE_METHODS:
+            raise
+        return [(str(id), f"Monitor {id}") for id in chosen]  # what was chosen must not get lost
     return [(str(one.id), one.name) for one in found]
 
 

@@ -23,9 +23,9 @@ function showLookup() { lookup.hidden = condition.value === "url_unavailable"; }
 condition.addEventListener("change", showLookup);
 showLookup();
 
-const test = form.querySelector("[data-test]");
+const test = form.querySelector("[data-test]"); // some servers cannot check
 const place = document.querySelector("[data-outcome]");
-test.addEventListener("click", async (event) => {
+test?.addEventListener("click", async (event) => {
   event.preventDefault();
   if (test.getAttribute("aria-busy") === "true") return;
   test.setAttribute("aria-busy", "true");

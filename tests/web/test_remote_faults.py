@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,76 @@ def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, 
     with app.app_context():
         assert [one.name for one in current_store().refs()] == ["New", "Other"]
         assert current_store().incident(incident.id).cause == "It burns"
+
+
+def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, server, editor):
+    """Not even the record can be read that the form is about."""
+    hook = "http://127.0.0.1:9/long-enough-to-be-masked"
+    monitor = make_monitor(app, name="Shop", alerts=[("webhook", hook)])
+    incident = make_incident(app, monitor)
+    editor.open("/maintenance/new")
+    editor.press("Save", name="Works", scope="chosen", monitors=str(monitor.id))
+    window = editor.path
+    edit = f"/monitors/{monitor.id}/edit"
+    forms: list[tuple[str, str, dict[str, str]]] = [
+        ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New", "timeout": "9"}),
+        (edit, "Save", {"name": "Other", "request_auth_username": "ada",
+                        "request_auth_password": "typed-just-now"}),
+        (edit, "Test", {"name": "Third"}),
+        (f"/monitors/{monitor.id}/clone", "Save", {"name": "Twin", "timeout": "8",
+                                                     "request_auth_password": "typed-too"}),
+        ("/maintenance/new", "Save", {"name": "More", "scope": "chosen",
+                                      "monitors": str(monitor.id)}),
+        (f"{window}/edit", "Save", {"name": "Less"}),
+        ("/incidents/new", "Report it", {"monitor_id": str(monitor.id), "cause": "Smoke"}),
+        (f"/incidents/{incident.id}", "Add the comment", {"text": "On it."}),
+        (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
+    ]  # fmt: skip
+    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    for path, button, typed in forms:
+        editor.open(path)
+        shown = dict(editor.form_with(button)[0].values)
+        server.refused, server.asked = {"GET", "POST", "PATCH"}, []
+        store._offers = None  # as in a process that has never asked
+        editor.press(button, **typed)
+        assert editor.status == 503, path
+        assert "has a fault of its own." in editor.text, path
+        values = dict(editor.form_with(button)[0].values)
+        assert {name: values[name] for name in typed} == typed, path
+        changed = {name for name in shown if values.get(name) != shown[name]}
+        assert changed <= {*typed, "csrf_token"}, path
+        editor.press(button)
+        assert editor.status == 503, path
+        server.refused = set()
+        if button == "Save":
+            editor.press(button)
+            assert editor.status == 200, path
+    with app.app_context():
+        names = sorted(one.name for one in current_store().refs())
+        kept = current_store().monitor(monitor.id)
+    assert names == ["New", "Other", "Twin"]
+    assert kept.request_auth_password_set
+    assert [pair.value for pair in kept.alerts] == [hook], "a mask was stored in its place"
+
+
+def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
+    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    monitor, server = make_monitor(app, name="Shop"), Moody(app)
+    visitors = looking(server, make_key(app), settings, sqlite_template, tmp_path)
+    editor = next(visitors)
+    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    editor.open(f"/monitors/{monitor.id}/edit")
+    server.refused = {"PATCH"}
+    editor.press("Save", name="Other")
+    assert "What you sent may have arrived" in editor.text
+    server.refused = set()
+    with socket.socket() as nobody:  # bound, but nobody listens
+        nobody.bind(("127.0.0.1", 0))
+        store.connection.base = f"http://127.0.0.1:{nobody.getsockname()[1]}/api/v1"
+        editor.press("Save")
+    assert "cannot be reached. What you sent did not arrive there." in editor.text
+    assert "may have arrived" not in editor.text
 
 
 def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server, editor):

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, NewConnectionError
 
 from app.errors import Unavailable
 from app.records import MASK
@@ -91,8 +91,10 @@ class Connection:
             raise self.unavailable("redirects to another address instead of answering.")
         return answer
 
-    def unavailable(self, fault: str, retry_after: float | None = None) -> Unavailable:
-        return Unavailable(f"The server {self.name} {fault}", retry_after)
+    def unavailable(
+        self, fault: str, retry_after: float | None = None, *, unsent: bool = False
+    ) -> Unavailable:
+        return Unavailable(f"The server {self.name} {fault}", retry_after, unsent=unsent)
 
     def _follow(self, path: str, query: Pairs) -> Answer:
         """Redirects are followed on the same origin only: elsewhere the key has no business."""
@@ -124,11 +126,12 @@ class Connection:
             )
             with response:
                 text = self._body(response, deadline)
-        except requests.Timeout:
-            raise self.unavailable("did not answer in time.") from None
-        except (requests.RequestException, HTTPError, OSError, ValueError):
+        except requests.Timeout as fault:
+            unsent = isinstance(fault, requests.ConnectTimeout)
+            raise self.unavailable("did not answer in time.", unsent=unsent) from None
+        except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
             # Not the error's own words: they hold the address with all that is in it.
-            raise self.unavailable("cannot be reached.") from None
+            raise self.unavailable("cannot be reached.", unsent=_never_connected(fault)) from None
         self._note_clock(response)
         body = self._json(response, text)
         location = response.headers.get("Location")
@@ -166,6 +169,12 @@ class Connection:
         ahead = told.replace(tzinfo=told.tzinfo or UTC) - datetime.now(UTC)
         # The header has whole seconds; less than two are no difference of clocks.
         self._ahead = ahead if abs(ahead) > timedelta(seconds=2) else timedelta(0)
+
+
+def _never_connected(fault: Exception) -> bool:
+    """Whether there was no connection to send anything over: refused, or no address."""
+    reason = getattr(fault.args[0] if fault.args else None, "reason", None)
+    return isinstance(reason, NewConnectionError)
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

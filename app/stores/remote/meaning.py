@@ -64,7 +64,9 @@ def _error(
         return Invalid(_errors(answer.body), message or "The server did not accept the data.")
     if status == 429:
         return connection.unavailable(
-            "has had too many requests from us. Wait a moment and try again.", answer.retry_after
+            "has had too many requests from us. Wait a moment and try again.",
+            answer.retry_after,
+            unsent=True,
         )
     if status >= 500:
         return connection.unavailable("has a fault of its own.", answer.retry_after)

@@ -5,12 +5,13 @@ a Wakeful.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from app.errors import Invalid, Unavailable, Unsupported
+from app.errors import Invalid, Unavailable, Unsupported, WakefulError
 from app.forms import brackets, monitor
 from app.records import (
     CertificateChain,
@@ -73,20 +74,27 @@ class RemoteStore(Store):
 
     @property
     def offers(self) -> frozenset[Feature]:  # type: ignore[override] # found out when first needed
-        """What the server offers beyond interface.md.
+        """What the server offers beyond interface.md, as it said last.
 
-        Raises what any read raises: taken for a bare one while it does not answer, a Wakeful would
-        be sent a form without the fields of our own.
+        While that is not known, raises what any read raises: taken for a bare one while it does not
+        answer, a Wakeful would be sent a form without the fields of our own.
         """
         if self._offers is None or time.monotonic() - self._asked_at > ASKED_AGAIN_SECONDS:
-            answer = self.connection.read("/me")
-            if answer.status in (401, 429) or answer.status >= 500:
-                refuse(self.connection, answer)
-            # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8).
-            self._offers = _offered(answer.body) if answer.status == 200 else frozenset()
-            self._missing = frozenset()
+            try:
+                self._offers = self._ask_offers()
+                self._missing = frozenset()
+            except WakefulError:
+                if self._offers is None:
+                    raise
             self._asked_at = time.monotonic()
         return self._offers - self._missing
+
+    def _ask_offers(self) -> frozenset[Feature]:
+        answer = self.connection.read("/me")
+        if answer.status in (401, 429) or answer.status >= 500:
+            refuse(self.connection, answer)
+        # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8).
+        return _offered(answer.body) if answer.status == 200 else frozenset()
 
     def now(self) -> datetime:
         return self.connection.now()
@@ -114,7 +122,10 @@ class RemoteStore(Store):
     def update_monitor(self, id: int, fields: Fields) -> Monitor:
         known = self._monitor_fields(fields)
         answer = self._write("PATCH", f"/monitors/{id}", known, kind="monitor", id=id)
-        return self.monitor(id) if answer.body is None else self._record(answer, reading.monitor)
+        if answer.body is not None:
+            return self._record(answer, reading.monitor)
+        with _stored():
+            return self.monitor(id)
 
     def delete_monitor(self, id: int) -> None:
         self._write("DELETE", f"/monitors/{id}", kind="monitor", id=id)
@@ -155,9 +166,10 @@ class RemoteStore(Store):
         known = {name: value for name, value in fields.items() if value is not None}
         answer = self._write("POST", "/incidents", known)
         if answer.body is not None:
-            return self._named([self._record(answer, self._read_incident)])[0]
+            return self._told(answer)
         newest = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
-        same = [one for one in self.incidents(newest).items if _same(one, fields)]
+        with _stored():
+            same = [one for one in self.incidents(newest).items if _same(one, fields)]
         if not same:
             raise self.connection.unavailable("took the incident but does not list it.")
         return max(same, key=lambda one: one.id)
@@ -167,9 +179,10 @@ class RemoteStore(Store):
     ) -> Incident:
         # ``by`` and ``seen`` have no place in interface.md: the server knows whose key it is.
         answer = self._write("PATCH", f"/incidents/{id}", fields, kind="incident", id=id)
-        if answer.body is None:
+        if answer.body is not None:
+            return self._told(answer)
+        with _stored():
             return self.incident(id)
-        return self._named([self._record(answer, self._read_incident)])[0]
 
     def delete_incident(self, id: int) -> None:
         self._write("DELETE", f"/incidents/{id}", kind="incident", id=id)
@@ -256,7 +269,8 @@ class RemoteStore(Store):
 
     def retry_delivery(self, id: int) -> Delivery:
         self._write("POST", f"/deliveries/{id}/retry", kind="delivery", id=id)
-        return self.delivery(id)
+        with _stored():
+            return self.delivery(id)
 
     def failed_channels(self) -> Sequence[Delivery]:
         return channels.failed_channels(self) if Feature.DELIVERIES in self.offers else ()
@@ -301,8 +315,12 @@ class RemoteStore(Store):
         id: int | None = None,
         of: tuple[Feature, int | None] | None = None,
     ) -> Answer:
-        answer = self.connection.read(path, query)
-        self._refuse(answer, kind, id, of)
+        try:
+            answer = self.connection.read(path, query)
+            self._refuse(answer, kind, id, of)
+        except Unavailable as fault:
+            fault.unsent = True
+            raise
         return answer
 
     def _write(
@@ -374,6 +392,11 @@ class RemoteStore(Store):
     def _read_incident(self, data: Any) -> Incident:
         return reading.incident(data, self.now())
 
+    def _told(self, answer: Answer) -> Incident:
+        """The incident that the answer to a write holds."""
+        with _stored():
+            return self._named([self._record(answer, self._read_incident)])[0]
+
     def _named(self, incidents: list[Incident]) -> list[Incident]:
         """Incidents with their monitors' names, which a bare server leaves us to look up."""
         if all(incident.monitor for incident in incidents):
@@ -405,7 +428,9 @@ class RemoteStore(Store):
 
     def _created_unseen(self, name: str, url: str) -> Monitor:
         """The monitor that was just stored, from a server that did not send it back."""
-        for one in self.monitors(MonitorQuery(per_page=NAMES_PAGE)).items:
+        with _stored():
+            listed = self.monitors(MonitorQuery(per_page=NAMES_PAGE)).items
+        for one in listed:
             if (one.name, one.url) == (name, url):
                 return one  # the list has the newest first
         raise self.connection.unavailable("took the monitor but does not list it.")
@@ -416,6 +441,16 @@ class RemoteStore(Store):
             return
         if fields.get("request_auth_username") and self.monitor(source).request_auth_password_set:
             raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+
+
+@contextmanager
+def _stored() -> Iterator[None]:
+    """For what is read after a write: that it fails says nothing of what was stored before."""
+    try:
+        yield
+    except Unavailable as fault:
+        fault.unsent = False
+        raise
 
 
 def _offered(body: Any) -> frozenset[Feature]:
