@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, session, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
-from app.records import PAGE_SIZES, Monitor
+from app.records import MAX_TAG, PAGE_SIZES, Monitor
 from app.stores import Feature, current_store
 from app.web import addresses, monitors, remote, steps
 from app.web.forms import BulkForm, ImportForm
@@ -56,6 +56,13 @@ def act() -> Answer:
     if not form.validate():
         for _id, _label, sentence in form.error_summary():
             flash(f"Nothing was changed. {sentence}", "error")
+        # A session remembers little: the ticks of one page, not a list of any length.
+        session[monitors.BULK_TYPED] = {
+            "ids": form.ids.data[: PAGE_SIZES[-1]],
+            "everything": form.everything.data,
+            "action": form.action.data,
+            "tag": (form.tag.data or "")[:MAX_TAG],
+        }
         return redirect(back)
     action, ids = form.action.data, _chosen(form, back)
     if action == "delete" and "sure" not in request.form:

@@ -88,6 +88,7 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
         "chart": _chart(statistics, incidents.items, stacked),
+        "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
         "days": _days(monitor.id, year["buckets"][-BAR_DAYS:]),
         "days_in_words": rows.in_words(year["buckets"][-BAR_DAYS:], f"The last {BAR_DAYS} days"),
     }
@@ -99,6 +100,14 @@ def chain(id: int) -> CertificateChain:
     if not remote.offers(Feature.CERTIFICATES):
         return CertificateChain()
     return current_store().certificates(id)
+
+
+def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
+    """Whether the chart reaches further back than the incidents that are marked on it."""
+    if not incidents.items or incidents.total <= len(incidents.items):
+        return False
+    start = datetime.fromisoformat(statistics["buckets"][0]["start"])
+    return incidents.items[-1].started_at > start
 
 
 def _chart(

@@ -68,7 +68,7 @@ def show(id: int) -> Response:
 def _page(incident: Incident, form: CommentForm) -> Response:
     return live.page(
         "incidents/show.html",
-        "incidents/_live.html",
+        "incidents/_parts.html",
         incident=incident,
         steps=timeline.steps(incident, _deliveries(incident.id)),
         failing=timeline.failing(incident.evidence),

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
+from flask import (
+    Blueprint,
+    current_app,
+    flash,
+    redirect,
+    render_template,
+    request,
+    session,
+    url_for,
+)
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, Unavailable, WakefulError
@@ -34,6 +43,7 @@ Answer = str | Response | tuple[str, int]
 
 # Parameters of the list that are ours, not interface.md's.
 OWN_FILTERS = ("state", "tag")
+BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # What a new form starts with, besides what is empty.
@@ -60,7 +70,7 @@ def index() -> Response:
         counters=store.overview() if remote.offers(Feature.OVERVIEW) else None,
         here=addresses.here,
         link=addresses.page_link,
-        bulk=BulkForm(formdata=None),
+        bulk=BulkForm(formdata=None, data=None if live.asked() else session.pop(BULK_TYPED, None)),
     )
 
 

@@ -16,7 +16,7 @@ from app.forms.fields import Options
 from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
-from app.web import addresses, months, remote, times
+from app.web import addresses, live, months, remote, times
 from app.web.forms import DeleteForm, not_read, not_saved, show_errors
 from app.web.session import SAFE_METHODS, guarded
 
@@ -94,13 +94,14 @@ class Planned:
 
 
 @blueprint.get("")
-def index() -> str:
+def index() -> Response:
     _offered()
     known, more = _known()
     month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
     planned = sorted((_planned(window) for window in known), key=_order)
-    return render_template(
+    return live.page(
         "maintenance/index.html",
+        "maintenance/_list.html",
         planned=planned,
         more=more,
         names=_names(known),
@@ -152,10 +153,11 @@ def _sheet(known: Iterable[MaintenanceWindow], month: months.Month) -> months.Sh
 
 
 @blueprint.get("/<int:id>")
-def show(id: int) -> str:
+def show(id: int) -> Response:
     window = current_store().window(id)
-    return render_template(
+    return live.page(
         "maintenance/show.html",
+        "maintenance/_shown.html",
         window=window,
         planned=_planned(window),
         occurrences=recurrence.next_occurrences(window, PREVIEW, times.now()),

@@ -4,6 +4,8 @@ const EVERY = 10_000;
 const parts = [...document.querySelectorAll("[data-live]")];
 // After a form that was not taken, the page stands at the address of that form.
 const address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;
+// What belongs to whoever folded, ticked or chose something.
+const THEIRS = ["open", "checked", "selected", "aria-busy"];
 let etag = null;
 let waiting = false;
 
@@ -18,7 +20,7 @@ function sync(old, fresh) {
   }
   if (old.matches("[data-keep]")) return;
   for (const { name } of [...old.attributes]) {
-    if (!fresh.hasAttribute(name) && !(name === "open" || name === "aria-busy")) old.removeAttribute(name);
+    if (!fresh.hasAttribute(name) && !THEIRS.includes(name)) old.removeAttribute(name);
   }
   for (const { name, value } of fresh.attributes) {
     if (name === "open") continue; // who folded something away wants it so
@@ -69,6 +71,8 @@ async function refresh() {
         const own = part.dataset.live && fresh.content.querySelector(`[data-live="${part.dataset.live}"]`);
         if (own || !part.dataset.live) weave(part, own || fresh.content);
       }
+      const title = document.querySelector("[data-live] [data-title]")?.dataset.title;
+      if (title) document.title = `${title} · Wakeful`;
       document.dispatchEvent(new CustomEvent("wakeful:fresh"));
     }
     for (const part of parts) part.toggleAttribute("data-stale", answer.status >= 400);

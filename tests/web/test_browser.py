@@ -109,6 +109,71 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
     assert page.evaluate("scrollY") >= 400  # more where the newcomer pushes what is read down
 
 
+def test_how_many_were_found_is_told_afresh_beside_what_is_chosen(app, visit):
+    for number in range(26):
+        make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
+    page = visit("/monitors?per_page=25")
+    page.get_by_label("Tick Shop 9", exact=True).check()
+    page.get_by_label("With the ticked ones").select_option("interval")
+    page.get_by_label("All 26 that were found").check()
+    make_monitor(app, name="Newcomer")
+    page.evaluate(REFRESHED)
+    expect(page.get_by_label("All 27 that were found")).to_be_checked()
+    expect(page.get_by_label("With the ticked ones")).to_have_value("interval")
+    expect(page.get_by_label("Interval", exact=True)).to_be_visible()
+    expect(page.get_by_label("Tag", exact=True)).to_be_hidden()
+
+
+def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
+    make_monitor(app, name="Shop", state={"verdict": "up"})
+    page = visit("/monitors")
+    page.get_by_label("Tick Shop").check()
+    page.get_by_label("With the ticked ones").select_option("interval")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("Nothing was changed. Choose the new interval.")).to_be_visible()
+    make_monitor(app, name="Newcomer")
+    page.evaluate(REFRESHED)
+    expect(page.get_by_label("Tick Shop")).to_be_checked()
+    expect(page.get_by_label("With the ticked ones")).to_have_value("interval")
+
+
+def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
+    monitor = make_monitor(app, name="Shop", state={"verdict": "up"})
+    page = visit("/")
+    expect(page).to_have_title("Everything is up · Wakeful")
+    incident = make_incident(app, monitor)
+    page.evaluate(REFRESHED)
+    expect(page).to_have_title("1 incident open · Wakeful")
+    page.goto(f"/incidents/{incident.id}")
+    expect(page.get_by_text("Was it a real incident?")).to_be_hidden()
+    with app.app_context():
+        store = current_store()
+        store.update_incident(incident.id, {"cause": "It burns", "ended_at": store.now()})
+    page.evaluate(REFRESHED)
+    expect(page).to_have_title("It burns: Shop · Wakeful")
+    expect(page.get_by_text("Was it a real incident?")).to_be_visible()
+
+
+def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
+    page = visit("/maintenance")
+    expect(page.get_by_text("No maintenance is planned")).to_be_visible()
+    with app.app_context():
+        store = current_store()
+        now = store.now()
+        window = store.create_window(
+            {"name": "Works", "start_at": now, "end_at": now + timedelta(hours=1)}
+        )
+    page.evaluate(REFRESHED)
+    expect(page.locator(f"tr[data-key='{window.id}']")).to_contain_text("On now")
+    page.goto(f"/maintenance/{window.id}")
+    expect(page.get_by_text("On now, until")).to_be_visible()
+    with app.app_context():
+        over = {"start_at": now - timedelta(hours=2), "end_at": now - timedelta(hours=1)}
+        current_store().update_window(window.id, over)
+    page.evaluate(REFRESHED)
+    expect(page.get_by_text("On now, until")).to_be_hidden()
+
+
 def test_an_unchanged_page_costs_a_304(app, visit, site):
     make_incident(app, make_monitor(app))
     page = visit("/")

@@ -51,6 +51,25 @@ def test_the_ticked_ones_are_changed_and_no_other(app, editor):
     assert [row.tags for row in rows(app)] == ["", "\nold\n", "\nprod\n"]
 
 
+def test_what_was_ticked_and_typed_stays_when_something_is_missing(app, editor):
+    for name in ("Alpha", "Beta", "Gamma"):
+        make_monitor(app, name=name)
+    for action, typed, missing in (
+        ("interval", {}, "Choose the new interval."),
+        ("tag", {}, "Write the tag."),
+        ("interval", {"tag": "prod"}, "Choose the new interval."),
+    ):
+        apply(editor, [1, 3], action, **typed)
+        assert f"Nothing was changed. {missing}" in editor.text
+        form, _ = editor.form_with("Apply")
+        assert [value for name, value in form.values if name == "ids"] == ["1", "3"]
+        assert dict(form.values)["action"] == action
+        assert dict(form.values)["tag"] == typed.get("tag", "")
+    editor.open("/monitors")
+    form, _ = editor.form_with("Apply")
+    assert "ids" not in dict(form.values), "ticks of another time"
+
+
 def test_deleting_asks_first_and_names_what_goes(app, editor):
     for name in ("Alpha", "Beta", "Gamma"):
         make_incident(app, make_monitor(app, name=name))
