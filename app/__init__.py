@@ -17,9 +17,6 @@ if TYPE_CHECKING:  # what is large is imported where it is used: app/entry.py mu
 
 __version__ = "0.1.0"
 
-# Cookies: one week; the dashboard renews a session while it is in use.
-SESSION_SECONDS = 7 * 24 * 3600
-
 
 def create_app(settings: config.Settings | None = None) -> Flask:
     """The Flask application.
@@ -38,6 +35,8 @@ def create_app(settings: config.Settings | None = None) -> Flask:
 def create_core(settings: config.Settings) -> Flask:
     """Settings and database alone: a checker needs no more, and never loads the pages."""
     from flask import Flask
+
+    from app.config import SESSION_SECONDS
 
     app = Flask(
         "app",

@@ -26,6 +26,8 @@ from app.checks.hosts import parse_servers
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
+# Cookies: one week; the dashboard renews a session while it is in use.
+SESSION_SECONDS = 7 * 24 * 3600
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
 T = TypeVar("T")
 

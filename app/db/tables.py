@@ -399,6 +399,15 @@ class ApiKeyRow(Model):
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
+class EndedSessionRow(Model):
+    """A session that somebody logged out of, until its cookie would be void anyway."""
+
+    __tablename__ = "ended_sessions"
+
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    ended_at: Mapped[datetime] = mapped_column(Moment)
+
+
 class CounterRow(Model):
     """Counts within a time window (requests of a key, failed logins), shared by all processes."""
 

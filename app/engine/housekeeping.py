@@ -121,8 +121,8 @@ class Housekeeper:
         recorder.remind(self.clock())
 
     def forget_old(self) -> None:
-        """Delete results and deliveries by age, counters that no window needs, and signs of life of
-        the dead.
+        """Delete results and deliveries by age, counters that no window needs, sessions that are
+        over, and signs of life of the dead.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -139,7 +139,9 @@ class Housekeeper:
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         with writing() as session:
             session.execute(delete(HeartbeatRow).where(HeartbeatRow.at < now - HEARTBEATS_KEPT))
-        Access(self.settings).forget_old_counts()
+        access = Access(self.settings)
+        access.forget_old_counts()
+        access.forget_ended_sessions()
 
     def look_after_domains(self) -> None:
         # With a bootstrap of one's own, names that the world does not know can be registered there.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, flash, redirect, render_template, request, session, url_for
-from flask_login import current_user, logout_user
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, Invalid, Throttled
@@ -52,8 +52,7 @@ def _throttled(form: LoginForm, fault: Throttled) -> Answer:
 
 @blueprint.post("/logout")
 def logout() -> Response:
-    logout_user()
-    session.clear()
+    sessions.end()
     flash("You are logged out.", "info")
     return redirect(url_for("auth.login"))
 

@@ -1,18 +1,20 @@
 """Who is looking at the dashboard, and what they may do.
 
-A session carries the person's id and epoch: changing a password, a role or the access raises the
-epoch, which ends every session of that person. The guard stands before every view of every
+A session carries the person's id and epoch, and a token of its own: changing a password, a role or
+the access raises the epoch, which ends every session of that person; logging out ends the one with
+that token, wherever its cookie was copied to. The guard stands before every view of every
 blueprint that asks for it, so a new page is closed until somebody opens it.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Flask, current_app, redirect, request, session, url_for
-from flask_login import LoginManager, UserMixin, current_user, login_user
+from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, NotFound
@@ -21,6 +23,7 @@ from app.stores import current_access
 
 V = TypeVar("V", bound=Callable[..., Any])
 
+TOKEN_BYTES = 16
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it (records.Role).
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
@@ -33,12 +36,13 @@ NOT_ALLOWED = {
 class User(UserMixin):  # type: ignore[misc]
     """The logged-in person as Flask-Login and the templates see them."""
 
-    def __init__(self, person: Person, epoch: int) -> None:
+    def __init__(self, person: Person, epoch: int, token: str) -> None:
         self.person = person
         self.epoch = epoch
+        self.token = token
 
     def get_id(self) -> str:
-        return f"{self.person.id}:{self.epoch}"
+        return f"{self.person.id}:{self.epoch}:{self.token}"
 
     def can(self, role: str) -> bool:
         """Whether this person has the rights of ``role``."""
@@ -61,15 +65,18 @@ def init_app(app: Flask) -> None:
 
 
 def _load(id: str) -> User | None:
-    number, _, epoch = id.partition(":")
-    if not number.isdigit() or not epoch.isdigit():
+    number, _, rest = id.partition(":")
+    epoch, _, token = rest.partition(":")
+    if not number.isdigit() or not epoch.isdigit() or not token:
         return None
     access = current_access()
     try:
         person = access.person(int(number))
     except NotFound:
         return None
-    return User(person, int(epoch)) if access.session_epoch(person) == int(epoch) else None
+    if access.session_epoch(person) != int(epoch) or access.session_ended(token):
+        return None
+    return User(person, int(epoch), token)
 
 
 def begin(person: Person) -> None:
@@ -77,7 +84,15 @@ def begin(person: Person) -> None:
     epoch = current_access().session_epoch(person)
     session.clear()
     session.permanent = True
-    login_user(User(person, epoch or 0))
+    login_user(User(person, epoch or 0, secrets.token_urlsafe(TOKEN_BYTES)))
+
+
+def end() -> None:
+    """Log out whoever looks, here and wherever this session's cookie was copied to."""
+    if current_user.is_authenticated:
+        current_access().end_session(current_user.token)
+    logout_user()
+    session.clear()
 
 
 def needs(role: Role) -> Callable[[V], V]:

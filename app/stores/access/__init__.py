@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 
 from app.config import Settings
 from app.stores.access.keys import Keys
+from app.stores.access.sessions import Sessions
 from app.stores.access.setup import Setup
 
 __all__ = ["Access"]
 
 
-class Access(Keys, Setup):
+class Access(Keys, Sessions, Setup):
     """All of it. ``clock`` gives the present moment in UTC; tests pass their own."""
 
     def __init__(
