@@ -122,10 +122,10 @@ def _ready(settings: Settings) -> Flask:
     """The application, once the database has its tables."""
     app = create_core(settings)
     with app.app_context():
-        ready = schema.present() == schema.wanted()
+        if schema.present() != schema.wanted():
+            raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
+        schema.read_secrets()
         db.engine.dispose()
-    if not ready:
-        raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
     return app
 
 

@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -14,6 +15,7 @@ from app import cli as command
 from app import create_core
 from app.config import read
 from app.db import db
+from app.engine.checker import Checker
 from app.stores.access import Access
 from tests.engine.test_checker import Site
 
@@ -210,6 +212,39 @@ def test_doctor_names_what_is_wrong(type_, monkeypatch, home):
     code, out, _err = type_("doctor")
     assert re.search("ok +tables: ", out)
     assert re.search("WRONG +secret key: .*chmod 600", out)
+
+
+def test_doctor_says_of_a_checker_whether_it_runs(type_, monkeypatch):
+    monkeypatch.setenv("WAKEFUL_CANARIES", "")
+    type_("db", "upgrade")
+    assert re.search("ok +checker: None has run yet", type_("doctor")[1])
+    settings = read()
+    core = create_core(settings)
+    checker = Checker(core, settings)
+    with core.app_context():
+        checker.beat()
+    assert re.search("ok +checker: It runs", type_("doctor")[1])
+    stop = threading.Event()
+    stop.set()
+    checker.run(stop)
+    with core.app_context():
+        db.engine.dispose()
+    assert re.search("ok +checker: None runs: the last sign is of", type_("doctor")[1])
+
+
+@pytest.mark.parametrize("part", ["serve", "web", "checker", "worker"])
+def test_nothing_starts_with_another_secret_key_than_the_database_was_written_with(
+    type_, home, monkeypatch, part
+):
+    monkeypatch.setenv("WAKEFUL_BIND", "127.0.0.1:0")
+    type_("db", "upgrade")
+    with access() as settings:
+        settings.set_setting("webhook_secret", "whsec_abc")
+    (home / "secret_key").write_text("another key than before, long enough")
+    code, _out, err = type_(part)
+    assert code == 2
+    assert "WAKEFUL_SECRET_KEY is not the one" in err
+    assert "Traceback" not in err
 
 
 STOPPED_WHILE_IT_IMPORTS = """

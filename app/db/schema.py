@@ -9,8 +9,10 @@ from alembic import command
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from flask import current_app
+from sqlalchemy import select
 
 from app.db import db
+from app.db.types import Encrypted
 from app.paths import MIGRATIONS
 
 
@@ -31,6 +33,16 @@ def present() -> str | None:
 def wanted() -> str | None:
     """The number of the newest migration that this code comes with."""
     return ScriptDirectory(str(MIGRATIONS)).get_current_head()
+
+
+def read_secrets() -> None:
+    """Read one of each kind, if there are any: a changed WAKEFUL_SECRET_KEY shows at the start and
+    not at 3 a.m. Raises SettingError.
+    """
+    for table in db.metadata.sorted_tables:
+        for column in table.c:
+            if isinstance(column.type, Encrypted):
+                db.session.execute(select(column).where(column.is_not(None)).limit(1)).all()
 
 
 def _config() -> Any:

@@ -439,3 +439,4 @@ class HeartbeatRow(Model):
     name: Mapped[str] = mapped_column(String(96), primary_key=True)  # "checker:hostname:pid"
     at: Mapped[datetime] = mapped_column(Moment)
     last_check_at: Mapped[datetime | None] = mapped_column(Moment)
+    ended_at: Mapped[datetime | None] = mapped_column(Moment)  # where it was seen to end

@@ -15,6 +15,8 @@ from flask import current_app
 from sqlalchemy import BigInteger, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
+from app.config import SettingError
+
 
 def to_ms(moment: datetime) -> int:
     """Milliseconds since 1970 of an aware datetime."""
@@ -97,7 +99,7 @@ class Encrypted(TypeDecorator[str]):
         except InvalidToken:
             # Without this the person sees a bare traceback; the usual reason is a lost or changed
             # key file.
-            raise RuntimeError(
+            raise SettingError(
                 "A stored secret cannot be read: WAKEFUL_SECRET_KEY is not the one"
                 " that this database was written with."
             ) from None

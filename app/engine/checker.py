@@ -233,7 +233,12 @@ class Checker:
     def beat(self) -> None:
         """Say that this checker lives, and when it last finished a check."""
         with writing() as session:
-            session.merge(HeartbeatRow(name=self.name, at=_now(), last_check_at=self._last_check))
+            session.merge(self._sign())
+
+    def _sign(self, ended_at: datetime | None = None) -> HeartbeatRow:
+        return HeartbeatRow(
+            name=self.name, at=_now(), last_check_at=self._last_check, ended_at=ended_at
+        )
 
     # --- the end
 
@@ -246,6 +251,8 @@ class Checker:
                     self._collect(0.0)
                     self._record()
                 self._give_back(abandoned)
+                with writing() as session:
+                    session.merge(self._sign(ended_at=_now()))
             except Exception:
                 # Their leases end by themselves; the next checker then takes them.
                 log.exception("What was on its way could not be recorded or given back.")

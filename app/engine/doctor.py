@@ -19,10 +19,9 @@ from app.checks.canary import network_works, parse_canaries
 from app.checks.hosts import parse_servers
 from app.config import Settings
 from app.db import db, leases, schema
-from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow
-from app.db.types import Encrypted
+from app.db.tables import MonitorRow, MonitorStateRow
 from app.engine.probing import ALLOW_NETWORKS
-from app.stores.health import CHECKER_SILENT_AFTER
+from app.stores import health
 
 SECONDS = 5.0  # for each question to somebody else
 CLOCK_OFF = timedelta(seconds=5)
@@ -73,10 +72,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield Finding("tables", f"They are up to date ({present}).")
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow))
     leases.setting(ALLOW_NETWORKS)
-    # Reads secrets, if there are any: a changed WAKEFUL_SECRET_KEY shows here and not at 3 a.m.
-    for column in MonitorRow.__table__.c:
-        if isinstance(column.type, Encrypted):
-            db.session.execute(select(column).where(column.is_not(None)).limit(1)).all()
+    schema.read_secrets()
     yield Finding("monitors", f"{monitors} are stored, and their secrets can be read.")
 
 
@@ -105,17 +101,18 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 def _checker(settings: Settings) -> Iterator[Finding]:
     if not _tables_are_there():
         return
-    beat = select(func.max(HeartbeatRow.at)).where(HeartbeatRow.name.startswith("checker:"))
-    at = db.session.scalar(beat)
+    at = db.session.scalar(health.LAST_SIGN)
     if at is None:
         yield Finding("checker", "None has run yet. Start one: wakeful serve, or wakeful checker")
-    elif datetime.now(UTC) - at > CHECKER_SILENT_AFTER:
+    elif health.is_silent(datetime.now(UTC), db.session.scalar(health.LAST_OF_LIVING)):
         yield Finding("checker", f"None runs: the last sign is of {at:%Y-%m-%d %H:%M:%S} UTC.")
     else:
         yield Finding("checker", "It runs.")
 
 
 def _policy(settings: Settings) -> Iterator[Finding]:
+    if not _tables_are_there():
+        return
     locked = settings.allow_networks is not None
     text_ = settings.allow_networks if locked else leases.setting(ALLOW_NETWORKS)
     where = "WAKEFUL_ALLOW_NETWORKS" if locked else "the Settings page"

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -64,12 +64,16 @@ class Supervisor:
 
     def run(self) -> int:
         """Serve until a signal says stop; the exit code. Raises SettingError."""
-        listener = listen(self.settings.bind)
-        with self.app.app_context():
-            schema.upgrade()
-            greet(self.app, self.settings, listener)
-            db.engine.dispose()
-        fd = listener.fileno()
+        with listen(self.settings.bind) as listener:
+            with self.app.app_context():
+                schema.upgrade()
+                schema.read_secrets()
+                greet(self.app, self.settings, listener)
+                db.engine.dispose()
+            self._serve(listener.fileno())
+        return 0
+
+    def _serve(self, fd: int) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)], [fd])]
         if self.settings.store == "local":
             self._children += [Child("checker", ["checker"]), Child("alert worker", ["worker"])]
@@ -80,8 +84,6 @@ class Supervisor:
         finally:
             self._stop()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            listener.close()
-        return 0
 
     def _watch(self) -> None:
         while True:
@@ -115,10 +117,8 @@ class Supervisor:
         name = f"checker:{socket.gethostname()}:{child.process.pid}"
         try:
             with self.app.app_context(), writing() as session:
-                long_ago = datetime.now(UTC) - timedelta(hours=1)
-                session.execute(
-                    update(HeartbeatRow).where(HeartbeatRow.name == name).values(at=long_ago)
-                )
+                its = update(HeartbeatRow).where(HeartbeatRow.name == name)
+                session.execute(its.values(ended_at=datetime.now(UTC)))
         except Exception:
             log.exception("The end of the checker could not be noted.")
 

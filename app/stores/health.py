@@ -20,6 +20,9 @@ CHECKER_SILENT_AFTER = timedelta(seconds=20)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
+LAST_SIGN = select(func.max(HeartbeatRow.at)).where(HeartbeatRow.name.startswith("checker:"))
+LAST_OF_LIVING = LAST_SIGN.where(HeartbeatRow.ended_at.is_(None))
+
 DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
 CHECKS_LATE = "Checks are due, but none has finished for a while."
@@ -38,11 +41,10 @@ class Health:
 def health(now: datetime) -> Health:
     """Needs an application context. Never raises for a database that does not answer."""
     try:
-        beat, checked, due = db.session.execute(
+        sign, living, checked, due = db.session.execute(
             select(
-                select(func.max(HeartbeatRow.at))
-                .where(HeartbeatRow.name.startswith("checker:"))
-                .scalar_subquery(),
+                LAST_SIGN.scalar_subquery(),
+                LAST_OF_LIVING.scalar_subquery(),
                 select(func.max(HeartbeatRow.last_check_at)).scalar_subquery(),
                 select(func.min(MonitorStateRow.next_check_at)).scalar_subquery(),
             )
@@ -51,12 +53,17 @@ def health(now: datetime) -> Health:
         db.session.rollback()
         return Health((DATABASE_FAILED,))
     faults = []
-    if beat is not None and now - beat > CHECKER_SILENT_AFTER:
+    if sign is not None and is_silent(now, living):
         faults.append(CHECKER_SILENT)
     # A check can only be late when one is due; that nothing finished while nothing was due is fine.
     if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
         faults.append(CHECKS_LATE)
-    return Health(tuple(faults), checked, _age(now, checked), _age(now, beat))
+    return Health(tuple(faults), checked, _age(now, checked), _age(now, sign))
+
+
+def is_silent(now: datetime, living: datetime | None) -> bool:
+    """``living``: the last sign of the checkers that were not seen to end."""
+    return living is None or now - living > CHECKER_SILENT_AFTER
 
 
 def _age(now: datetime, moment: datetime | None) -> float | None:

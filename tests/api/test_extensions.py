@@ -258,6 +258,14 @@ def test_healthz_and_readyz_need_no_key_and_readyz_says_what_is_wrong(app, clien
         session.get(HeartbeatRow, "checker:here:1").at = now - timedelta(minutes=5)
     silent = client.get("/readyz")
     assert (silent.status_code, silent.json["faults"]) == (503, ["No checker is running."])
+    with app.app_context(), writing() as session:
+        session.add(HeartbeatRow(name="checker:here:2", at=now))
+    assert client.get("/readyz").status_code == 200, "another one lives"
+    with app.app_context(), writing() as session:
+        session.get(HeartbeatRow, "checker:here:2").ended_at = now
+    ended = client.get("/readyz")
+    assert (ended.status_code, ended.json["faults"]) == (503, ["No checker is running."])
+    assert ended.json["heartbeat_age"] < 60, "its age is told as it is"
 
 
 @pytest.mark.sqlite

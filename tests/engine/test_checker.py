@@ -157,6 +157,8 @@ def test_an_outage_from_row_to_row(core, settings, site):
         assert state.next_check_at > datetime.now(UTC), "back in the schedule"
         beat = db.session.scalars(select(HeartbeatRow)).one()
         assert beat.name.startswith("checker:")
+        assert beat.ended_at is not None, "a checker that was stopped passes for alive"
+        assert beat.last_check_at is not None
     assert site.asked == 6, "not one check more"
 
 
