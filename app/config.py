@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from app.alerts.values import TELEGRAM_TOKEN
 from app.checks.canary import parse_canaries
 from app.checks.hosts import parse_servers
 
@@ -110,7 +111,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
         remotes=_remotes(get),
         location=get.parsed("LOCATION", _location) or "default",
         smtp_url=get.parsed("SMTP_URL", _scheme("smtp", "smtps")),
-        telegram_token=get.text("TELEGRAM_TOKEN"),
+        telegram_token=get.parsed("TELEGRAM_TOKEN", _bot_token),
         telegram_api=get.parsed("TELEGRAM_API", _http_url) or PUBLIC_TELEGRAM_API,
         sms_url=get.parsed("SMS_URL", _scheme("twilio", "vonage")),
         webhook_secret=get.parsed("WEBHOOK_SECRET", _webhook_secret),
@@ -269,6 +270,12 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
         return raw
 
     return parse
+
+
+def _bot_token(raw: str) -> str:
+    if not TELEGRAM_TOKEN.fullmatch(raw):
+        raise ValueError("it must look like 123456:ABC-DEF. BotFather gives it.")
+    return raw
 
 
 def _webhook_secret(raw: str) -> str:

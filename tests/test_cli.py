@@ -175,6 +175,7 @@ def test_check_refuses_what_is_no_plain_url(type_, url, said):
         ("DATABASE_URL", "mysql://x", "WAKEFUL_DATABASE_URL"),
         ("DNS_SERVERS", "dns.example:53", "WAKEFUL_DNS_SERVERS"),
         ("CANARIES", "nowhere", "WAKEFUL_CANARIES"),
+        ("TELEGRAM_TOKEN", "bot123456/ABC", "WAKEFUL_TELEGRAM_TOKEN"),
         ("INTERVALL", "60", "WAKEFUL_INTERVALL"),
     ],
 )

@@ -106,6 +106,6 @@ def test_what_is_secret_is_not_in_the_settings_as_printed(environ):
         "WAKEFUL_SECRET_KEY": "hunter2-hunter2-hunter2",
         "WAKEFUL_DATABASE_URL": "postgresql://u:hunter2@h/d",
         "WAKEFUL_SMTP_URL": "smtp://u:hunter2@h",
-        "WAKEFUL_TELEGRAM_TOKEN": "hunter2",
+        "WAKEFUL_TELEGRAM_TOKEN": "1:hunter2",
     }
     assert "hunter2" not in repr(read(environ | secrets))

@@ -20,8 +20,16 @@ from publicsuffixlist import PublicSuffixList
 from app.checks import rdap, whois
 from app.checks.policy import Policy
 from app.checks.registry import NoAnswer
+from app.checks.target import parse_url
 
 _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP is silent
+
+
+# Names that nobody registers (RFC 2606, 6761, 6762, 8375 and what ICANN keeps free): to ask for
+# them would only tell strangers what a company calls its machines.
+UNREGISTERED = frozenset(
+    {"alt", "example", "home", "internal", "invalid", "lan", "local", "localhost", "onion", "test"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,17 @@ class DomainExpiry:
 def _suffixes() -> PublicSuffixList:
     # Only ICANN's part of the list: example.github.io has no registration of its own to expire.
     return PublicSuffixList(only_icann=True)
+
+
+def domain_of(url: str, *, private: bool = True) -> str | None:
+    """The registrable domain of a URL. ``private`` False leaves out names that nobody registers."""
+    try:
+        domain = registrable_domain(parse_url(url).ascii_host)
+    except ValueError:
+        return None
+    if domain is not None and not private and domain.rpartition(".")[2] in UNREGISTERED:
+        return None
+    return domain
 
 
 def registrable_domain(host: str) -> str | None:

@@ -93,6 +93,20 @@ class Redactor:
             end = max(end, last)
         return _USER_INFO.sub(f"{MASK}@", shown + text[end:])
 
+    def whole(self, text: str, first: int, last: int) -> tuple[int, int]:
+        """A piece of ``text``, widened where a secret lies across one of its edges: of a half one
+        nothing would be masked.
+        """
+        start, end = first, last
+        for secret in self._hidden:
+            left = max(0, first - len(secret))
+            for begin, stop in _spans(text[left : last + len(secret)], secret, False):
+                if left + begin < first < left + stop:
+                    start = min(start, left + begin)
+                if left + begin < last < left + stop:
+                    end = max(end, left + stop)
+        return start, end
+
     def header(self, name: str, value: str) -> str:
         lowered = name.lower()
         if lowered == "set-cookie":

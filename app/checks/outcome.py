@@ -36,7 +36,7 @@ class Outcomes:
         judged = judge(story, self._trust, response_ms)
         seen = story.last.seen if story.last else None
         hide: Callable[[str], str] = str
-        if judged.failure or judged.matched or len(story.hops) > 1:
+        if judged.failure or len(story.hops) > 1:
             # A redirect may echo what it was sent, and causes quote it.
             hide = Redactor(story.spec).text
         result = Result(
@@ -55,14 +55,13 @@ class Outcomes:
             location=self._location,
         )
         wanted = judged.verdict != Verdict.UP or self._wants_good(story, seen, judged)
-        matched = judged.matched
         return Outcome(
             result=result,
             evidence=make_evidence(story, timings) if wanted else None,
             ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
             ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
             answered=answered(story),
-            matched=hide(matched) if matched else None,
+            matched=judged.matched,
         )
 
     def broken(self, spec: CheckSpec, error: Exception) -> Outcome:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from app.records import TEXT_CONDITIONS, AlertCondition, Cause
+
+if TYPE_CHECKING:  # it reads charsets with this module
+    from app.checks.evidence import Redactor
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -122,11 +126,11 @@ def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Caus
     return None if found or cut else Cause.TEXT_MISSING
 
 
-def excerpt(text: str, lookup: str, around: int = 60) -> str | None:
+def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
     """The found text with what stands around it, on one line; None when it is not there."""
     place = text.find(lookup)
     if place < 0:
         return None
-    start, end = max(0, place - around), place + len(lookup) + around
-    piece = " ".join(text[start:end].split())
+    start, end = redactor.whole(text, max(0, place - around), place + len(lookup) + around)
+    piece = " ".join(redactor.text(text[start:end]).split())
     return ("…" if start else "") + piece + ("…" if end < len(text) else "")

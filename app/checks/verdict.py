@@ -24,6 +24,7 @@ from app.checks.certificate import (
     read_certificate,
     wrong_host,
 )
+from app.checks.evidence import Redactor
 from app.checks.statuses import is_accepted
 from app.checks.story import Failure, Story
 from app.checks.text import decode, excerpt, judge_text
@@ -179,7 +180,7 @@ def _text(seen: Seen, story: Story) -> tuple[Failure | None, str | None]:
             f"The answer ({reason(seen.status)}, {len(seen.body)} bytes) {verb} "
             f"the text “{shown}”.",
         )
-    return failure, excerpt(text, lookup) if lookup else None
+    return failure, excerpt(text, lookup, Redactor(story.spec)) if lookup else None
 
 
 # --- one request ----------------------------------------------------------------------------------

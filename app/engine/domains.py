@@ -13,8 +13,7 @@ from sqlalchemy import or_, select, update
 
 from app.alerts.outbox import enqueue
 from app.checks.certificate import days_left
-from app.checks.domain import DomainExpiry, registrable_domain
-from app.checks.target import parse_url
+from app.checks.domain import DomainExpiry, domain_of
 from app.db import db, writing
 from app.db.journal import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
@@ -26,23 +25,7 @@ ASK_EVERY = timedelta(days=1)
 SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
 
-# Names that nobody registers (RFC 2606, 6761, 6762, 8375 and what ICANN keeps free): to ask for
-# them would only tell strangers what a company calls its machines.
-UNREGISTERED = frozenset(
-    {"alt", "example", "home", "internal", "invalid", "lan", "local", "localhost", "onion", "test"}
-)
 NONE = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
-
-
-def domain_of(url: str, *, private: bool = True) -> str | None:
-    """The registrable domain of a URL. ``private`` False leaves out names that nobody registers."""
-    try:
-        domain = registrable_domain(parse_url(url).ascii_host)
-    except ValueError:
-        return None
-    if domain is not None and not private and domain.rpartition(".")[2] in UNREGISTERED:
-        return None
-    return domain
 
 
 def name_domains(*, private: bool) -> int:

@@ -10,12 +10,14 @@ import pytest
 import zstandard
 
 from app.checks.decode import Decoder, Undecodable, codings
+from app.checks.evidence import Redactor
 from app.checks.text import charset, codec_name, decode, excerpt, judge_text
-from app.records import BODY_CAP_BYTES, AlertCondition, Cause
+from app.records import BODY_CAP_BYTES, AlertCondition, Cause, CheckSpec, Pair
 from tests.lab.runner import peak_memory_of
 
 TEXT = AlertCondition.URL_TEXT
 NO_TEXT = AlertCondition.URL_NO_TEXT
+NOTHING_HIDDEN = Redactor(CheckSpec(url="http://a/"))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +90,22 @@ def test_a_text_condition_gives_its_cause(
 
 
 def test_an_excerpt_shows_the_text_and_what_is_around_it() -> None:
-    assert excerpt("x" * 100 + "\n needle \n" + "y" * 100, "needle", 5) == "…xxx needle yyy…"
-    assert excerpt("needle", "needle") == "needle"
-    assert excerpt("hay", "needle") is None
+    text = "x" * 100 + "\n needle \n" + "y" * 100
+    assert excerpt(text, "needle", NOTHING_HIDDEN, 5) == "…xxx needle yyy…"
+    assert excerpt("needle", "needle", NOTHING_HIDDEN) == "needle"
+    assert excerpt("hay", "needle", NOTHING_HIDDEN) is None
+
+
+@pytest.mark.parametrize("far", range(50, 80))
+def test_of_a_secret_at_the_edge_of_an_excerpt_no_half_is_shown(far: int) -> None:
+    secret = "s3cret with  spaces"
+    text = f"begin {secret}{'.' * (far - len(secret))}needle{'.' * (far - len(secret))}{secret} end"
+    hiding = Redactor(CheckSpec(url="http://a/", request_headers=(Pair("X-Key", secret),)))
+    shown = excerpt(text, "needle", hiding)
+    assert shown is not None
+    assert "needle" in shown
+    for piece in ("s3c", "ret", "spa", "ces"):
+        assert piece not in shown
 
 
 # --- Codings --------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from app.db.types import to_ms
 from app.engine import domains
 from app.engine.housekeeping import Housekeeper
 from app.engine.probing import Policies
+from app.engine.recorder import rewatch
 from tests.factories import make_monitor, make_outcome
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -63,6 +64,12 @@ class House:
     def monitor(self, url, **fields):
         fields = {"alerts": [["email", "a@example.test"]]} | fields
         return make_monitor(self.core, url=url, **fields).id
+
+    def move(self, id, url):
+        with writing() as session:
+            monitor = session.get(MonitorRow, id)
+            monitor.url = url
+            rewatch(session, monitor, {"url"}, self.now)
 
     def look_after_domains(self, days=0):
         self.now = NOW + days * DAY
@@ -140,6 +147,20 @@ def test_a_domain_is_told_of_once_and_a_renewal_arms_it_again(house):
     assert len(house.told()) == 1
     house.look_after_domains(364)
     assert house.told()[1:] == [(near, "domain.expiring", 6)]
+
+
+def test_another_domain_that_ends_on_the_same_day_is_told_of(house):
+    id = house.monitor("https://example.com/", domain_alert_days=7)
+    for domain in ("example.com", "example.org"):
+        house.registry.expiries[domain] = NOW + 5 * DAY
+    house.look_after_domains()
+    assert len(house.told()) == 1
+    house.move(id, "https://www.example.com/other")
+    house.look_after_domains(0.1)
+    assert len(house.told()) == 1, "the same domain, behind another URL"
+    house.move(id, "https://example.org/")
+    house.look_after_domains(0.2)
+    assert len(house.told()) == 2
 
 
 @pytest.mark.parametrize("first", ["rdap", "whois"])

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, select
 
+from app.checks.domain import domain_of
 from app.db.tables import (
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
@@ -58,6 +59,8 @@ def rewatch(
     row = lock(session, monitor.id)
     if "url" in changed:
         # Another target: what was known of the old one says nothing about it.
+        if domain_of(monitor.url) != row.domain:
+            row.domain_alerted = None  # of another domain that ends that day nobody was told
         row.domain = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
         forget_good(session, monitor.id)
