@@ -496,15 +496,16 @@ class Outcome:
     """What the prober hands back: the result, and what only a recorder or a curious person needs.
 
     ``evidence`` is JSON-ready (see app/checks/evidence.py), redacted, made for every check that is
-    not up and for the last good one; ``ssl_expires_at`` and ``ssl_fingerprint`` are those of the
-    hops' certificate that ends first. ``matched`` is the piece of the body around the looked-up
-    text, for "test before saving".
+    not up and for the last good one; ``ssl_expires_at``, ``ssl_fingerprint`` and ``ssl_host`` are
+    those of the hops' certificate that ends first. ``matched`` is the piece of the body around the
+    looked-up text, for "test before saving".
     """
 
     result: Result
     evidence: Mapping[str, Any] | None = None
     ssl_expires_at: datetime | None = None
     ssl_fingerprint: str | None = None  # SHA-256 of the leaf, hex
+    ssl_host: str | None = None  # who sent it: a host that redirects, or the last
     answered: bool = False  # some byte of an answer, even a certificate, came from the target
     matched: str | None = None
 

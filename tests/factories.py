@@ -127,4 +127,11 @@ def make_outcome(verdict: str = "up", at: datetime | None = None, **fields: Any)
     return Outcome(Result(**values), **evidence | own)
 
 
-OUTCOME_FIELDS = {"evidence", "ssl_expires_at", "ssl_fingerprint", "answered", "matched"}
+OUTCOME_FIELDS = {
+    "evidence",
+    "ssl_expires_at",
+    "ssl_fingerprint",
+    "ssl_host",
+    "answered",
+    "matched",
+}

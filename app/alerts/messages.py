@@ -273,6 +273,8 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
     details = [("Monitor", _name(facts)), _address(facts)]
     if expires:
         details.insert(0, ("Expires", words.clock_time(words.read_moment(expires))))
+    if host := extra.get("host"):  # not that of the URL where that only redirects
+        details.insert(0, ("Host", words.shorten(str(host), 100)))
     return Message(
         event=facts["event"],
         tone=Tone.WARNING,

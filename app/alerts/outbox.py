@@ -66,8 +66,8 @@ def enqueue(
     they have ids. In the monitor's quiet hours they are held at once, until those end.
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
-    ``days_left`` (a number) for ``certificate.expiring``, and ``domain`` beside them for
-    ``domain.expiring``.
+    ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
+    ``domain`` for ``domain.expiring``.
     """
     targets = targets_of(monitor)
     if event in WEBHOOK_ONLY:

@@ -60,6 +60,7 @@ class Outcomes:
             evidence=make_evidence(story, timings) if wanted else None,
             ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
             ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
+            ssl_host=judged.leaf_host,
             answered=answered(story),
             matched=judged.matched,
         )

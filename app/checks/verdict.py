@@ -97,11 +97,12 @@ class Judged:
     warnings: tuple[str, ...]
     matched: str | None = None
     leaf: Certificate | None = None
+    leaf_host: str | None = None
 
 
 def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
     """The verdict of a whole check."""
-    leaf = _leaf(story)
+    leaf, leaf_host = _leaf(story)
     failure = story.failure
     matched: str | None = None
     warnings = list(story.warnings)
@@ -131,20 +132,21 @@ def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
             f"The answer took {response_ms} ms, longer than the {story.spec.slow_after} ms "
             "that are set as slow.",
         )
-    return Judged(verdict, failure, tuple(str(word) for word in warnings), matched, leaf)
+    words = tuple(str(word) for word in warnings)
+    return Judged(verdict, failure, words, matched, leaf, leaf_host)
 
 
-def _leaf(story: Story) -> Certificate | None:
-    """The server's certificate that ends first, of all hops: without that of a host that only
-    redirects, visitors do not get to the page either.
+def _leaf(story: Story) -> tuple[Certificate | None, str | None]:
+    """The server's certificate that ends first, of all hops, and whose it is: without that of a
+    host that only redirects, visitors do not get to the page either.
     """
     found = [
-        leaf
+        (leaf, hop.target.ascii_host)
         for hop in reversed(story.hops)  # of equals the last: its chain is in the evidence
         if hop.seen is not None and hop.seen.certificates
         if (leaf := read_certificate(hop.seen.certificates[0])) is not None
     ]
-    return min(found, key=lambda leaf: leaf.not_after, default=None)
+    return min(found, key=lambda one: one[0].not_after, default=(None, None))
 
 
 def _bad_status(seen: Seen, story: Story) -> Failure | None:

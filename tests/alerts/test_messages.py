@@ -70,6 +70,14 @@ def test_an_expiry_is_told_in_days(days: int, said: str) -> None:
         assert message.data["days_left"] == days
 
 
+def test_a_certificate_alert_names_the_host_that_sent_it() -> None:
+    """Not that of the URL where that only redirects: people would renew the wrong one."""
+    extra = {"expires_at": "2026-12-05T00:00:00Z", "days_left": 3, "host": "old.shop.example"}
+    message = compose(facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra), CONTEXT)
+    assert "Host: old.shop.example" in message.text
+    assert message.data["host"] == "old.shop.example"
+
+
 def test_every_event_has_words() -> None:
     for event in Event:
         changes: dict[str, object] = {}

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -313,6 +314,23 @@ def test_a_certificate_is_told_with_each_https_check(prober: Prober, authority: 
     assert leaf["sha256"] == outcome.ssl_fingerprint
     assert leaf["names"] == ["tls.test"]
     assert leaf["not_after"] == f"{outcome.ssl_expires_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_of_several_certificates_the_one_that_ends_first_is_told_with_its_host(
+    prober: Prober, authority: trustme.CA
+) -> None:
+    context, soon = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
+    authority.issue_cert("tls.test").configure_cert(context)
+    ends = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
+    authority.issue_cert("a.test", not_after=ends).configure_cert(soon)
+    last = Web(lambda head, body: http(), context=context)
+    moved = f"Location: https://tls.test:{last.port}/"
+    first = Web(lambda head, body: http("301 Moved", b"", moved), context=soon)
+    with closing(last), closing(first):
+        through = prober.check(CheckSpec(url=f"https://a.test:{first.port}/", timeout=5))
+        straight = prober.check(CheckSpec(url=f"https://tls.test:{last.port}/", timeout=5))
+    assert (through.ssl_host, through.ssl_expires_at) == ("a.test", ends)
+    assert straight.ssl_host == "tls.test"
 
 
 @pytest.mark.parametrize("ending", ["with", "without"])

@@ -106,5 +106,9 @@ def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now
             session.get_one(MonitorRow, monitor_id),
             None,
             now,
-            {"expires_at": expires, "days_left": days_left(expires, now)},
+            {
+                "expires_at": expires,
+                "days_left": days_left(expires, now),
+                "host": outcome.ssl_host,
+            },
         )
