@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 
 from wtforms import widgets
 
-from app.errors import Invalid, Unavailable
+from app.errors import Denied, Invalid, Unavailable, WakefulError
 from app.forms import text
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
@@ -40,6 +40,9 @@ LOST = (
     " Look before you send it again."
 )
 UNSENT = "What you sent did not arrive there. Send it again when the server answers."
+UNCHANGED = "Nothing was changed."
+# What a store raises that cannot or will not take anything just now, whatever was typed.
+NOT_TAKEN = (Unavailable, Denied)
 NOT_THE_SAME = "The two passwords are not the same."
 
 
@@ -87,18 +90,22 @@ def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
         raise Invalid(left)
 
 
-def outlook(fault: Unavailable) -> str:
-    """What became of the things that were sent to a store that did not answer."""
-    return UNSENT if fault.unsent else LOST
+def outlook(fault: WakefulError) -> str:
+    """What became of the things that were sent to a store that did not take them."""
+    if isinstance(fault, Unavailable):
+        return UNSENT if fault.unsent else LOST
+    return UNCHANGED
 
 
-def not_saved(form: BrowserForm, fault: Unavailable) -> int:
-    """Say in ``form`` that the store did not answer, with everything typed in place; the status."""
+def not_saved(form: BrowserForm, fault: WakefulError) -> int:
+    """Say in ``form`` why the store did not take it (``NOT_TAKEN``), with everything typed in
+    place; the status.
+    """
     form.trouble = f"{fault} {outlook(fault)}"
-    return 503
+    return 503 if isinstance(fault, Unavailable) else 403
 
 
-def not_read(form: BrowserForm, fault: Unavailable) -> int:
+def not_read(form: BrowserForm, fault: WakefulError) -> int:
     """As ``not_saved``, where not even the record could be read that ``form`` is about. What was
     typed is not judged: a mask has nothing behind it now, and that is no fault of whoever typed.
     """

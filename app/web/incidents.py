@@ -10,7 +10,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid, Unavailable
+from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
@@ -24,7 +24,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, comments, live, remote, timeline, times
-from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import NOT_TAKEN, CommentForm, DeleteForm, not_read, not_saved, show_errors
 from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
@@ -106,7 +106,7 @@ def new() -> Answer:
         except Conflict as fault:
             form.monitor_id.fault(str(fault))
             status, already = 409, fault.details.get("open_incident_id")
-        except Unavailable as fault:
+        except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
             flash("The incident is reported.", "success")
@@ -130,7 +130,7 @@ def choosable(form: BrowserIncidentStoreForm) -> list[MonitorRef]:
         found = list(store.refs(limit=CHOOSABLE))
         if isinstance(chosen, int) and all(one.id != chosen for one in found):
             found = [*store.refs(ids=[chosen]), *found]
-    except Unavailable:
+    except NOT_TAKEN:
         if request.method in SAFE_METHODS:
             raise
         # What was chosen must not get lost.
@@ -141,10 +141,10 @@ def choosable(form: BrowserIncidentStoreForm) -> list[MonitorRef]:
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(id: int) -> Answer:
     store = current_store()
-    unread: Unavailable | None = None
+    unread: WakefulError | None = None
     try:
         incident = store.incident(id)
-    except Unavailable as fault:
+    except NOT_TAKEN as fault:
         if request.method in SAFE_METHODS:
             raise
         incident, unread = Incident(id, 0, store.now()), fault
@@ -159,7 +159,7 @@ def edit(id: int) -> Answer:
             show_errors(form, fault.errors)
         except Conflict as fault:
             form.ended_at.fault(str(fault))
-        except Unavailable as fault:
+        except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
             flash("The incident is saved.", "success")
@@ -206,7 +206,7 @@ def comment(id: int) -> Answer:
     form, status = CommentForm(), 422
     try:
         incident = current_store().incident(id)
-    except Unavailable as fault:
+    except NOT_TAKEN as fault:
         return _comment_alone(id, form, fault)
     if form.validate_on_submit():
         try:
@@ -216,7 +216,7 @@ def comment(id: int) -> Answer:
         except Conflict as fault:
             form.text.fault(str(fault))
             status = 409
-        except Unavailable as fault:
+        except NOT_TAKEN as fault:
             return _comment_alone(id, form, fault)
         else:
             flash("Your comment is added.", "success")
@@ -226,7 +226,7 @@ def comment(id: int) -> Answer:
     return answer
 
 
-def _comment_alone(id: int, form: CommentForm, fault: Unavailable) -> Answer:
+def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
     """The form without the incident around it, which would have to be read."""
     status = not_saved(form, fault)
     return render_template("incidents/comment.html", form=form, id=id), status

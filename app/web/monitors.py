@@ -17,7 +17,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unavailable, WakefulError
+from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
@@ -34,7 +34,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, figures, live, remote, rows, times, tries, words
-from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import NOT_TAKEN, BulkForm, DeleteForm, not_read, not_saved, show_errors
 from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -111,7 +111,7 @@ def new() -> Answer:
 def clone(id: int) -> Answer:
     try:
         original = current_store().monitor(id)
-    except Unavailable as fault:
+    except NOT_TAKEN as fault:
         return _unread(fault, id, clone=True)
     form = monitor_form(original, clone=True)
     if request.method == "GET":
@@ -123,12 +123,12 @@ def clone(id: int) -> Answer:
 def edit(id: int) -> Answer:
     try:
         monitor = current_store().monitor(id)
-    except Unavailable as fault:
+    except NOT_TAKEN as fault:
         return _unread(fault, id)
     return _edited(monitor_form(monitor), monitor)
 
 
-def _unread(fault: Unavailable, id: int, *, clone: bool = False) -> Answer:
+def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
     """What was typed into the form of a monitor that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
@@ -193,7 +193,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
             saved = _save(form, monitor)
         except Invalid as fault:
             show_errors(form, fault.errors)
-        except Unavailable as fault:
+        except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
             flash(f"{saved.name} is saved.", "success")

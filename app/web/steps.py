@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from flask import render_template, request
 
-from app.errors import Unavailable
-from app.web.forms import outlook
+from app.web.forms import NOT_TAKEN, outlook
 
 SECONDS = 1.0  # of work in one request
 
@@ -29,7 +28,7 @@ def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T]
             return done, items[place:], ""
         try:
             done += act(item)
-        except Unavailable as fault:
+        except NOT_TAKEN as fault:
             return done, items[place:], f"{fault} {outlook(fault)}"
     return done, (), ""
 

@@ -10,14 +10,14 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unavailable, Unsupported
+from app.errors import Invalid, Unsupported, WakefulError
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
 from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
 from app.web import addresses, live, months, remote, times
-from app.web.forms import DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import NOT_TAKEN, DeleteForm, not_read, not_saved, show_errors
 from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
@@ -187,12 +187,12 @@ def new() -> Answer:
 def edit(id: int) -> Answer:
     try:
         window = current_store().window(id)
-    except Unavailable as fault:
+    except NOT_TAKEN as fault:
         return _unread(fault, id)
     return _edited(WindowPageForm(record=window, zone=times.zone()), window)
 
 
-def _unread(fault: Unavailable, id: int) -> Answer:
+def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a window that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
@@ -212,7 +212,7 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
             saved = _save(form, window)
         except Invalid as fault:
             show_errors(form, fault.errors)
-        except Unavailable as fault:
+        except NOT_TAKEN as fault:
             return _form_page(form, window, not_saved(form, fault))
         else:
             flash(f"{saved.name} is saved.", "success")
@@ -259,7 +259,7 @@ def _choices(chosen: Iterable[int]) -> list[tuple[str, str]]:
         missing = set(chosen) - {one.id for one in found}
         if missing:
             found += current_store().refs(ids=sorted(missing))
-    except Unavailable:
+    except NOT_TAKEN:
         if request.method in SAFE_METHODS:
             raise
         return [(str(id), f"Monitor {id}") for id in chosen]  # what was chosen must not get lost

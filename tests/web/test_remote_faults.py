@@ -144,6 +144,27 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
     assert [pair.value for pair in kept.alerts] == [hook], "a mask was stored in its place"
 
 
+def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
+    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    monitor = make_monitor(app, name="Shop")
+    incident = make_incident(app, monitor)
+    key = make_key(app, scope="read")
+    editor = next(visitors := looking(Moody(app), key, settings, sqlite_template, tmp_path))
+    for path, button, typed in (
+        ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New"}),
+        (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
+        (f"/incidents/{incident.id}", "Add the comment", {"text": "On it."}),
+        ("/maintenance/new", "Save", {"name": "Works"}),
+    ):
+        editor.open(path).press(button, **typed)
+        assert editor.status == 403, path
+        assert "Nothing was changed." in editor.text, path
+        values = dict(editor.form_with(button)[0].values)
+        assert {name: values[name] for name in typed} == typed, path
+    visitors.close()
+
+
 def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
     app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> None:
@@ -162,6 +183,7 @@ def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
         editor.press("Save")
     assert "cannot be reached. What you sent did not arrive there." in editor.text
     assert "may have arrived" not in editor.text
+    visitors.close()
 
 
 def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server, editor):
