@@ -245,7 +245,12 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
             _http_url(url)
         except ValueError as fault:
             raise SettingError(f"{PREFIX}REMOTE_URL is wrong: {fault}") from None
-    return tuple(zip((url.rstrip("/").removesuffix("/api/v1") for url in urls), keys, strict=True))
+    urls = [url.rstrip("/").removesuffix("/api/v1") for url in urls]
+    # People and addresses tell servers apart by host, port and path.
+    places = [url.partition("://")[2].rpartition("@")[2] for url in urls]
+    if len(set(places)) < len(places):
+        raise SettingError(f"{PREFIX}REMOTE_URL names one server twice.")
+    return tuple(zip(urls, keys, strict=True))
 
 
 def _http_url(raw: str) -> str:

@@ -99,6 +99,9 @@ def test_each_remote_server_needs_a_key_of_its_own(environ):
         read(environ | two | {"WAKEFUL_REMOTE_KEY": "one"})
     remotes = read(environ | two | {"WAKEFUL_REMOTE_KEY": "one, two"}).remotes
     assert remotes == (("http://a", "one"), ("https://b/x", "two"))
+    twice = {"WAKEFUL_REMOTE_URL": "http://a/, https://a/api/v1", "WAKEFUL_REMOTE_KEY": "one, two"}
+    with pytest.raises(SettingError, match="twice"):
+        read(environ | two | twice)
 
 
 def test_what_is_secret_is_not_in_the_settings_as_printed(environ):

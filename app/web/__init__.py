@@ -18,6 +18,7 @@ from app.forms.monitor import CONDITION_LABELS
 from app.records import PAGE_SIZES, Role
 from app.stores import current_store
 from app.web import (
+    addresses,
     assets,
     auth,
     compress,
@@ -45,6 +46,8 @@ def init_app(app: Flask) -> None:
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
+        path=addresses.path,
+        full_path=addresses.full_path,
         times=times,
         words=words,
         standing=notices.standing,

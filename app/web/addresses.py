@@ -17,6 +17,16 @@ def pairs(*without: str, args: Args | None = None) -> list[tuple[str, str]]:
     return [(name, value) for name, value in asked.items(multi=True) if name not in without]
 
 
+def path() -> str:
+    """This page's path, with what stands before it: a proxy's folder, or a remote server."""
+    return request.root_path.rstrip("/") + request.path
+
+
+def full_path() -> str:
+    """The same with the query."""
+    return request.root_path.rstrip("/") + request.full_path.rstrip("?")
+
+
 def query_of(address: str) -> Args:
     """The query of one of our own addresses."""
     return MultiDict(parse_qsl(urlsplit(address).query, keep_blank_values=True))

@@ -2,36 +2,89 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
 from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import WakefulError
+from app.errors import Conflict, WakefulError
 from app.records import Role
 from app.stores import Feature, current_store
-from app.web.session import guarded, needs
+from app.web.session import SAFE_METHODS, guarded, needs
 
 blueprint = guarded(Blueprint("remote", __name__))
 
 CHOICE = "server"  # the cookie remembers the name, because the order of the settings may change
+PLACE = "/on/"
+_AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
+# What is the dashboard's own, whichever server is looked at.
+ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap"})
 
 
 def init_app(app: Flask) -> None:
     app.before_request(_choose)
+    if servers(app) is not None:
+        app.wsgi_app = _Places(app.wsgi_app, servers(app))  # type: ignore[method-assign]
 
 
-def servers() -> Any | None:
+def servers(app: Flask | None = None) -> Any | None:
     """All remote servers (``app.stores.remote.RemoteStores``); None over the local database."""
-    store = current_app.extensions["wakeful.store"]
+    store = (app or current_app).extensions["wakeful.store"]
     return store if hasattr(store, "choose") else None
 
 
-def _choose() -> None:
-    remotes, name = servers(), session.get(CHOICE)
-    if remotes is not None and name in remotes.names:
-        remotes.choose(remotes.names.index(name))
+def slug(name: str) -> str:
+    """A server's name as it stands in addresses: no two names get the same."""
+    plain = {":": "_", "/": "~"}
+    return "".join(c if c in _AS_IT_IS else plain.get(c, f"={ord(c):x}=") for c in name)
+
+
+class _Places:
+    """Takes the server out of an address such as ``/on/status.example.com/monitors/4``.
+
+    It stands there, and not in the cookie alone, because a cookie has one server for all tabs: a
+    form that was opened on one would be carried out on another, on a record with the same id. As
+    part of the root it comes into every address that a page makes.
+    """
+
+    def __init__(self, wsgi_app: Any, remotes: Any) -> None:
+        self.wsgi_app = wsgi_app
+        self.slugs = [slug(name) for name in remotes.names]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
+        environ["wakeful.root"] = root
+        name, _, rest = path.removeprefix(PLACE).partition("/")
+        known = path.startswith(PLACE) and name in self.slugs
+        if known and rest.partition("/")[0] != "api":  # the API has no pages to get mixed up
+            environ["wakeful.server"] = self.slugs.index(name)
+            environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
+            environ["PATH_INFO"] = f"/{rest}"
+        return self.wsgi_app(environ, start_response)
+
+
+def _choose() -> Response | None:
+    remotes = servers()
+    if remotes is None:
+        return None
+    place = request.environ.get("wakeful.server")
+    if place is not None:
+        remotes.choose(place)
+        return None
+    name = session.get(CHOICE)
+    remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
+    if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:
+        return None
+    if request.method not in SAFE_METHODS:
+        raise Conflict("This page does not say which server it is of. Open it again.")
+    return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
+
+
+def place_of(name: str) -> str:
+    """Where the pages of the server called ``name`` begin, without a slash at the end."""
+    return f"{request.environ['wakeful.root']}{PLACE}{slug(name)}"
 
 
 def names() -> Sequence[str]:
@@ -71,6 +124,8 @@ def no_offers() -> None:
 @blueprint.post("/server")
 @needs(Role.VIEWER)
 def choose() -> Response:
-    if request.form.get("server") in names():
-        session[CHOICE] = request.form["server"]
-    return redirect(url_for("home.show"))
+    name = request.form.get("server")
+    if name is None or name not in names():
+        return redirect(url_for("home.show"))
+    session[CHOICE] = name
+    return redirect(f"{place_of(name)}/")

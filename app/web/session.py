@@ -20,6 +20,7 @@ from werkzeug.wrappers import Response
 from app.errors import Denied, NotFound
 from app.records import Person, Role
 from app.stores import current_access
+from app.web import addresses
 
 V = TypeVar("V", bound=Callable[..., Any])
 
@@ -129,8 +130,8 @@ def _guard() -> Response | None:
 
 def to_login() -> Response:
     """To the login page, and back to this one afterwards."""
-    back = request.full_path.rstrip("?") if request.method in SAFE_METHODS else None
-    return redirect(url_for("auth.login", next=None if back in (None, "/") else back))
+    back = addresses.full_path() if request.method in SAFE_METHODS else None
+    return redirect(url_for("auth.login", next=None if request.path == "/" else back))
 
 
 def safe_next(target: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db
 from app.stores import current_store
+from app.web.remote import slug
 from tests.factories import make_incident, make_key, make_monitor, make_person
 from tests.support.bare_server import KEY, BareServer
 from tests.support.loopback import serving
@@ -49,6 +51,33 @@ def editor(
     app: Flask, server: Moody, settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> Iterator[Visitor]:
     yield from looking(server, make_key(app), settings, sqlite_template, tmp_path)
+
+
+@contextmanager
+def looking_at_two(
+    first: Any,
+    second: Any,
+    keys: tuple[str, str],
+    settings: Settings,
+    template: Path,
+    tmp_path: Path,
+) -> Iterator[tuple[Visitor, str, str]]:
+    """An editor's browser on a dashboard over two servers, and where the pages of each begin."""
+    own = tmp_path / "dashboard.db"
+    shutil.copyfile(template, own)
+    with serving(first) as one, serving(second) as two:
+        there = replace(
+            settings,
+            database_url=f"sqlite:///{own}",
+            store="remote",
+            remotes=((one, keys[0]), (two, keys[1])),
+        )
+        dashboard = create_app(there)
+        dashboard.testing = True
+        places = [f"/on/{slug(name)}" for name in dashboard.extensions["wakeful.store"].names]
+        yield Visitor(dashboard).log_in(make_person(dashboard, "editor").email), *places
+        with dashboard.app_context():
+            db.engine.dispose()
 
 
 def looking(
@@ -204,6 +233,68 @@ def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server,
         server.refused = set()
         editor.press(again)
         assert sentence in editor.text
+
+
+def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(
+    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    """One cookie serves all tabs: with the choice in it alone, the other server's was deleted."""
+    monitor, first, second = make_monitor(app, name="Shop"), Moody(app), Moody(app)
+    keys = (make_key(app), make_key(app))
+    with looking_at_two(first, second, keys, settings, sqlite_template, tmp_path) as (
+        editor, one, two,
+    ):  # fmt: skip
+        assert editor.open(f"/monitors/{monitor.id}").path == f"{one}/monitors/{monitor.id}"
+        for page, button, typed in (
+            (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
+            (f"/monitors/{monitor.id}", "Pause", {}),
+            ("/monitors", "Apply", {"ids": True, "action": "resume"}),
+            ("/maintenance/new", "Save", {"name": "Works"}),
+            (f"/monitors/{monitor.id}/delete", "Delete this monitor", {}),
+        ):
+            tab = editor.open(f"{one}{page}")
+            elsewhere = Visitor(editor.client.application)
+            elsewhere.client = editor.client  # another tab of the same browser
+            elsewhere.open("/").press("Look at this one", server=two_of(editor, two))
+            assert elsewhere.path == f"{two}/"
+            first.asked, second.asked = [], []
+            tab.press(button, **typed)
+            assert tab.status == 200, page
+            assert tab.path.startswith(f"{one}/"), page
+            assert any(not asked.startswith("GET") for asked in first.asked), page
+            assert second.asked == [], page
+        assert editor.open("/").path == f"{two}/", "the choice is kept for the next visit"
+
+
+def two_of(visitor: Visitor, place: str) -> str:
+    names = visitor.client.application.extensions["wakeful.store"].names
+    return next(name for name in names if f"/on/{slug(name)}" == place)
+
+
+def test_a_page_that_does_not_say_its_server_changes_nothing(
+    app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    """From before there were two, or of a server that is not in the settings any more."""
+    monitor, server = make_monitor(app, name="Shop"), Moody(app)
+    keys = (make_key(app), make_key(app))
+    with looking_at_two(server, Moody(app), keys, settings, sqlite_template, tmp_path) as (
+        editor, one, _two,
+    ):  # fmt: skip
+        form, _ = editor.open(f"/monitors/{monitor.id}/delete").form_with("Delete this monitor")
+        for path, status in ((f"/monitors/{monitor.id}/delete", 409), ("/on/gone/monitors", 404)):
+            answer = editor.client.post(path, data=dict(form.values))
+            assert answer.status_code == status
+        answer = editor.client.get(f"{one}/api/v1/monitors")
+        assert answer.status_code == 404
+    with app.app_context():
+        assert current_store().monitor(monitor.id).name == "Shop"
+
+
+@pytest.mark.parametrize(
+    "names", [("h:1/a", "h:1/b"), ("h/a_b", "h/a/b"), ("h:1", "h_1"), ("h/a~b", "h/a/b")]
+)
+def test_no_two_servers_have_the_same_address(names: tuple[str, str]) -> None:
+    assert slug(names[0]) != slug(names[1])
 
 
 def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):
