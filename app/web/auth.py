@@ -68,7 +68,7 @@ def setup(token: str) -> Answer:
         try:
             person = access.use_setup_token(token, form.email.data, form.password.data)
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         except Denied:
             return render_template("auth/setup_void.html"), 404
         else:

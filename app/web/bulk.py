@@ -95,13 +95,15 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
     if not form.everything.data:
         return list(form.ids.data)
     query = replace(monitors.list_query(addresses.query_of(back)), per_page=PAGE_SIZES[-1])
-    found: list[int] = []
+    found: dict[int, None] = {}
     for number in count(1):
         page = current_store().monitors(replace(query, page=number))
-        found += [monitor.id for monitor in page.items]
-        if number >= page.last_number:
+        fresh = [monitor.id for monitor in page.items if monitor.id not in found]
+        found |= dict.fromkeys(fresh)
+        # Another server's count may be anything; one that only repeats itself has no more.
+        if number >= page.last_number or not fresh:
             break
-    return found
+    return list(found)
 
 
 def _changed(action: str, id: int, form: BulkForm, refused: list[str]) -> bool:
@@ -119,8 +121,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: list[str]) -> bool:
     except NotFound:
         return False
     except Invalid as fault:
-        sentences = [sentence for found in fault.errors.values() for sentence in found]
-        refused.append(f"{monitor.name} stays as it is. {' '.join(sentences)}")
+        refused.append(f"{monitor.name} stays as it is. {_sentences(fault)}")
         return False
     return True
 
@@ -159,18 +160,25 @@ def paste() -> Answer:
     if wrong and not form.skip.data:
         return _wrong(form, wrong, 422)
     good = [line for line in lines if line.fields is not None]
-    made, left, trouble = steps.work(good, _made) if good else (0, (), "")
+    refused: list[Line] = []
+    made, left, trouble = steps.work(good, lambda line: _made(line, refused))
     made += steps.said("made")
+    wrong += refused
+    texts = [line.text for line in (*left, *wrong)]
+    if trouble:
+        # Back in their field: who has looked may have to take out a line that did arrive.
+        form.urls.shown = "\n".join(texts)
+        form.trouble = f"{_count_made(made)} {trouble}"
+        return _import_page(form, 503, made)
     if left:
-        texts = [line.text for line in (*left, *wrong)]
         fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.shared(),
                   *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
         back = url_for("monitors.index")
-        return steps.page("Making monitors", made, len(left), fields, trouble, back)
-    flash(f"{made} monitor{' is' if made == 1 else 's are'} made.", "success" if made else "info")
+        return steps.page("Making monitors", made, len(left), fields, "", back)
+    flash(_count_made(made), "success" if made else "info")
     if not wrong:
         return redirect(url_for("monitors.index"))
-    form.urls.shown = "\n".join(line.text for line in wrong)
+    form.urls.shown = "\n".join(texts)
     return _wrong(form, [replace(line, number=n) for n, line in enumerate(wrong, 1)], 200)
 
 
@@ -190,8 +198,7 @@ def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
         try:
             found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
         except Invalid as fault:
-            sentences = [one for several in fault.errors.values() for one in several]
-            found.append(Line(number, line, fault=" ".join(sentences)))
+            found.append(Line(number, line, fault=_sentences(fault)))
     return found
 
 
@@ -204,11 +211,24 @@ def split(line: str) -> tuple[str, str]:
     return name.strip(), url
 
 
-def _made(line: Line) -> bool:
+def _made(line: Line, refused: list[Line]) -> bool:
     if line.fields is None:
         return False
-    current_store().create_monitor(line.fields)
+    try:
+        current_store().create_monitor(line.fields)
+    except Invalid as fault:
+        refused.append(replace(line, fault=_sentences(fault)))
+        return False
     return True
+
+
+def _count_made(made: int) -> str:
+    return f"{made} monitor{' is' if made == 1 else 's are'} made."
+
+
+def _sentences(fault: Invalid) -> str:
+    """All of them; another server may say no without one for any field."""
+    return " ".join(one for several in fault.errors.values() for one in several) or str(fault)
 
 
 def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
@@ -217,5 +237,5 @@ def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
     return _import_page(form, status)
 
 
-def _import_page(form: ImportForm, status: int) -> Answer:
-    return render_template("monitors/import.html", form=form), status
+def _import_page(form: ImportForm, status: int, made: int = 0) -> Answer:
+    return render_template("monitors/import.html", form=form, made=made), status

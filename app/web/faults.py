@@ -10,32 +10,14 @@ from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 
-from app.errors import (
-    Conflict,
-    Denied,
-    Invalid,
-    NotFound,
-    Throttled,
-    Unavailable,
-    Unsupported,
-    WakefulError,
-)
+from app.errors import Conflict, Invalid, Unavailable, WakefulError
 from app.web import remote
-from app.web.forms import outlook
+from app.web.refusals import outlook, status_of, wait
 from app.web.security import is_api
 from app.web.session import SAFE_METHODS
 
 log = logging.getLogger(__name__)
 
-STATUS = {
-    Invalid: 422,
-    NotFound: 404,
-    Unsupported: 404,
-    Conflict: 409,
-    Denied: 403,
-    Throttled: 429,
-    Unavailable: 503,
-}
 TITLES = {
     400: "This request cannot be read",
     403: "Not allowed",
@@ -69,7 +51,7 @@ def init_app(app: Flask) -> None:
 def _ours(fault: WakefulError) -> tuple[str, int]:
     if is_api(request.path):
         raise fault  # the API speaks for itself
-    status = next(code for kind, code in STATUS.items() if isinstance(fault, kind))
+    status = status_of(fault)
     details: dict[str, object] = {}
     if isinstance(fault, Invalid):
         details["errors"] = fault.errors
@@ -79,15 +61,12 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
         details["typed"] = typed()
     if isinstance(fault, Unavailable):
         remote.no_offers()
-        details["retry_after"] = fault.retry_after
-        details |= _again(fault)
+        details |= _again(fault) if request.method not in SAFE_METHODS else {"outlook": wait(fault)}
     return _page(status, str(fault), **details), status
 
 
 def _again(fault: Unavailable) -> dict[str, object]:
     """Whether what was sent with this request can be sent once more, and should."""
-    if request.method in SAFE_METHODS:
-        return {}
     # Without its password a form would say something else than what was typed.
     whole = not any(value and any(word in name for word in SECRETS)
                     for name, value in request.form.items())  # fmt: skip

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 from zoneinfo import available_timezones
 
 from wtforms import widgets
 
-from app.errors import Denied, Invalid, Unavailable, WakefulError
+from app.errors import Invalid, WakefulError
 from app.forms import text
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
@@ -26,6 +26,7 @@ from app.records import (
     Role,
     Scope,
 )
+from app.web.refusals import outlook, status_of
 from app.web.words import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
@@ -35,14 +36,6 @@ SCOPES = {
     Scope.READ: "Read: sees secrets masked",
     Scope.WRITE: "Write: everything that the API does",
 }
-LOST = (
-    "What you sent may have arrived, or a part of it: only the answer is missing for certain."
-    " Look before you send it again."
-)
-UNSENT = "What you sent did not arrive there. Send it again when the server answers."
-UNCHANGED = "Nothing was changed."
-# What a store raises that cannot or will not take anything just now, whatever was typed.
-NOT_TAKEN = (Unavailable, Denied)
 NOT_THE_SAME = "The two passwords are not the same."
 
 
@@ -72,37 +65,28 @@ def new_password_field(label: str, description: str = "") -> Any:
     return password_field(label, "new-password", description=hint, rule=text.new_password)
 
 
-def show_errors(form: BrowserForm, errors: Mapping[str, Sequence[str]]) -> None:
-    """Put what a store found beside the fields, where only the stored data shows the fault.
-
-    Raises Invalid again with whatever no field of the form can show.
+def show_errors(form: BrowserForm, fault: Invalid) -> None:
+    """Put what a store found beside the fields, where only the stored data shows the fault; what
+    no field of the form can show, another server's bare "no" too, stands above them.
     """
     fields = {field.short_name: field for field in form.schema_fields()}
-    left = {}
-    for name, sentences in errors.items():
+    left = [] if fault.errors else [str(fault)]
+    for name, sentences in fault.errors.items():
         field = fields.get(name.partition(".")[0])
-        if field is None:
-            left[name] = list(sentences)
-            continue
         for sentence in sentences:
-            field.fault(sentence)
-    if left:
-        raise Invalid(left)
-
-
-def outlook(fault: WakefulError) -> str:
-    """What became of the things that were sent to a store that did not take them."""
-    if isinstance(fault, Unavailable):
-        return UNSENT if fault.unsent else LOST
-    return UNCHANGED
+            if field is None:
+                left.append(f"{name}: {sentence}")
+            else:
+                field.fault(sentence)
+    form.trouble = " ".join(left)
 
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:
-    """Say in ``form`` why the store did not take it (``NOT_TAKEN``), with everything typed in
-    place; the status.
+    """Say in ``form`` why the store did not take it (``refusals.NOT_TAKEN``), with everything typed
+    in place; the status.
     """
     form.trouble = f"{fault} {outlook(fault)}"
-    return 503 if isinstance(fault, Unavailable) else 403
+    return status_of(fault)
 
 
 def not_read(form: BrowserForm, fault: WakefulError) -> int:

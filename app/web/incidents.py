@@ -24,7 +24,8 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, comments, live, remote, timeline, times
-from app.web.forms import NOT_TAKEN, CommentForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
@@ -86,7 +87,7 @@ def _deliveries(id: int) -> Sequence[Delivery]:
     for number in range(1, PAGES + 1):
         page = store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE, page=number))
         found += page.items
-        if number >= page.last_number:
+        if number >= page.last_number or len(page.items) < PAGE:
             break
     return found
 
@@ -102,7 +103,7 @@ def new() -> Answer:
         try:
             incident = current_store().create_incident(form.fields())
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         except Conflict as fault:
             form.monitor_id.fault(str(fault))
             status, already = 409, fault.details.get("open_incident_id")
@@ -156,7 +157,7 @@ def edit(id: int) -> Answer:
         try:
             store.update_incident(id, form.fields(), by=_who())
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         except Conflict as fault:
             form.ended_at.fault(str(fault))
         except NOT_TAKEN as fault:

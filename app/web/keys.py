@@ -27,7 +27,7 @@ def index() -> Answer:
                 form.name.data, form.scope.data, form.expires_at.data
             )
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         else:
             # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
             page = render_template("keys/made.html", key=key, secret=secret)

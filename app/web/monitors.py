@@ -34,7 +34,8 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, figures, live, remote, rows, times, tries, words
-from app.web.forms import NOT_TAKEN, BulkForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -192,7 +193,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         try:
             saved = _save(form, monitor)
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:

@@ -34,7 +34,7 @@ def new() -> Answer:
                 form.email.data, form.password.data, form.role.data
             )
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         else:
             flash(f"{person.email} can log in now.", "success")
             return redirect(url_for(".index"))
@@ -50,7 +50,7 @@ def edit(id: int) -> Answer:
         try:
             changed = current_access().update_person(id, form.fields())
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         except Conflict as fault:
             form.role.fault(str(fault))
         else:
@@ -70,7 +70,7 @@ def password(id: int) -> Answer:
         try:
             changed = current_access().change_password(id, form.password.data)
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         else:
             if id == current_user.person.id:
                 session.begin(changed)

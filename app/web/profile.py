@@ -39,7 +39,7 @@ def password() -> Answer:
                 current_user.person.id, form.password.data, current=form.current_password.data
             )
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         else:
             session.begin(person)  # every other session ends, this one goes on
             flash("Your password is changed. You are logged out everywhere else.", "success")

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from flask import render_template, request
 
-from app.web.forms import NOT_TAKEN, outlook
+from app.web.refusals import NOT_TAKEN, outlook
 
 SECONDS = 1.0  # of work in one request
 

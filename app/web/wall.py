@@ -96,10 +96,10 @@ def _monitors() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     counters = store.overview()
     found: list[Monitor] = []
     for status in words.MONITOR_ORDER:
-        number = 1
-        while len(found) < TILES and counters.get(status, 0) > (number - 1) * PAGE:
+        for number in range(1, -(-TILES // PAGE) + 1):
+            if len(found) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
+                break
             found += store.monitors(_query(number, state=status)).items
-            number += 1
     return found[:TILES], counters, sum(counters.values())
 
 

@@ -17,7 +17,8 @@ from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
 from app.web import addresses, live, months, remote, times
-from app.web.forms import NOT_TAKEN, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import DeleteForm, not_read, not_saved, show_errors
+from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
 
 blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
@@ -211,7 +212,7 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
         try:
             saved = _save(form, window)
         except Invalid as fault:
-            show_errors(form, fault.errors)
+            show_errors(form, fault)
         except NOT_TAKEN as fault:
             return _form_page(form, window, not_saved(form, fault))
         else:

@@ -7,7 +7,7 @@ from flask import Flask
 
 from app.db import db
 from app.db.tables import MonitorRow
-from app.errors import Unavailable
+from app.errors import Invalid, Unavailable
 from app.records import MAX_TAGS
 from app.stores.local import LocalStore
 from app.web import bulk, steps
@@ -168,13 +168,35 @@ def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
     )
     editor.press("Go on").press("Go on")
     assert editor.status == 503
-    assert "2 of 4 are done." in editor.text
-    assert "did not answer in time. What you sent may have arrived" in editor.text
-    editor.press("Go on").press("Go on")
+    assert "2 monitors are made. The server did not answer in time." in editor.text
+    assert "What you sent may have arrived" in editor.text
+    left = dict(editor.form_with("Make the monitors")[0].values)["urls"]
+    assert left.split() == ["https://c.example.com", "https://d.example.com", "ftp://odd"]
+    editor.press("Make the monitors").press("Go on")
     assert "4 monitors are made." in editor.text
     assert "Line 1, ftp://odd:" in editor.text
     assert [row.url[8] for row in rows(app)] == list("abcd")
     assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nx\n")}
+
+
+def test_a_line_that_the_store_refuses_comes_back_with_why_and_the_others_are_made(
+    app, editor, monkeypatch
+):
+    make = LocalStore.create_monitor
+
+    def strict(store, fields, **more):
+        if "b." in fields["url"]:
+            raise Invalid({}, "Your plan allows two monitors.")
+        return make(store, fields, **more)
+
+    monkeypatch.setattr(LocalStore, "create_monitor", strict)
+    pasted = "\n".join(f"https://{letter}.example.com" for letter in "abc")
+    editor.open("/monitors/import").press("Make the monitors", urls=pasted)
+    assert "2 monitors are made." in editor.text
+    assert "https://b.example.com: Your plan allows two monitors." in editor.text
+    values = dict(editor.form_with("Make the monitors")[0].values)
+    assert values["urls"].strip() == "https://b.example.com"
+    assert len(rows(app)) == 2
 
 
 def test_who_only_looks_has_nothing_to_tick(app, viewer):
