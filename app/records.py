@@ -578,12 +578,15 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list. ``total`` counts all that match; ``number`` starts at 1."""
+    """One page of a list. ``total`` counts all that match; ``number`` starts at 1. ``more``: there
+    may be others, of which a server that knows no pages says nothing.
+    """
 
     items: Sequence[T]
     number: int
     per_page: int
     total: int
+    more: bool = False
 
     @property
     def last_number(self) -> int:

@@ -227,6 +227,14 @@ class Options(OneValue, SelectFieldBase):
         self.choices = [("", none)] if none is not None else []
         self.choices += [(str(value), label) for value, label in labels]
 
+    def leave_out(self, *values: str) -> None:
+        """Neither show nor take these."""
+        self.choices = [choice for choice in self.choices if choice[0] not in values]
+        for value in values:
+            del self.allowed[value]
+        if self.data in values:
+            self.process_errors = [text.one_of(list(self.allowed))]
+
     def read(self, value: str) -> Any:
         word = str(text.one_value(value))
         if word in self.allowed:

@@ -51,7 +51,7 @@ _NAMED = re.compile(
 
 @blueprint.post("/bulk")
 def act() -> Answer:
-    form = BulkForm()
+    form = monitors.bulk_form()
     back = safe_next(request.form.get("back"))
     if not form.validate():
         for _id, _label, sentence in form.error_summary():

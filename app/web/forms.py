@@ -212,6 +212,10 @@ class BulkForm(BrowserForm):
     tag = Text("Tag", most=MAX_TAG)
     interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
 
+    def leave_out_tags(self) -> None:
+        """For a server that has none."""
+        self.action.leave_out("tag", "untag")
+
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
             self.ids.fault("Tick the monitors first.")

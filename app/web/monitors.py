@@ -71,8 +71,16 @@ def index() -> Response:
         counters=store.overview() if remote.offers(Feature.OVERVIEW) else None,
         here=addresses.here,
         link=addresses.page_link,
-        bulk=BulkForm(formdata=None, data=None if live.asked() else session.pop(BULK_TYPED, None)),
+        bulk=bulk_form(formdata=None, data=None if live.asked() else session.pop(BULK_TYPED, None)),
     )
+
+
+def bulk_form(**kwargs: Any) -> BulkForm:
+    """What can be done with the ticked ones, on this server."""
+    form = BulkForm(**kwargs)
+    if not remote.offers(Feature.EXTRA_FIELDS):
+        form.leave_out_tags()
+    return form
 
 
 def list_query(args: addresses.Args | None = None) -> MonitorQuery:

@@ -8,12 +8,14 @@ key never stands in an error.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
+from math import isfinite
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -30,6 +32,11 @@ MAX_ANSWER_BYTES = 8 * 1024 * 1024  # decoded
 MAX_REDIRECTS = 3
 READ_ATTEMPTS = 2
 REPEATED = frozenset({502, 503, 504})  # a proxy in front of a server that is being restarted
+MOST_AHEAD = timedelta(days=365)
+LONGEST_PAUSE = 7 * 24 * 3600.0
+LONGEST_NUMBER = 20  # digits; a thousand of them are no number of anything
+# Escapes that may hide the key, or half of a character.
+_ESCAPED = re.compile(rb"\\u(?:00|[dD][89a-fA-F])|\\/")
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -155,11 +162,25 @@ class Connection:
         # A server that repeats what it was sent must not get the key onto a page.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
-            return json.loads(text)
+            body = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_none)
+            return self._plain(body) if _ESCAPED.search(text) else body
         except (ValueError, RecursionError):
             if response.status_code >= 400:
                 return None  # a proxy's error page: the status says enough
             raise self.unavailable("sent something that is not JSON.") from None
+
+    def _plain(self, value: Any) -> Any:
+        """``value`` without the key, however it was escaped, and without halves of characters,
+        which no page can be encoded with.
+        """
+        if isinstance(value, str):
+            whole = value.encode("utf-8", "replace").decode()
+            return whole.replace(self._key, MASK)
+        if isinstance(value, list):
+            return [self._plain(one) for one in value]
+        if isinstance(value, dict):
+            return {self._plain(name): self._plain(one) for name, one in value.items()}
+        return value
 
     def _note_clock(self, response: requests.Response) -> None:
         try:
@@ -168,13 +189,28 @@ class Connection:
             return
         ahead = told.replace(tzinfo=told.tzinfo or UTC) - datetime.now(UTC)
         # The header has whole seconds; less than two are no difference of clocks.
-        self._ahead = ahead if abs(ahead) > timedelta(seconds=2) else timedelta(0)
+        # A clock that is years away tells nothing, and to reckon with it leads out of the calendar.
+        believed = timedelta(seconds=2) < abs(ahead) < MOST_AHEAD
+        self._ahead = ahead if believed else timedelta(0)
 
 
 def _never_connected(fault: Exception) -> bool:
     """Whether there was no connection to send anything over: refused, or no address."""
     reason = getattr(fault.args[0] if fault.args else None, "reason", None)
     return isinstance(reason, NewConnectionError)
+
+
+def _int(text: str) -> int | None:
+    return int(text) if len(text) <= LONGEST_NUMBER else None
+
+
+def _float(text: str) -> float | None:
+    value = float(text)
+    return value if isfinite(value) else None
+
+
+def _none(_text: str) -> None:
+    """For NaN and Infinity, which are no JSON."""
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
@@ -190,10 +226,10 @@ def _retry_after(response: requests.Response) -> float | None:
     """Seconds, which the header gives as such or as a date."""
     text = response.headers.get("Retry-After", "")
     if text.isascii() and text.isdigit() and len(text) < 8:
-        return float(text)
+        return min(float(text), LONGEST_PAUSE)
     try:
         until = parsedate_to_datetime(text)
     except ValueError:
         return None
     left = (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    return max(0.0, float(round(left)))
+    return min(max(0.0, float(round(left))), LONGEST_PAUSE)

@@ -57,7 +57,9 @@ def _error(
     if status in (404, 405) and feature is not None:
         return Unsupported(f"The server {connection.name} does not offer this: {feature}.")
     if status == 404:
-        return connection.unavailable("has no /api/v1 at the address in WAKEFUL_REMOTE_URL.")
+        return connection.unavailable(
+            "has no /api/v1 at the address in WAKEFUL_REMOTE_URL.", unsent=True
+        )
     if status == 409:
         return Conflict(message or "The present state does not allow this.", **_details(answer))
     if status in (400, 413, 422):

@@ -31,12 +31,14 @@ from app.records import (
 )
 from app.stats import report
 from app.stores.base import Feature, Fields, Store
-from app.stores.remote import channels, reading
+from app.stores.remote import channels, reading, seen
 from app.stores.remote.connection import CHECK_SECONDS, Answer, Connection
 from app.stores.remote.meaning import refuse
+from app.stores.remote.values import Odd
 from app.stores.waiting import until_tried
 
 T = TypeVar("T")
+R = TypeVar("R", Monitor, Incident, Delivery, MaintenanceWindow)
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
 # What every Wakeful offers over its API, and what it offers where ``me`` says so.
@@ -110,7 +112,7 @@ class RemoteStore(Store):
 
     def monitor(self, id: int) -> Monitor:
         answer = self._read(f"/monitors/{id}", kind="monitor", id=id)
-        return self._record(answer, reading.monitor)
+        return self._same(id, self._record(answer, reading.monitor))
 
     def create_monitor(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         self._refuse_hidden_password(fields, secrets_from)
@@ -121,9 +123,11 @@ class RemoteStore(Store):
 
     def update_monitor(self, id: int, fields: Fields) -> Monitor:
         known = self._monitor_fields(fields)
+        if not known:
+            return self.monitor(id)
         answer = self._write("PATCH", f"/monitors/{id}", known, kind="monitor", id=id)
         if answer.body is not None:
-            return self._record(answer, reading.monitor)
+            return self._same(id, self._record(answer, reading.monitor))
         with _stored():
             return self.monitor(id)
 
@@ -160,7 +164,7 @@ class RemoteStore(Store):
 
     def incident(self, id: int) -> Incident:
         answer = self._read(f"/incidents/{id}", kind="incident", id=id)
-        return self._named([self._record(answer, self._read_incident)])[0]
+        return self._same(id, self._named([self._record(answer, self._read_incident)])[0])
 
     def create_incident(self, fields: Fields) -> Incident:
         known = {name: value for name, value in fields.items() if value is not None}
@@ -178,9 +182,11 @@ class RemoteStore(Store):
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
         # ``by`` and ``seen`` have no place in interface.md: the server knows whose key it is.
+        if not fields:
+            return self.incident(id)
         answer = self._write("PATCH", f"/incidents/{id}", fields, kind="incident", id=id)
         if answer.body is not None:
-            return self._told(answer)
+            return self._same(id, self._told(answer))
         with _stored():
             return self.incident(id)
 
@@ -218,7 +224,7 @@ class RemoteStore(Store):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         path = f"/monitors/{monitor_id}/statistics"
         answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
-        return self._record(answer, _statistics)
+        return self._record(answer, lambda data: seen.statistics(data, range_))
 
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime
@@ -248,7 +254,10 @@ class RemoteStore(Store):
         fields: dict[str, Any] = {"alerts": tuple(alerts)}
         if monitor_id is not None:
             fields["monitor_id"] = monitor_id
-        return self._record(self._write("POST", "/alerts/test", fields), _delivery_ids)
+        ids = self._record(self._write("POST", "/alerts/test", fields), _delivery_ids)
+        if len(ids) != len(alerts):
+            raise self._not_understood(Odd("deliveries"))
+        return ids
 
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_tried(self.delivery, ids, seconds, POLL_SECONDS)
@@ -265,7 +274,7 @@ class RemoteStore(Store):
 
     def delivery(self, id: int) -> Delivery:
         answer = self._read(f"/deliveries/{id}", kind="delivery", id=id)
-        return self._record(answer, reading.delivery)
+        return self._same(id, self._record(answer, reading.delivery))
 
     def retry_delivery(self, id: int) -> Delivery:
         self._write("POST", f"/deliveries/{id}/retry", kind="delivery", id=id)
@@ -288,7 +297,7 @@ class RemoteStore(Store):
     def window(self, id: int) -> MaintenanceWindow:
         path = f"/maintenance-windows/{id}"
         answer = self._read(path, kind="maintenance window", id=id)
-        return self._record(answer, reading.window)
+        return self._same(id, self._record(answer, reading.window))
 
     def create_window(self, fields: Fields) -> MaintenanceWindow:
         known = {name: value for name, value in fields.items() if value not in (None, ())}
@@ -296,9 +305,11 @@ class RemoteStore(Store):
         return self._record(answer, reading.window)
 
     def update_window(self, id: int, fields: Fields) -> MaintenanceWindow:
+        if not fields:
+            return self.window(id)
         path = f"/maintenance-windows/{id}"
         answer = self._write("PATCH", path, fields, kind="maintenance window", id=id)
-        return self._record(answer, reading.window)
+        return self._same(id, self._record(answer, reading.window))
 
     def delete_window(self, id: int) -> None:
         path = f"/maintenance-windows/{id}"
@@ -359,10 +370,18 @@ class RemoteStore(Store):
             refuse(self.connection, answer, feature=feature.replace("_", " "))
         refuse(self.connection, answer, kind=kind, id=id)
 
+    def _same(self, id: int, record: R) -> R:
+        """``record`` is to have the id that stands in the address: with another one, what a person
+        changes next would be changed on another record.
+        """
+        if record.id != id:
+            raise self._not_understood(Odd("id"))
+        return record
+
     def _record(self, answer: Answer, read: Callable[[Any], T]) -> T:
         try:
             return reading.record(answer.body, read)
-        except reading.Odd as odd:
+        except Odd as odd:
             raise self._not_understood(odd) from None
 
     def _page(
@@ -378,15 +397,16 @@ class RemoteStore(Store):
         answer = self._read(path, query, of=of)
         try:
             items = reading.records(answer.body, read)
-        except reading.Odd as odd:
+        except Odd as odd:
             raise self._not_understood(odd) from None
         total = reading.total(answer.body, number, per_page, len(items))
         if total is None:
-            # It knows no pages: it sent all that there are, whichever page was asked for.
-            return Page([] if number > 1 else items, number, per_page, len(items))
+            # It knows no pages: it sent what it has, or as many as were asked for.
+            full = len(items) >= per_page
+            return Page([] if number > 1 else items, number, per_page, len(items), more=full)
         return Page(items[:per_page], number, per_page, total)
 
-    def _not_understood(self, odd: reading.Odd) -> Unavailable:
+    def _not_understood(self, odd: Odd) -> Unavailable:
         return self.connection.unavailable(f"sent an answer that makes no sense ({odd}).")
 
     def _read_incident(self, data: Any) -> Incident:
@@ -466,6 +486,8 @@ def _query(query: Any, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
     if fields.get("page") == 1:
         del fields["page"]
+    if not fields.get("search"):
+        fields.pop("search_by", None)  # the default for incidents is none of interface.md's values
     return brackets.write({name: value for name, value in fields.items() if value is not None})
 
 
@@ -473,14 +495,8 @@ def _same(incident: Incident, fields: Fields) -> bool:
     return bool(incident.started_at == fields["started_at"].replace(microsecond=0))
 
 
-def _statistics(data: Any) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping) or not isinstance(data.get("buckets"), list):
-        raise reading.Odd("statistics")
-    return data
-
-
 def _delivery_ids(data: Any) -> tuple[int, ...]:
     ids = data.get("deliveries") if isinstance(data, Mapping) else data
     if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
-        raise reading.Odd("deliveries")
+        raise Odd("deliveries")
     return tuple(ids)

@@ -1,0 +1,146 @@
+"""What another server says that its checks saw: statistics and evidence, as pages can show them.
+
+Read strictly here, so that no page needs guards of its own: numbers are numbers, times have a zone,
+lists are lists. What a page can do without and is odd is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, ItemsView, Mapping
+from typing import Any
+
+from app.records import CERTIFICATE
+from app.stats.series import PERCENTILES
+from app.stats.tally import PHASES
+from app.stores.remote.values import (
+    Json,
+    Odd,
+    length,
+    must,
+    object_,
+    percent,
+    text,
+    texts,
+    time,
+    whole,
+)
+
+MOST_BUCKETS = 1000
+MOST_CHECKS = 100
+_STATES = ("up", "down", "unknown", "maintenance")  # seconds
+_COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
+
+
+def statistics(data: Any, range_: str) -> Mapping[str, Any]:
+    """The answer of ``statistics`` as ``app.stats.series`` gives it."""
+    data = object_(data, "statistics")
+    buckets = data.get("buckets")
+    if not isinstance(buckets, list) or not 0 < len(buckets) <= MOST_BUCKETS:
+        raise Odd("buckets")
+    times = data.get("response_time")
+    times = times if isinstance(times, Mapping) else {}
+    return {
+        "range": range_,
+        "from": time(data.get("from")),
+        "to": time(data.get("to")),
+        "uptime": percent(data.get("uptime")),
+        **{name: length(data.get(name)) for name in _COUNTS},
+        "mttr": whole(data.get("mttr")),
+        "response_time": {
+            name: whole(times.get(name))
+            for name in ("avg", *(f"p{one}" for one in PERCENTILES), "max")
+        },
+        "bucket_seconds": length(data.get("bucket_seconds")),
+        "buckets": [_bucket(object_(bucket, "bucket")) for bucket in buckets],
+    }
+
+
+def _bucket(data: Json) -> dict[str, Any]:
+    return {
+        "start": must(time(data.get("start")), "start"),
+        "end": must(time(data.get("end")), "end"),
+        "checks": length(data.get("checks")),
+        "uptime": percent(data.get("uptime")),
+        **{name: length(data.get(name)) for name in _STATES},
+        **{name: whole(data.get(name)) for name in ("response_time", "p95", "max")},
+        "timings": _phases(data.get("timings")),
+    }
+
+
+def evidence(data: Any) -> Mapping[str, Any] | None:
+    """The checks around an incident; a server that knows only one may send that alone."""
+    if not isinstance(data, Mapping):
+        return None
+    if not {"failing", "last_good", "confirming"} & data.keys():
+        return _check(data)
+    again = data.get("confirming")
+    checks = again[:MOST_CHECKS] if isinstance(again, list) else []
+    return {
+        "failing": _check(data.get("failing")),
+        "last_good": _check(data.get("last_good")),
+        "confirming": [check for one in checks if (check := _check(one))],
+    }
+
+
+def _check(data: Any) -> dict[str, Any] | None:
+    if not isinstance(data, Mapping):
+        return None
+    request, curl = data.get("request"), data.get("curl")
+    read = {name: text(data.get(name)) for name in (
+        "verdict", "cause_code", "cause", "url", "status_line", "body", "ip", "http_version",
+        "location",
+    )} | {
+        "checked_at": time(data.get("checked_at")),
+        "status_code": whole(data.get("status_code")),
+        "response_time": whole(data.get("response_time")),
+        "body_bytes": whole(data.get("body_bytes")),
+        "body_cut": data.get("body_cut") is True or None,
+        "timings": _phases(data.get("timings")),
+        "request": {"method": text(request.get("method")), "hops": whole(request.get("hops"))}
+        if isinstance(request, Mapping) else None,
+        "resolved": list(texts(data.get("resolved"))),
+        "redirects": _each(data.get("redirects"), _hop),
+        "refused": _each(data.get("refused"), _refusal),
+        "warnings": list(texts(data.get("warnings"))),
+        "headers": _headers(data.get("headers")),
+        "tls": _each(data.get("tls"), certificate),
+        "curl": {"code": whole(curl.get("code")), "words": text(curl.get("words"))}
+        if isinstance(curl, Mapping) else None,
+    }  # fmt: skip
+    return {name: value for name, value in read.items() if value not in (None, [])}
+
+
+def certificate(data: Json) -> dict[str, Any]:
+    return {
+        **{name: text(data.get(name)) for name in CERTIFICATE},
+        "names": texts(data.get("names")),
+    }
+
+
+def _hop(data: Json) -> dict[str, Any]:
+    return {name: text(data.get(name)) for name in ("status_line", "url", "ip")}
+
+
+def _refusal(data: Json) -> dict[str, Any]:
+    return {name: text(data.get(name)) for name in ("address", "network")}
+
+
+def _each(value: Any, read: Callable[[Json], dict[str, Any]]) -> list[Any]:
+    """A check without evidence has addresses where evidence has steps; both are lists."""
+    found = value if isinstance(value, list) else []
+    return [read(one) if isinstance(one, Mapping) else text(one) for one in found[:MOST_CHECKS]]
+
+
+def _headers(value: Any) -> list[tuple[str, str]]:
+    """Pairs, or a mapping as others may write it."""
+    pairs = value.items() if isinstance(value, Mapping) else value
+    return [
+        (text(pair[0]) or "", text(pair[1]) or "")
+        for pair in (pairs if isinstance(pairs, list | ItemsView) else ())
+        if isinstance(pair, list | tuple) and len(pair) == 2
+    ]
+
+
+def _phases(value: Any) -> dict[str, int | None]:
+    found = value if isinstance(value, Mapping) else {}
+    return {name: whole(found.get(name)) for name in PHASES}
