@@ -28,6 +28,7 @@ from app.stores.remote.values import (
 MOST_BUCKETS = 1000
 MOST_CHECKS = 100
 _STATES = ("up", "down", "unknown", "maintenance")  # seconds
+_TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
 _COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
 
 
@@ -37,8 +38,6 @@ def statistics(data: Any, range_: str) -> Mapping[str, Any]:
     buckets = data.get("buckets")
     if not isinstance(buckets, list) or not 0 < len(buckets) <= MOST_BUCKETS:
         raise Odd("buckets")
-    times = data.get("response_time")
-    times = times if isinstance(times, Mapping) else {}
     return {
         "range": range_,
         "from": time(data.get("from")),
@@ -46,13 +45,17 @@ def statistics(data: Any, range_: str) -> Mapping[str, Any]:
         "uptime": percent(data.get("uptime")),
         **{name: length(data.get(name)) for name in _COUNTS},
         "mttr": whole(data.get("mttr")),
-        "response_time": {
-            name: whole(times.get(name))
-            for name in ("avg", *(f"p{one}" for one in PERCENTILES), "max")
-        },
+        "response_time": _response_times(data.get("response_time")),
         "bucket_seconds": length(data.get("bucket_seconds")),
         "buckets": [_bucket(object_(bucket, "bucket")) for bucket in buckets],
     }
+
+
+def _response_times(value: Any) -> dict[str, int | None]:
+    """All of them or none: where one is known, pages show the others beside it."""
+    found = value if isinstance(value, Mapping) else {}
+    read = {name: whole(found.get(name)) for name in _TIMES}
+    return read if None not in read.values() else dict.fromkeys(_TIMES)
 
 
 def _bucket(data: Json) -> dict[str, Any]:

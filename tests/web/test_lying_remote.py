@@ -1,0 +1,146 @@
+"""A dashboard over a server that says anything at all: every page is a page, or says that the
+answer makes no sense. None breaks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.test import run_wsgi_app
+from werkzeug.wrappers import Response
+
+from app.config import Settings
+from app.records import DeliveryQuery, IncidentQuery
+from app.stores import current_access, current_store
+from tests.factories import make_key, now
+from tests.web.scene import PARTS, fill
+from tests.web.test_remote_faults import looking
+from tests.web.visitor import Visitor
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+Place = tuple[str | int, ...]
+MISSING = object()
+LIES: list[Any] = [
+    MISSING, None, "x", -1, 10**400, float("inf"), True, [], {}, "\ud800", [None], {"a": 1}, 7.5,
+    "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-21T08:00:00", "javascript:alert(1)",
+    "<b>x</b>", 2**62,
+]  # fmt: skip
+EACH = 1  # lies told in each place; they go round, so other places get the others
+
+
+class Liar:
+    """``app`` with another value in one place of the answers to one path."""
+
+    def __init__(self, app: Flask) -> None:
+        self.app = app
+        self.said: dict[str, Any] = {}
+        self.path, self.place, self.lie = "", (), MISSING
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        body, status, headers = run_wsgi_app(self.app.wsgi_app, environ)
+        text, path = b"".join(body), environ["PATH_INFO"]
+        if environ["REQUEST_METHOD"] == "GET" and headers.get("Content-Type") == "application/json":
+            answer = json.loads(text)
+            self.said[path] = answer
+            if path == self.path:
+                text = json.dumps(spoiled(answer, self.place, self.lie)).encode()
+        headers.set("Content-Length", str(len(text)))
+        return Response(text, status, headers)(environ, start_response)
+
+
+def spoiled(answer: Any, place: Place, lie: Any) -> Any:
+    if not place:
+        return None if lie is MISSING else lie
+    try:
+        inner = answer[place[0]]
+    except (KeyError, IndexError, TypeError):
+        return answer
+    copy = answer.copy()
+    if len(place) == 1 and lie is MISSING:
+        del copy[place[0]]
+    else:
+        copy[place[0]] = spoiled(inner, place[1:], lie)
+    return copy
+
+
+def places(answer: Any, here: Place = ()) -> Iterator[Place]:
+    """Every place in an answer; of a list the first entry stands for all."""
+    yield here
+    if isinstance(answer, dict):
+        for name, inner in answer.items():
+            yield from places(inner, (*here, name))
+    elif isinstance(answer, list) and answer:
+        yield from places(answer[0], (*here, 0))
+
+
+@pytest.fixture
+def liar(app: Flask) -> Liar:
+    fill(app, [replace(part, days=2) for part in PARTS if part.outages][:2])
+    return Liar(app)
+
+
+@pytest.fixture
+def editor(
+    app: Flask, liar: Liar, settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> Iterator[Visitor]:
+    yield from looking(liar, make_key(app), settings, sqlite_template, tmp_path)
+
+
+def known(app: Flask) -> dict[str, int]:
+    """An id of each kind of record."""
+    with app.app_context():
+        store = current_store()
+        incident = store.incidents(IncidentQuery()).items[0]
+        window = {"name": "Works", "start_at": now(), "end_at": now() + timedelta(hours=1)}
+        return {
+            "monitor": incident.monitor_id,
+            "incident": incident.id,
+            "delivery": store.deliveries(DeliveryQuery()).items[0].id,
+            "window": store.create_window(window).id,
+        }
+
+
+@pytest.mark.parametrize(
+    ("pages", "zone"),
+    [
+        (("/", "/wall", "/monitors"), "Asia/Tokyo"),
+        (("/monitors/{monitor}",), "America/New_York"),
+        (("/incidents", "/incidents/{incident}"), "Asia/Tokyo"),
+        (("/deliveries", "/deliveries/{delivery}", "/reports"), "America/New_York"),
+        (("/maintenance", "/maintenance/{window}"), "Asia/Tokyo"),
+    ],
+)
+def test_no_lie_breaks_a_page(
+    app: Flask, liar: Liar, editor: Visitor, pages: Sequence[str], zone: str
+) -> None:
+    ids = known(app)
+    dashboard = editor.client.application
+    with dashboard.app_context():
+        (person,) = current_access().people()
+        current_access().update_person(person.id, {"time_zone": zone})
+    turn = count()
+    for page in pages:
+        address = page.format(**ids)
+        liar.path, liar.said = "", {}
+        assert editor.open(address).status == 200, address
+        for path, answer in list(liar.said.items()):
+            for place in places(answer):
+                for _ in range(EACH):
+                    lie = LIES[next(turn) % len(LIES)]
+                    liar.path, liar.place, liar.lie = path, place, lie
+                    # An exception would come through to here, and be the failure.
+                    status = editor.open(address).status
+                    assert status in (200, 404, 409, 422, 503), (address, path, place, lie)
+                    assert "javascript:" not in "".join(
+                        re.findall(r'href="[^"]*"', editor.page.text)
+                    ), (path, place)
