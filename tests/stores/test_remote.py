@@ -82,6 +82,15 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     (b"\xff\xfe", 200, {}, Unavailable, "not JSON"),
     (b"[" * 100_000, 200, {}, Unavailable, "not JSON"),
     (b"", 200, {}, Unavailable, "makes no sense"),
+    ({"data": MONITOR | {"id": 8}}, 200, {}, Unavailable, "makes no sense (id)"),
+    ({"data": MONITOR | {"interval": 10**400}}, 200, {}, Unavailable, "(interval)"),
+    (
+        b'{"message": "%s"}' % "".join(f"\\u{ord(c):04x}" for c in SECRET).encode(),
+        422,
+        {},
+        Invalid,
+        "\u2022\u2022\u2022\u2022",
+    ),
     ([], 200, {}, Unavailable, "makes no sense"),
     ({"data": None}, 200, {}, Unavailable, "makes no sense"),
     ({"data": {"id": 7}}, 200, {}, Unavailable, "makes no sense (name)"),
@@ -106,6 +115,43 @@ def test_each_answer_is_told_for_what_it_is(
     assert "do-not-show" not in repr(caught.value) + str(caught.value) + repr(vars(caught.value))
     if isinstance(caught.value, Unavailable):
         assert caught.value.retry_after == (17 if status == 429 else None)
+
+
+def test_an_answer_of_another_record_is_never_taken_for_the_one_that_was_asked_for() -> None:
+    with asking(Scripted({"data": MONITOR | {"id": 8}})) as store:
+        with pytest.raises(Unavailable, match="makes no sense") as caught:
+            store.update_monitor(7, {"name": "x"})
+        assert not caught.value.unsent, "it may have been stored"
+    with asking(Scripted({"data": INCIDENT | {"id": 8}})) as store:
+        for ask in (lambda: store.incident(9), lambda: store.update_incident(9, {"cause": "x"})):
+            with pytest.raises(Unavailable, match="makes no sense"):
+                ask()
+
+
+def test_an_edit_that_changes_nothing_sends_nothing() -> None:
+    with asking(server := Scripted({"data": MONITOR})) as store:
+        assert store.update_monitor(7, {}).id == 7
+    assert [method for method, _path, _body in server.asked] == ["GET"]
+
+
+@pytest.mark.parametrize(
+    "date", ["Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "nonsense"]
+)
+def test_a_clock_that_is_years_away_is_not_believed(date: str) -> None:
+    with asking(Scripted({"data": MONITOR}, headers={"Date": date})) as store:
+        store.monitor(7)
+        assert abs(store.now() - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def test_half_a_character_does_not_get_as_far_as_a_page() -> None:
+    with asking(Scripted({"data": MONITOR | {"name": "Sh\ud800op", "tags": ["\udfff"]}})) as store:
+        monitor = store.monitor(7)
+    assert (monitor.name, monitor.tags) == ("Sh?op", ("?",))
+
+
+def test_fewer_deliveries_than_channels_are_no_answer_to_a_test() -> None:
+    with asking(Scripted({"data": {"deliveries": [1]}})) as store, pytest.raises(Unavailable):
+        store.test_channels([Pair("webhook", "http://a/"), Pair("webhook", "http://b/")])
 
 
 def test_their_sentences_are_shown_at_their_fields_and_kept_short() -> None:

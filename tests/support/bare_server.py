@@ -25,6 +25,17 @@ INCIDENT_FIELDS = {"monitor_id", "started_at", "acknowledged_at", "ended_at", "c
 NUMBERS = {"interval", "cache_buster", "ssl_alert_days", "domain_alert_days", "monitor_id"}
 MONITOR_QUERY = {"search", "search_by", "status_page_id", "sort_by", "sort", "per_page"}
 INCIDENT_QUERY = {"search", "search_by", "monitor_id", "status", "sort_by", "sort", "per_page"}
+# The values that interface.md lists; its default of an incident's search_by, url, is none of them.
+VALUES = {
+    "monitors": {"search_by": {"name", "url"}, "sort_by": {"id", "name", "url"}},
+    "incidents": {
+        "search_by": {"monitor", "cause"},
+        "sort_by": {"started_at", "ended_at"},
+        "status": {"unresolved", "acknowledged", "resolved"},
+    },
+}
+PAGING = {"sort": {"asc", "desc"}, "per_page": {"10", "25", "50", "100"}}
+FORM = "application/x-www-form-urlencoded"
 NAME = re.compile(r"(\w+)(?:\[(\d+)\]\[(key|value)\])?")
 
 Record = dict[str, Any]
@@ -98,6 +109,9 @@ class BareServer:
         unknown = query.keys() - (MONITOR_QUERY if kind == "monitors" else INCIDENT_QUERY)
         if unknown:
             raise Refused(422, {"errors": {sorted(unknown)[0]: ["Is not known."]}})
+        for name, allowed in {**VALUES[kind], **PAGING}.items():
+            if query.get(name, min(allowed)) not in allowed:
+                raise Refused(422, {"errors": {name: ["Is not allowed."]}})
         records = list(getattr(self, kind).values())
         found = [one for one in records if self.matches(kind, one, query)]
         order = _order(query.get("sort_by", "id" if kind == "monitors" else "ended_at"))
@@ -123,6 +137,8 @@ class BareServer:
 
 def _fields(request: Request, known: set[str]) -> Record:
     fields: Record = {}
+    if request.mimetype != FORM:
+        raise Refused(415, {"error": "writes are forms"})
     for raw, text in request.form.items(multi=True):
         name = NAME.fullmatch(raw)
         if name is None or name[1] not in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from werkzeug.wrappers import Response
 
 from app import create_app
 from app.config import Settings
@@ -27,14 +29,22 @@ pytestmark = pytest.mark.sqlite
 
 
 class Moody:
-    """A server in front of ``app`` that answers 500 to the methods in ``refused``."""
+    """A server in front of ``app`` that answers 500 to the methods in ``refused``, and with
+    ``answer`` (status and body) to every write.
+    """
 
     def __init__(self, app: Flask) -> None:
         self.app, self.refused, self.asked = app, set[str](), list[str]()
+        self.answer: tuple[int, Any] | None = None
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         method = environ["REQUEST_METHOD"]
         self.asked.append(f"{method} {environ['PATH_INFO']}")
+        if self.answer and method != "GET":
+            status, body = self.answer
+            text = body if isinstance(body, str) else json.dumps(body)
+            response = Response(text, status, {"Retry-After": "7"})
+            return response(environ, start_response)
         if method in self.refused:
             start_response("500 Internal Server Error", [("Content-Length", "0")])
             return []
@@ -194,6 +204,43 @@ def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
     visitors.close()
 
 
+REFUSALS: list[tuple[int, Any, str]] = [
+    (422, {"message": "Your plan allows 10 monitors."}, "Your plan allows 10 monitors."),
+    (422, {"errors": {"plan": ["It is full."]}}, "plan: It is full."),
+    (422, {"errors": {"name": ["It is taken."]}}, "Name: It is taken."),
+    (400, {"error": "x"}, "The server did not accept the data."),
+    (413, "<h1>Too large</h1>", "The server did not accept the data."),
+    (401, {}, "does not accept our key"),
+    (403, {"message": "Read only."}, "Read only. Nothing was changed."),
+    (404, {}, "the id 1. Nothing was changed."),
+    (409, {"message": "Somebody is at it."}, "Somebody is at it."),
+    (429, {}, "too many requests from us. Wait a moment and try again. What you sent did not arrive"
+     " there. Send it again when the server answers. It asked us to wait 7 s."),
+    (500, {}, "What you sent may have arrived"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body", "sentence"), REFUSALS)
+def test_every_refusal_stands_above_the_form_that_was_typed(
+    app: Flask, server: Moody, editor: Visitor, status: int, body: Any, sentence: str
+) -> None:
+    monitor = make_monitor(app, name="Shop")
+    incident = make_incident(app, monitor)
+    for path, button, typed in (
+        (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
+        (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
+    ):
+        server.answer = None
+        editor.open(path)
+        server.answer = (status, body)
+        editor.press(button, **typed)
+        assert editor.status in (status, 403, 422, 503), path
+        if "name" in typed or "Name" not in sentence:
+            assert sentence in editor.text, path
+        values = dict(editor.form_with(button)[0].values)
+        assert {name: values[name] for name in typed} == typed, path
+
+
 def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
     app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> None:
@@ -326,5 +373,15 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",
                      f"{monitor}/clone", f"{incident}/edit", f"{incident}/delete"):  # fmt: skip
             assert editor.open(path).status == 200, path
+        for query in ("status=resolved", "search=x&search_by=cause", f"monitor_id={monitor[10:]}"):
+            assert editor.open(f"/incidents?{query}").status == 200, query
+        editor.open(f"{monitor}/edit").press("Save")  # and nothing was changed
+        assert "Shop is saved." in editor.text
+        assert "tag" not in editor.open("/monitors").form_with("Apply")[0].choices["action"]
+        assert "There may be more" not in editor.text
+        for number in range(10):
+            editor.open("/monitors/new").press("Save", url=f"http://{number}.test/", name="More")
+        assert "1–10 of 10 monitors. There may be more" in editor.open("/monitors").text
+        assert "1–11 of 11 monitors" in editor.open("/monitors?per_page=25").text
         editor.open(f"{monitor}/delete").press("Delete this monitor")
         assert "Shop is deleted" in editor.text

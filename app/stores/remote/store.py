@@ -19,6 +19,7 @@ from app.records import (
     DeliveryQuery,
     Incident,
     IncidentQuery,
+    IncidentSearchBy,
     MaintenanceWindow,
     Monitor,
     MonitorQuery,
@@ -158,7 +159,9 @@ class RemoteStore(Store):
     # incidents
 
     def incidents(self, query: IncidentQuery) -> Page[Incident]:
-        sent = _query(query, leave=("brief",))
+        # Its default is none of the values that interface.md lists; unsaid, it is meant too.
+        unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
+        sent = _query(query, leave=("brief", *unsaid))
         page = self._page("/incidents", sent, query.page, query.per_page, self._read_incident)
         return replace(page, items=self._named(list(page.items)))
 
@@ -487,7 +490,7 @@ def _query(query: Any, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     if fields.get("page") == 1:
         del fields["page"]
     if not fields.get("search"):
-        fields.pop("search_by", None)  # the default for incidents is none of interface.md's values
+        fields.pop("search_by", None)
     return brackets.write({name: value for name, value in fields.items() if value is not None})
 
 
