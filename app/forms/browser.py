@@ -62,6 +62,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         self.clone = clone
         self.submitted: Any = None
         self.trouble = ""  # why it could not be saved, where that is no field's fault
+        self.unanswered = False  # because the store did not answer: do not ask it for choices now
         context = Context(
             now=now,
             telegram_token_set=telegram_token_set,

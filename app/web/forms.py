@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 
 from wtforms import widgets
 
-from app.errors import Invalid, WakefulError
+from app.errors import Invalid, Unavailable, WakefulError
 from app.forms import text
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
@@ -86,6 +86,7 @@ def not_saved(form: BrowserForm, fault: WakefulError) -> int:
     in place; the status.
     """
     form.trouble = f"{fault} {outlook(fault)}"
+    form.unanswered = isinstance(fault, Unavailable)
     return status_of(fault)
 
 

@@ -20,10 +20,9 @@ from app.records import (
     DeliveryQuery,
     Incident,
     IncidentStatus,
-    MonitorRef,
 )
 from app.stores import Feature, current_store
-from app.web import addresses, comments, live, remote, timeline, times
+from app.web import addresses, choices, comments, live, remote, timeline, times
 from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, show_errors
 from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
@@ -41,9 +40,6 @@ CLASSIFIED: Mapping[str | None, str] = {
     Classification.FALSE_ALARM: "Its time counts as up now. The figures are corrected.",
     None: "It is a real incident again. Its time counts as down.",
 }
-CHOOSABLE = (
-    500  # monitors in the list of the report page; beyond that, their own page has the button
-)
 
 
 @blueprint.get("")
@@ -112,9 +108,9 @@ def new() -> Answer:
         else:
             flash("The incident is reported.", "success")
             return redirect(url_for(".show", id=incident.id))
-    page = render_template(
-        "incidents/new.html", form=form, monitors=choosable(form), already=already
-    )
+    chosen = form.monitor_id.data
+    monitors = choices.monitors(form, [chosen] if isinstance(chosen, int) else [])
+    page = render_template("incidents/new.html", form=form, monitors=monitors, already=already)
     return page, status
 
 
@@ -122,21 +118,6 @@ def _first_values() -> dict[str, Any]:
     monitor_id = request.args.get("monitor_id", "")
     known = int(monitor_id) if monitor_id.isascii() and monitor_id.isdigit() else None
     return {"monitor_id": known, "started_at": current_store().now()}
-
-
-def choosable(form: BrowserIncidentStoreForm) -> list[MonitorRef]:
-    """The monitors to choose from, by name; the one already chosen is always among them."""
-    store, chosen = current_store(), form.monitor_id.data
-    try:
-        found = list(store.refs(limit=CHOOSABLE))
-        if isinstance(chosen, int) and all(one.id != chosen for one in found):
-            found = [*store.refs(ids=[chosen]), *found]
-    except NOT_TAKEN:
-        if request.method in SAFE_METHODS:
-            raise
-        # What was chosen must not get lost.
-        return [MonitorRef(chosen, f"Monitor {chosen}", "")] if isinstance(chosen, int) else []
-    return found
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])

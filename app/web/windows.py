@@ -16,7 +16,7 @@ from app.forms.fields import Options
 from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
-from app.web import addresses, live, months, remote, times
+from app.web import addresses, choices, live, months, remote, times
 from app.web.forms import DeleteForm, not_read, not_saved, show_errors
 from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
@@ -246,25 +246,12 @@ def _form_page(
     status: int,
     occurrences: Sequence[recurrence.Span] | None = None,
 ) -> Answer:
-    form.monitors.choices = _choices(form.monitors.data)
+    offered = choices.monitors(form, form.monitors.data)
+    form.monitors.choices = [(str(one.id), one.name) for one in offered]
     page = render_template(
         "maintenance/form.html", form=form, window=window, occurrences=occurrences
     )
     return page, status
-
-
-def _choices(chosen: Iterable[int]) -> list[tuple[str, str]]:
-    """The monitors to choose from; those already chosen are always among them."""
-    try:
-        found = list(current_store().refs())
-        missing = set(chosen) - {one.id for one in found}
-        if missing:
-            found += current_store().refs(ids=sorted(missing))
-    except NOT_TAKEN:
-        if request.method in SAFE_METHODS:
-            raise
-        return [(str(id), f"Monitor {id}") for id in chosen]  # what was chosen must not get lost
-    return [(str(one.id), one.name) for one in found]
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
