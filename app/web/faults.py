@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from urllib.parse import urlsplit
 
 from flask import Flask, render_template, request
 from flask_login import current_user
@@ -35,6 +36,14 @@ SENTENCES = {
     405: "Go back and use the buttons on the page.",
     413: "What was sent is larger than Wakeful takes.",
 }
+TOO_OLD = (
+    "This page is from before you logged in. Nothing was changed. Send it once more, or go back and"
+    " reload the page."
+)
+LOGGED_OUT = (
+    "You are logged out, so nothing was changed. Log in, which opens another tab, then come back to"
+    " this page and send it again."
+)
 # What must not be shown again, nor carried through a page.
 SECRETS = ("password", "secret")
 NOT_KEPT = ("csrf_token", *SECRETS)
@@ -61,16 +70,23 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
         details["typed"] = typed()
     if isinstance(fault, Unavailable):
         remote.no_offers()
-        details |= _again(fault) if request.method not in SAFE_METHODS else {"outlook": wait(fault)}
+        if request.method in SAFE_METHODS:
+            details["outlook"] = wait(fault)
+        else:
+            details |= {
+                "outlook": outlook(fault),
+                "again": current_user.is_authenticated and _is_whole(),
+            }
     return _page(status, str(fault), **details), status
 
 
-def _again(fault: Unavailable) -> dict[str, object]:
-    """Whether what was sent with this request can be sent once more, and should."""
-    # Without its password a form would say something else than what was typed.
-    whole = not any(value and any(word in name for word in SECRETS)
-                    for name, value in request.form.items())  # fmt: skip
-    return {"outlook": outlook(fault), "again": whole and current_user.is_authenticated}
+def _is_whole() -> bool:
+    """Whether what was sent can be sent once more: without its password a form would say something
+    else than what was typed.
+    """
+    return not any(
+        value and any(word in name for word in SECRETS) for name, value in request.form.items()
+    )
 
 
 def typed() -> list[tuple[str, str]]:
@@ -83,12 +99,17 @@ def typed() -> list[tuple[str, str]]:
 
 
 def _csrf(fault: CSRFError) -> tuple[str, int]:
-    sentence = (
-        "This page was open for too long, or your session has ended. "
-        "Nothing was changed. Go back, reload the page and send it once more."
-    )
-    # No button to send it again: somebody else's page may have sent it.
-    return _page(400, sentence, typed=typed()), 400
+    # Somebody else's page may have sent it: then there is no button to send it again.
+    again = _is_our_own_page() and _is_whole()
+    login = not current_user.is_authenticated
+    return _page(
+        400, LOGGED_OUT if login else TOO_OLD, typed=typed(), again=again, login=login
+    ), 400
+
+
+def _is_our_own_page() -> bool:
+    """Browsers say with each POST where the page is from that it was sent by."""
+    return urlsplit(request.headers.get("Origin", "")).netloc == request.host
 
 
 def _http(fault: HTTPException) -> HTTPException | tuple[str, int]:

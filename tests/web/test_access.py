@@ -208,6 +208,31 @@ def test_versioned_assets_are_kept_for_good(editor):
         assert "immutable" in answer.headers["Cache-Control"]
 
 
+def test_what_was_typed_outlives_the_session(app, editor):
+    typed = {"url": "http://shop.example.com/", "name": "Shop", "timeout": "7"}
+    editor.open("/monitors/new")
+    editor.client.delete_cookie("wakeful")
+    editor.press("Save", **typed)
+    assert editor.status == 400
+    assert "You are logged out, so nothing was changed." in editor.text
+    tab = Visitor(app)
+    tab.client = editor.client  # the other tab that "Log in" opens
+    tab.log_in("editor@wakeful.test")
+    editor.press("Send it again")
+    assert "This page is from before you logged in." in editor.text
+    editor.press("Send it again")
+    assert "Shop is saved." in editor.text
+    assert "within 7 s" in editor.text
+
+
+def test_what_another_site_sent_gets_no_button_to_send_it_again(editor):
+    for origin in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {}):
+        answer = editor.client.post("/monitors/new", data={"name": "Bad"}, headers=origin)
+        assert answer.status_code == 400
+        assert "Send it again" not in answer.text
+        assert "What you typed" in answer.text
+
+
 def test_logging_out_ends_the_session_for_a_copy_of_its_cookie_too(app, editor):
     elsewhere = Visitor(app).log_in("editor@wakeful.test")
     copied = editor.client.get_cookie("wakeful")

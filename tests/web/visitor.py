@@ -165,7 +165,8 @@ class Visitor:
         if form.method != "post":
             target = target.partition("?")[0]  # as browsers do
         data = {"data" if form.method == "post" else "query_string": values}
-        self._take(send(html.unescape(target), follow_redirects=True, **data))
+        origin = {"Origin": "http://localhost"} if form.method == "post" else {}
+        self._take(send(html.unescape(target), follow_redirects=True, headers=origin, **data))
         return self
 
     def log_in(self, email: str, password: str = PASSWORD) -> Visitor:
