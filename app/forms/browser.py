@@ -130,9 +130,21 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             return True
         if getattr(self.record, name) == value:
             return False
-        sent = (self.submitted or {}).get("shown") or ""
-        marks = dict(part.partition(":")[::2] for part in sent.split())
+        marks = self._marks()
         return name not in marks or marks[name] != self._mark(name, value)
+
+    def overwritten(self) -> list[str]:
+        """The labels of what this form changes and somebody else changed since it was opened."""
+        marks = self._marks()
+        return [
+            str(self[name].label.text)
+            for name in self.fields()
+            if name in marks and marks[name] != self._mark(name, getattr(self.record, name))
+        ]
+
+    def _marks(self) -> dict[str, str]:
+        sent = (self.submitted or {}).get("shown") or ""
+        return dict(part.partition(":")[::2] for part in sent.split())
 
     def _mark(self, name: str, value: Any) -> str:
         """Keyed, because values may be secrets that nobody should be able to try out."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from zoneinfo import available_timezones
 
+from flask import flash
 from wtforms import widgets
 
 from app.errors import Invalid, Unavailable, WakefulError
@@ -36,6 +37,9 @@ SCOPES = {
     Scope.READ: "Read: sees secrets masked",
     Scope.WRITE: "Write: everything that the API does",
 }
+OVERWRITTEN = (
+    "Somebody else had changed this since you opened the page, and what you typed stands now:"
+)
 NOT_THE_SAME = "The two passwords are not the same."
 
 
@@ -79,6 +83,13 @@ def show_errors(form: BrowserForm, fault: Invalid) -> None:
             else:
                 field.fault(sentence)
     form.trouble = " ".join(left)
+
+
+def saved(form: BrowserForm, sentence: str) -> None:
+    """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid."""
+    flash(sentence, "success")
+    if labels := form.overwritten():
+        flash(f"{OVERWRITTEN} {', '.join(labels)}.", "warning")
 
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:

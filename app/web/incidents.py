@@ -23,7 +23,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, choices, comments, live, remote, timeline, times
-from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
 
@@ -144,7 +144,7 @@ def edit(id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            flash("The incident is saved.", "success")
+            saved(form, "The incident is saved.")
             return redirect(url_for(".show", id=id))
     page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
     return page, status

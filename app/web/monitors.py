@@ -34,7 +34,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web import addresses, figures, live, remote, rows, times, tries, words
-from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
 
@@ -199,14 +199,14 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         return _tested(form, monitor)
     if form.validate_on_submit():
         try:
-            saved = _save(form, monitor)
+            record = _save(form, monitor)
         except Invalid as fault:
             show_errors(form, fault)
         except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
-            flash(f"{saved.name} is saved.", "success")
-            return redirect(url_for(".show", id=saved.id))
+            saved(form, f"{record.name} is saved.")
+            return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
 
 

@@ -17,7 +17,7 @@ from app.records import MaintenanceWindow, MonitorRef
 from app.stats import windows as recurrence
 from app.stores import Feature, current_store
 from app.web import addresses, choices, live, months, remote, times
-from app.web.forms import DeleteForm, not_read, not_saved, show_errors
+from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.refusals import NOT_TAKEN
 from app.web.session import SAFE_METHODS, guarded
 
@@ -210,14 +210,14 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
             occurrences = _preview(form)
             return _form_page(form, window, 200, occurrences)
         try:
-            saved = _save(form, window)
+            record = _save(form, window)
         except Invalid as fault:
             show_errors(form, fault)
         except NOT_TAKEN as fault:
             return _form_page(form, window, not_saved(form, fault))
         else:
-            flash(f"{saved.name} is saved.", "success")
-            return redirect(url_for(".show", id=saved.id))
+            saved(form, f"{record.name} is saved.")
+            return redirect(url_for(".show", id=record.id))
     return _form_page(form, window, 422 if form.is_submitted() else 200)
 
 

@@ -12,6 +12,7 @@ from app.records import Pair
 from app.stores import current_store
 from tests.factories import make_monitor, now
 from tests.web import scene
+from tests.web.visitor import Visitor
 
 pytestmark = pytest.mark.sqlite
 
@@ -258,6 +259,20 @@ def test_a_form_that_stood_open_does_not_undo_what_others_changed(app, editor):
     with app.app_context():
         found = current_store().monitor(1)
     assert (found.name, found.interval, found.alerts) == ("Store", 300, alerts)
+
+
+def test_who_changes_what_somebody_else_has_just_changed_is_told(app, editor):
+    make_monitor(app, name="Shop")
+    other = Visitor(app).log_in("editor@wakeful.test")
+    editor.open("/monitors/1/edit")
+    other.open("/monitors/1/edit").press("Save", name="Store", timeout="7")
+    assert "Somebody else" not in other.text
+    editor.press("Save", name="Boutique")
+    assert "Boutique is saved." in editor.text
+    assert "what you typed stands now: Name." in editor.text
+    with app.app_context():
+        kept = current_store().monitor(1)
+    assert (kept.name, kept.timeout) == ("Boutique", 7)
 
 
 def test_a_url_alone_is_enough_without_a_script(app, editor):
