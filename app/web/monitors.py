@@ -61,6 +61,7 @@ STARTS_WITH = {
 def index() -> Response:
     store, query = current_store(), list_query()
     page = store.monitors(replace(query, uptime=LIST_UPTIME, hours=True))
+    typed = {} if live.asked() else session.pop(BULK_TYPED, None) or {}
     return live.page(
         "monitors/index.html",
         "monitors/_parts.html",
@@ -70,7 +71,8 @@ def index() -> Response:
         counters=store.overview() if remote.offers(Feature.OVERVIEW) else None,
         here=addresses.here,
         link=addresses.page_link,
-        bulk=BulkForm(formdata=None, data=None if live.asked() else session.pop(BULK_TYPED, None)),
+        faults=typed.pop("faults", ()),
+        bulk=BulkForm(formdata=None, data=typed),
     )
 
 
