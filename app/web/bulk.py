@@ -40,6 +40,8 @@ DOING = {
     "untag": "Removing the tag",
     "delete": "Deleting monitors",
 }
+CHOOSE = "Choose what to do."
+TICKS = "tick-all"  # the id of what stands above the boxes
 MOST_LINES = 500
 NAMED = 50  # of those to be deleted
 TOLD = 3  # of those that could not be changed
@@ -54,14 +56,13 @@ def act() -> Answer:
     form = monitors.bulk_form()
     back = safe_next(request.form.get("back"))
     if not form.validate():
-        for _id, _label, sentence in form.error_summary():
-            flash(f"Nothing was changed. {sentence}", "error")
         # A session remembers little: the ticks of one page, not a list of any length.
         session[monitors.BULK_TYPED] = {
             "ids": form.ids.data[: PAGE_SIZES[-1]],
             "everything": form.everything.data,
             "action": form.action.data,
             "tag": (form.tag.data or "")[:MAX_TAG],
+            "faults": _faults(form),
         }
         return redirect(back)
     action, ids = form.action.data, _chosen(form, back)
@@ -85,6 +86,16 @@ def act() -> Answer:
         flash(f"{failed - TOLD} more stay as they are.", "error")
     flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
     return redirect(back)
+
+
+def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
+    """The summary of faults in the words of the bar, each with the id of what puts it right."""
+    return [
+        (TICKS, label, sentence)
+        if id == form.ids.id
+        else (id, label, CHOOSE if id == form.action.id and not form.action.data else sentence)
+        for id, label, sentence in form.error_summary()
+    ]
 
 
 def _chosen(form: BulkForm, back: str) -> Sequence[int]:

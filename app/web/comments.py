@@ -5,8 +5,12 @@ say when and who, so that several people can write, and the timeline can put eac
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
+
+from app.records import MAX_COMMENT
 
 _HEAD = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC, ([^\]\n]+)\]$", re.M)
 
@@ -26,6 +30,13 @@ def add(comment: str | None, text: str, who: str, at: datetime) -> str:
     return "\n\n".join(
         part for part in ((comment or "").rstrip(), f"{head}\n{text.strip()}") if part
     )
+
+
+def opening(fields: Mapping[str, Any], who: str, at: datetime) -> dict[str, Any]:
+    """The fields of a new incident, its comment a remark as any later one, if that fits."""
+    text = fields.get("comment")
+    whole = add(None, text, who, at) if text else text
+    return {**fields, "comment": whole if len(whole or "") <= MAX_COMMENT else text}
 
 
 def remarks(comment: str | None) -> list[Remark]:

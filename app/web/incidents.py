@@ -97,7 +97,8 @@ def new() -> Answer:
     already = None
     if form.validate_on_submit():
         try:
-            incident = current_store().create_incident(form.fields())
+            fields = comments.opening(form.fields(), _who(), times.now())
+            incident = current_store().create_incident(fields)
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:

@@ -62,6 +62,7 @@ STARTS_WITH = {
 def index() -> Response:
     store, query = current_store(), list_query()
     page = store.monitors(replace(query, uptime=LIST_UPTIME, hours=True))
+    typed = {} if live.asked() else session.pop(BULK_TYPED, None) or {}
     return live.page(
         "monitors/index.html",
         "monitors/_parts.html",
@@ -71,7 +72,8 @@ def index() -> Response:
         counters=store.overview() if remote.offers(Feature.OVERVIEW) else None,
         here=addresses.here,
         link=addresses.page_link,
-        bulk=bulk_form(formdata=None, data=None if live.asked() else session.pop(BULK_TYPED, None)),
+        faults=typed.pop("faults", ()),
+        bulk=bulk_form(formdata=None, data=typed),
     )
 
 

@@ -32,7 +32,7 @@ class Step:
 
 def steps(incident: Incident, deliveries: Iterable[Delivery] = ()) -> list[Step]:
     """All of it, oldest first."""
-    found = [*_checks(incident), *_people(incident), *_remarks(incident)]
+    found = [*_checks(incident), *_remarks(incident), *_people(incident)]
     found += [step for delivery in deliveries if (step := _delivery(delivery))]
     return sorted(found, key=lambda step: (step.at, step.kind))
 
@@ -68,7 +68,8 @@ def _people(incident: Incident) -> Iterator[Step]:
 
 def _remarks(incident: Incident) -> Iterator[Step]:
     for remark in comments.remarks(incident.comment):
-        at = remark.at or incident.ended_at or incident.updated_at or incident.started_at
+        # What came with the report has no time of its own, and must not wander with every change.
+        at = remark.at or incident.created_at or incident.started_at
         title = f"{remark.who} wrote" if remark.who else "Comment"
         yield Step(at, PERSON, title, "edit", text=remark.text)
 

@@ -29,9 +29,13 @@ def zone() -> ZoneInfo:
 
 
 def local(moment: datetime) -> datetime:
+    return _in(moment, zone())
+
+
+def _in(moment: datetime, there: tzinfo | None) -> datetime:
     try:
-        return moment.astimezone(zone())
-    except OverflowError:  # the last hours of the year 9999 have no local time in the east
+        return moment.astimezone(there)
+    except OverflowError:  # the first and last hours that there are have no local time everywhere
         return moment
 
 
@@ -55,9 +59,9 @@ def relative(moment: datetime, at: datetime) -> str:
     seconds = (at - moment).total_seconds()
     away = abs(seconds)
     if away < 5:
-        return "just now"
+        return "just now" if seconds >= 0 else "in a moment"
     if away >= 30 * DAY:
-        return _day(moment.astimezone(at.tzinfo))
+        return _day(_in(moment, at.tzinfo))
     for size, unit in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
         if away >= size:
             count = int(away // size)
@@ -84,7 +88,7 @@ def clock(moment: datetime) -> str:
 
 
 def day(moment: datetime, there: tzinfo | None = None) -> str:
-    return _day(moment.astimezone(there) if there else local(moment))
+    return _day(_in(moment, there) if there else local(moment))
 
 
 def plain_day(moment: datetime) -> str:
@@ -93,7 +97,7 @@ def plain_day(moment: datetime) -> str:
 
 
 def iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    return _in(moment, UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
 def moment(text: str) -> datetime | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from flask import Blueprint, request
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid
+from app.errors import Invalid, NotFound
 from app.records import (
     Incident,
     IncidentQuery,
@@ -30,8 +30,11 @@ blueprint = guarded(Blueprint("wall", __name__, url_prefix="/wall"))
 TILES = 200  # more cannot be told apart on any screen; the rest is counted
 PAGE = 100
 THEMES = ("dark", "light", "auto")
+FETCHED = 20  # monitors asked for one by one, because their incident is all that tells of them
 # What needs somebody: shown large, with its cause.
 LOUD = (MonitorStatus.DOWN, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+# An open incident of a monitor that is not down: somebody reported it, whatever the checks say.
+INCIDENT = words.Look("Incident", "down", "down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,20 @@ class Tile:
 
     @property
     def loud(self) -> bool:
-        return self.monitor.status in LOUD
+        return self.incident is not None or self.monitor.status in LOUD
+
+    @property
+    def look(self) -> words.Look:
+        if self.incident and self.monitor.status != MonitorStatus.DOWN:
+            return INCIDENT
+        return words.look_of(words.MONITOR, self.monitor.status)
+
+    @property
+    def place(self) -> int:
+        """What is down comes first, then what has an incident, then the rest in its order."""
+        if self.monitor.status == MonitorStatus.DOWN:
+            return 0
+        return 1 if self.incident else 2
 
     @property
     def cause(self) -> str | None:
@@ -58,9 +74,11 @@ def show() -> Response:
     if theme not in THEMES:
         raise Invalid({"theme": [f"Choose one of these: {', '.join(THEMES)}."]})
     monitors, counters, total = _monitors()
-    incidents = _open_incidents()
-    sentence, look = answer(counters, total)
-    tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in monitors]
+    incidents, open_ = _open_incidents()
+    sentence, look = answer(counters, total, open_)
+    shown = [*monitors, *_beyond(monitors, incidents)]
+    tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
+    tiles.sort(key=lambda tile: tile.place)
     return live.page(
         "wall/show.html",
         "wall/_live.html",
@@ -75,17 +93,23 @@ def show() -> Response:
     )
 
 
-def answer(counters: Mapping[str, int], total: int) -> tuple[str, words.Look]:
-    """What somebody at the other end of the room wants to know, and how it looks."""
+def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, words.Look]:
+    """What somebody at the other end of the room wants to know, and how it looks. ``open_``: how
+    many incidents are.
+    """
     if not total:
         return "Nothing is watched yet", words.MONITOR[MonitorStatus.PENDING]
+    if open_ and not counters.get(MonitorStatus.DOWN):
+        return f"{open_:,} incident{'' if open_ == 1 else 's'} open", INCIDENT
     for status in LOUD:
         if count := counters.get(status, 0):
             look = words.MONITOR[status]
             return f"{count:,} {look.word.lower()}", look
     up = counters.get(MonitorStatus.UP, 0)
     look = words.MONITOR[MonitorStatus.UP if up else MonitorStatus.PAUSED]
-    return f"All {total:,} up" if up == total else "Nothing is down", look
+    if up != total:
+        return "Nothing is down", look
+    return "Everything is up" if total == 1 else f"All {total:,} up", look
 
 
 def _monitors() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
@@ -130,19 +154,30 @@ def _query(number: int, state: str | None = None) -> MonitorQuery:
     )
 
 
-def _open_incidents() -> dict[int, Incident]:
-    """The open incidents by their monitor."""
-    return {
-        incident.monitor_id: incident
-        for status in (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
-        for incident in current_store()
-        .incidents(
+def _open_incidents() -> tuple[dict[int, Incident], int]:
+    """The open incidents by their monitor, and how many there are in all."""
+    pages = [
+        current_store().incidents(
             IncidentQuery(
                 status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True
             )
         )
-        .items
-    }
+        for status in (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
+    ]
+    found = {incident.monitor_id: incident for page in pages for incident in page.items}
+    return found, sum(page.total for page in pages)
+
+
+def _beyond(shown: Sequence[Monitor], incidents: Mapping[int, Incident]) -> list[Monitor]:
+    """The monitors with an open incident that are not among those shown."""
+    known = {monitor.id for monitor in shown}
+    found: list[Monitor] = []
+    for id in [id for id in incidents if id not in known][:FETCHED]:
+        try:
+            found.append(current_store().monitor(id))
+        except NotFound:  # deleted meanwhile
+            continue
+    return found
 
 
 def _tile(monitor: Monitor, incident: Incident | None) -> Tile:

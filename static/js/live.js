@@ -5,9 +5,10 @@ const parts = [...document.querySelectorAll("[data-live]")];
 // After a form that was not taken, the page stands at the address of that form.
 const address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;
 // What belongs to whoever folded, ticked or chose something.
-const THEIRS = ["open", "checked", "selected", "aria-busy"];
+const THEIRS = ["open", "checked", "selected", "aria-busy", "tabindex"];
 let etag = null;
 let waiting = false;
+let over = false; // the session has ended: every further question would be answered with the login
 
 function sync(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
@@ -31,17 +32,71 @@ function sync(old, fresh) {
   weave(old, fresh);
 }
 
+// What is the same thing in both: a row by its key, a button's form by where it leads. Else one button
+// would turn into the next under somebody's finger.
+function named(parent) {
+  const found = new Map();
+  for (const child of parent.children) {
+    let key = child.dataset?.key ?? (child.nodeName === "FORM" && child.getAttribute("action"));
+    if (!key) continue;
+    while (found.has(key)) key += " again";
+    found.set(key, child);
+  }
+  return found;
+}
+
+// The most of ``children`` that stand in this order among ``all`` already: the others move around them.
+function settled(children, all) {
+  const places = children.map((child) => all.indexOf(child));
+  const length = places.map(() => 1);
+  const before = places.map(() => -1);
+  let last = -1;
+  places.forEach((place, here) => {
+    for (let other = 0; other < here; other++) {
+      if (places[other] < place && length[other] >= length[here]) {
+        length[here] = length[other] + 1;
+        before[here] = other;
+      }
+    }
+    if (last < 0 || length[here] > length[last]) last = here;
+  });
+  const stay = new Set();
+  for (; last >= 0; last = before[last]) stay.add(children[last]);
+  return stay;
+}
+
+// Moving a row blurs what is in it, but where the browser can move without taking it out.
+function move(parent, child, before) {
+  if (parent.moveBefore) parent.moveBefore(child, before);
+  else parent.insertBefore(child, before);
+}
+
 function weave(old, fresh) {
-  const keyed = new Map([...old.children].filter((child) => child.dataset?.key).map((child) => [child.dataset.key, child]));
+  const mine = named(old);
+  const theirs = named(fresh);
+  // What has gone leaves first: what stood behind it need not move then.
+  for (const [key, child] of mine) {
+    if (theirs.has(key)) continue;
+    child.remove();
+    mine.delete(key);
+  }
+  const pairs = new Map([...theirs].map(([key, want]) => [want, mine.get(key)]));
+  const known = new Set(mine.values());
+  const stay = settled([...pairs.values()].filter(Boolean), [...old.children]);
   let here = old.firstChild;
+  const pass = () => {
+    const next = here.nextSibling;
+    if (!known.has(here)) here.remove();
+    here = next;
+  };
   for (const want of [...fresh.childNodes]) {
-    const known = want.dataset?.key && keyed.get(want.dataset.key);
-    if (known) {
-      keyed.delete(want.dataset.key);
-      if (known !== here) old.insertBefore(known, here);
-      else here = here.nextSibling;
-      sync(known, want);
-    } else if (here && !here.dataset?.key && !want.dataset?.key) {
+    const ours = pairs.get(want);
+    if (ours) {
+      while (stay.has(ours) && here !== ours) pass();
+      if (ours === here) here = here.nextSibling;
+      else move(old, ours, here);
+      sync(ours, want);
+    } else if (here && !known.has(here) && !pairs.has(want)) {
       const next = here.nextSibling;
       sync(here, want);
       here = next;
@@ -49,27 +104,62 @@ function weave(old, fresh) {
       old.insertBefore(want.cloneNode(true), here);
     }
   }
-  while (here) {
-    const next = here.nextSibling;
-    here.remove();
-    here = next;
-  }
+  while (here) pass();
+}
+
+const FOCUSABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary";
+// Whoever works with the keyboard goes on from where they were: the same control, else one in the
+// same row, else the part's heading.
+function refocus(part, focused, key) {
+  if (focused === document.activeElement) return;
+  const row = key && part.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  const place = (focused.isConnected && focused.checkVisibility() && focused)
+    || row?.querySelector(FOCUSABLE)
+    || part.querySelector("h1, h2")
+    || document.getElementById("main");
+  if (!place.matches(`${FOCUSABLE}, [tabindex]`)) place.tabIndex = -1;
+  place.focus({ preventScroll: true });
+}
+
+function take(part, fresh) {
+  const focused = document.activeElement;
+  const key = focused?.closest("[data-key]")?.dataset.key;
+  const here = part.contains(focused);
+  weave(part, fresh);
+  if (here) refocus(part, focused, key);
+}
+
+// The way back leads over the login to this very page.
+function tellLoggedOut() {
+  const notice = document.createElement("div");
+  notice.className = "notice warning";
+  notice.role = "status";
+  document.getElementById("main").prepend(notice);
+  const link = document.createElement("a");
+  link.href = address;
+  link.textContent = "Log in";
+  const words = document.createElement("div");
+  words.append("You are logged out. ", link);
+  notice.append(words); // after the place for it, so that it is read out
 }
 
 async function refresh() {
-  if (waiting || document.hidden || !navigator.onLine) return;
+  if (waiting || over || document.hidden || !navigator.onLine) return;
   waiting = true;
   try {
     const headers = { "X-Fragment": "live" };
     if (etag) headers["If-None-Match"] = etag;
-    const answer = await fetch(address, { headers, redirect: "error", cache: "no-store" });
-    if (answer.status === 200) {
+    const answer = await fetch(address, { headers, redirect: "manual", cache: "no-store" });
+    if (answer.type === "opaqueredirect") {
+      over = true;
+      tellLoggedOut();
+    } else if (answer.status === 200) {
       etag = answer.headers.get("ETag");
       const fresh = document.createElement("template");
       fresh.innerHTML = await answer.text();
       for (const part of parts) {
         const own = part.dataset.live && fresh.content.querySelector(`[data-live="${part.dataset.live}"]`);
-        if (own || !part.dataset.live) weave(part, own || fresh.content);
+        if (own || !part.dataset.live) take(part, own || fresh.content);
       }
       const title = document.querySelector("[data-live] [data-title]")?.dataset.title;
       if (title) document.title = `${title} · Wakeful`;
@@ -77,7 +167,7 @@ async function refresh() {
     }
     for (const part of parts) part.toggleAttribute("data-stale", answer.status >= 400);
   } catch {
-    // The server is away or the session has ended: what is shown stays, and says that it is old.
+    // The server is away: what is shown stays, and says that it is old.
     for (const part of parts) part.setAttribute("data-stale", "");
   } finally {
     waiting = false;
@@ -94,7 +184,7 @@ if (parts.length) {
 const WORDS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
 function relative(seconds) {
   const away = Math.abs(seconds);
-  if (away < 5) return "just now";
+  if (away < 5) return seconds < 0 ? "in a moment" : "just now";
   const [size, unit] = WORDS.find(([length]) => away >= length);
   const count = Math.floor(away / size);
   const words = `${count} ${unit}${count === 1 ? "" : "s"}`;

@@ -36,12 +36,13 @@ test?.addEventListener("click", async (event) => {
     if (!answer.headers.get("content-type")?.startsWith("text/html") || answer.status >= 400) throw new Error(answer.statusText);
     place.innerHTML = await answer.text();
   } catch {
-    // The plain way shows what is the matter, with everything typed kept.
+    // The plain way shows what is the matter, with everything typed kept. A busy button sends nothing.
+    test.removeAttribute("aria-busy");
     form.requestSubmit(test);
     return;
   }
   test.removeAttribute("aria-busy");
-  place.focus();
+  place.focus({ preventScroll: true });
   place.scrollIntoView({ block: "nearest" });
 });
 

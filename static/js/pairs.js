@@ -9,6 +9,18 @@ function renumber(list) {
   });
 }
 
+// The fold's heading says how many are filled in, and several can be tried at once.
+function count(list) {
+  const rows = [...list.querySelectorAll("[data-pair]")];
+  const all = list.querySelector("[data-try-all]");
+  if (all) all.hidden = rows.length < 2;
+  const sum = document.querySelector(`[data-sum="${list.dataset.pairs}"]`);
+  if (!sum) return;
+  const filled = rows.filter((row) => [...row.querySelectorAll("input, select")].some((input) => input.value.trim())).length;
+  const { one, none } = sum.dataset;
+  sum.textContent = filled ? `${filled} ${one}${filled === 1 ? "" : "s"}` : none;
+}
+
 function blank(row) {
   for (const input of row.querySelectorAll("input, select")) input.value = "";
   for (const input of row.querySelectorAll("[aria-invalid]")) {
@@ -56,11 +68,13 @@ for (const list of document.querySelectorAll("[data-pairs]")) {
   // Kept from the start, so that the last row can be removed and one added again.
   list.pattern = list.querySelector("[data-pair]")?.cloneNode(true);
   if (list.pattern) blank(list.pattern);
+  list.addEventListener("input", () => count(list));
   list.addEventListener("click", (event) => {
     const button = event.target.closest("[data-add], [data-remove]");
     if (!button || !list.pattern) return;
     event.preventDefault();
     if (button.matches("[data-add]")) add(list);
     else remove(list, button.closest("[data-pair]"));
+    count(list);
   });
 }

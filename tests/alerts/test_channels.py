@@ -438,6 +438,30 @@ def test_a_redirect_is_not_followed(box: Outbox, sink: HttpSink) -> None:
     assert sink.to("/elsewhere") == []
 
 
+NGINX = """<html>\r\n<head><title>502 Bad Gateway</title><style>h1 { color: red }</style></head>
+<body><center><h1>502 Bad Gateway</h1></center><hr><center>nginx &amp; friends</center>
+<a href="/hook/SECRETOFTHEHOOK">/hook/SECRET&#79;FTHEHOOK</a></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (NGINX, "text/html", "HTTP 502: 502 Bad Gateway nginx & friends ••••"),
+        (NGINX, "text/plain", "HTTP 502: 502 Bad Gateway nginx & friends ••••"),
+        ('{"error": "a < b"}', "application/json", 'HTTP 502: {"error": "a < b"}'),
+        ("", "text/html", "HTTP 502"),
+    ],
+)
+def test_of_a_page_that_a_service_answers_with_only_the_words_are_kept(
+    box: Outbox, sink: HttpSink, body: str, kind: str, said: str
+) -> None:
+    sink.replies["/hook/SECRETOFTHEHOOK"] = [Reply(502, body, (("Content-Type", kind),))]
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook/SECRETOFTHEHOOK")))
+    box.turn()
+    (row,) = box.rows()
+    assert row.attempts[-1]["answer"] == said
+
+
 ECHO_404, ECHO_500 = Reply(404, act="echo"), Reply(500, act="echo")
 
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from app.stores import current_access
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
 from tests.web.visitor import Visitor
 
@@ -38,6 +39,7 @@ def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
     )
     assert stranger.path == "/monitors/new"
     assert stranger.open("/people").status == 200
+    assert "ada@example.org (you) Admin just now just now" in stranger.text
     assert Visitor(app).open(path).status == 404
 
 
@@ -304,6 +306,26 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(app, editor):
     prefix = secret.split("_")[1]
     editor.open(f"/keys/{prefix}/revoke").press("Revoke this key")
     assert api.get("/api/v1/monitors", headers=call).status_code == 401
+
+
+def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
+    form, _ = editor.open("/keys").form_with("Make the key")
+    sent = {**dict(form.values), "name": "CI"}
+    assert editor.client.post("/keys", data=sent).status_code == 201
+    editor._take(editor.client.post("/keys", data=sent, follow_redirects=True))
+    assert "That key was made already. A secret is shown only once." in editor.text
+    with app.app_context():
+        made = current_access().keys()
+    assert [key.name for key in made] == ["CI"]
+    editor.press("Make the key", name="CI again")
+    assert editor.status == 201
+
+
+def test_a_key_form_with_a_fault_can_be_sent_again(editor):
+    editor.open("/keys").press("Make the key", name="")
+    assert editor.status == 422
+    editor.press("Make the key", name="CI")
+    assert editor.status == 201
 
 
 def test_times_are_shown_and_typed_in_the_persons_zone(app, editor):

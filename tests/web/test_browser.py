@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from flask import Flask
 from playwright.sync_api import Page, expect
 
-from app.stores import current_store
+from app.stores import current_access, current_store
 from tests.factories import PASSWORD, make_incident, make_monitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
@@ -20,6 +21,12 @@ REFRESHED = f"""() => new Promise((done) => {{
   document.addEventListener("wakeful:fresh", () => done(), {{ once: true }});
   {REFRESH};
 }})"""
+
+
+def resolve(app: Flask, id: int) -> None:
+    with app.app_context():
+        store = current_store()
+        store.update_incident(id, {"ended_at": store.now()})
 
 
 def press(page: Page, *keys: str) -> None:
@@ -130,11 +137,109 @@ def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
     page.get_by_label("Tick Shop").check()
     page.get_by_label("With the ticked ones").select_option("interval")
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("Nothing was changed. Choose the new interval.")).to_be_visible()
+    summary = page.get_by_role("alert")
+    expect(summary).to_be_focused()
+    expect(summary).to_contain_text("Nothing was changed")
     make_monitor(app, name="Newcomer")
     page.evaluate(REFRESHED)
     expect(page.get_by_label("Tick Shop")).to_be_checked()
     expect(page.get_by_label("With the ticked ones")).to_have_value("interval")
+    summary.get_by_role("link", name="Choose the new interval.").click()
+    expect(page.get_by_label("Interval", exact=True)).to_be_focused()
+
+
+def test_the_focus_stays_where_it_is_while_rows_above_it_go(app, visit):
+    incidents = [make_incident(app, make_monitor(app, name=name)) for name in ("Old", "Mid", "New")]
+    page = visit("/")
+    cards = page.locator("[data-key] .name-link")
+    first, second = cards.nth(0).inner_text(), cards.nth(1).inner_text()
+    button = page.get_by_role("button", name=f"Acknowledge {second}")
+    button.focus()
+    page.evaluate("addEventListener('focusout', () => { document.title = 'It left' })")
+    resolve(app, incidents[("Old", "Mid", "New").index(first)].id)
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("button", name=f"Acknowledge {first}")).to_have_count(0)
+    expect(button).to_be_focused()
+    assert page.title() != "It left"
+
+
+def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone(app, visit):
+    names = ("Alpha", "Beta")
+    ids = {name: make_incident(app, make_monitor(app, name=name)).id for name in names}
+    page = visit("/")
+    page.get_by_role("button", name="Acknowledge Alpha").focus()
+    with app.app_context():
+        store = current_store()
+        store.update_incident(ids["Alpha"], {"acknowledged_at": store.now()})
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("link", name="Alpha").first).to_be_focused()
+    page.get_by_role("button", name="Acknowledge Beta").focus()
+    resolve(app, ids["Beta"])
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    resolve(app, ids["Alpha"])
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+
+
+def test_no_button_turns_into_another_under_the_finger(app, visit):
+    incident = make_incident(app, make_monitor(app))
+    page = visit(f"/incidents/{incident.id}")
+    resolve_button = page.get_by_role("button", name="Resolve")
+    resolve_button.focus()
+    page.evaluate("document.activeElement.dataset.mine = 'yes'; 0")
+    with app.app_context():
+        store = current_store()
+        store.update_incident(incident.id, {"acknowledged_at": store.now()})
+    page.evaluate(REFRESHED)
+    expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
+    expect(resolve_button).to_be_focused()
+
+
+def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
+    names = ["Ash", "Beech", "Cedar", "Elm", "Fir"]
+    ids = {name: make_monitor(app, name=name, state={"verdict": "up"}).id for name in names}
+    page = visit("/monitors?sort_by=name&sort=asc")
+    shown = page.locator(".monitors tbody .name")
+    for renamed, order in (
+        ({"Ash": "Yew"}, ["Beech", "Cedar", "Elm", "Fir", "Yew"]),
+        ({"Fir": "Acacia", "Beech": "Zelkova"}, ["Acacia", "Cedar", "Elm", "Yew", "Zelkova"]),
+    ):
+        page.get_by_label("Tick Elm").focus()
+        with app.app_context():
+            for old, new in renamed.items():
+                current_store().update_monitor(ids[old], {"name": new})
+        ids |= {new: ids[old] for old, new in renamed.items()}
+        page.evaluate(REFRESHED)
+        expect(shown).to_have_text(order)
+        expect(page.get_by_label("Tick Elm")).to_be_focused()
+    with app.app_context():
+        current_store().delete_monitor(ids["Cedar"])
+    make_monitor(app, name="Birch", state={"verdict": "up"})
+    page.evaluate(REFRESHED)
+    expect(shown).to_have_text(["Acacia", "Birch", "Elm", "Yew", "Zelkova"])
+
+
+@pytest.mark.parametrize("path", ["/monitors", "/wall"])
+def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path):
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    page = visit(path)
+    with app.app_context():  # not by taking the cookie away: an answer on its way brings it back
+        current_access().change_password(1, PASSWORD)
+    page.evaluate(REFRESH)
+    notice = page.get_by_role("status").filter(has_text="You are logged out.")
+    expect(notice).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate(REFRESH)
+    expect(page.get_by_text("No answer from the server.").first).to_be_hidden()
+    expect(notice).to_have_count(1)
+    assert asked == []
+    notice.get_by_role("link", name="Log in").click()
+    page.get_by_label("Email").fill("editor@wakeful.test")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"**{path}")
 
 
 def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
@@ -237,7 +342,7 @@ def test_the_wall_takes_in_what_changed_without_a_reload(app, visit):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")
     page.evaluate("document.body.dataset.sameDocument = 'yes'")
-    expect(page.get_by_role("heading", name="All 1 up")).to_be_visible()
+    expect(page.get_by_role("heading", name="Everything is up")).to_be_visible()
     make_monitor(app, name="Beta", state={"verdict": "down", "cause": "It refused."})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("heading", name="1 down")).to_be_visible()

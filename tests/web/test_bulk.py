@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from flask import Flask
 
@@ -60,7 +62,8 @@ def test_what_was_ticked_and_typed_stays_when_something_is_missing(app, editor):
         ("interval", {"tag": "prod"}, "Choose the new interval."),
     ):
         apply(editor, [1, 3], action, **typed)
-        assert f"Nothing was changed. {missing}" in editor.text
+        assert "Nothing was changed" in editor.text
+        assert missing in editor.text
         form, _ = editor.form_with("Apply")
         assert [value for name, value in form.values if name == "ids"] == ["1", "3"]
         assert dict(form.values)["action"] == action
@@ -91,14 +94,30 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
     assert "1 monitor is tagged." in editor.text
     assert rows(app)[1].tags == "\nmore\n"
     for ids, action, fields, sentence in (
-        ([], "pause", {}, "Tick the monitors first."),
-        ([1], "", {}, "Nothing was changed."),
-        ([1], "tag", {}, "Write the tag."),
-        ([1], "interval", {}, "Choose the new interval."),
+        ([], "pause", {}, "Monitors: Tick the monitors first."),
+        ([1], "", {}, "With the ticked ones: Choose what to do."),
+        ([1], "tag", {}, "Tag: Write the tag."),
+        ([1], "interval", {}, "Interval: Choose the new interval."),
     ):
-        assert sentence in apply(editor, ids, action, **fields).text, action
+        assert f"Nothing was changed {sentence}" in apply(editor, ids, action, **fields).text
     apply(editor, [2, 77], "pause")  # somebody else has deleted one of them
     assert "1 monitor is paused." in editor.text
+
+
+def test_each_link_in_the_summary_of_faults_leads_to_something_on_the_page(app, editor):
+    make_monitor(app)
+    apply(editor, [], "")
+    linked = re.findall(r'<li><a href="#([^"]+)">', editor.page.text)
+    assert linked == ["tick-all", "action"]
+    for id in linked:
+        assert f'id="{id}"' in editor.page.text
+    assert "Nothing was changed" not in editor.open("/monitors").text, "of another time"
+
+
+def test_one_monitor_is_deleted_with_its_own_things(app, editor):
+    make_monitor(app, name="Alpha")
+    apply(editor, [1], "delete")
+    assert "Its incidents, results and waiting alerts go with it." in editor.text
 
 
 def go_on(visitor: Visitor) -> list[str]:

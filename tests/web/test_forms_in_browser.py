@@ -61,6 +61,55 @@ def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, 
     expect(page.get_by_text("The test needs these put right first:")).to_be_visible()
 
 
+def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
+    httpserver.expect_request("/").respond_with_data("All is well here")
+    page = visit("/monitors/new")
+    page.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
+    # As a lost connection, which Chromium itself would tell the console of.
+    page.evaluate("() => { window.fetch = () => Promise.reject() }")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_text("HTTP 200")).to_be_visible()
+    expect(page.get_by_label("URL", exact=True)).to_have_value(httpserver.url_for("/"))
+
+
+def test_the_outcome_of_a_test_is_wholly_in_sight(visit, httpserver):
+    httpserver.expect_request("/").respond_with_data("All is well here")
+    page = visit("/monitors/new")
+    page.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
+    button, outcome = page.locator("[data-test]"), page.locator("[data-outcome]")
+    button.click()
+    expect(outcome).to_be_focused()
+    # Where the bar covers the end of it.
+    outcome.evaluate("(part) => scrollBy(0, part.getBoundingClientRect().bottom - innerHeight + 5)")
+    button.press("Enter")
+    expect(outcome).to_be_focused()
+    box, bar = outcome.bounding_box(), page.locator(".form-foot.stick").bounding_box()
+    assert box is not None
+    assert bar is not None
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= bar["y"]
+
+
+def test_the_fold_of_the_channels_says_how_many_there_are_as_they_come_and_go(visit):
+    page = visit("/monitors/new")
+    summary = page.locator("summary", has_text="Who to alert")
+    expect(summary).to_contain_text("Nobody yet")
+    all_of_them = page.get_by_role("button", name="Send a test to all")
+    expect(all_of_them).to_be_hidden()
+    page.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
+    expect(summary).to_contain_text("1 channel")
+    page.get_by_role("button", name="Add a channel").click()
+    expect(summary).to_contain_text("1 channel")
+    expect(all_of_them).to_be_visible()
+    page.get_by_label("Alerts, row 2: Value").fill("dev@example.com")
+    expect(summary).to_contain_text("2 channels")
+    page.get_by_role("button", name="Alerts: remove row 2").click()
+    page.get_by_role("button", name="Alerts: remove row 1").click()
+    expect(summary).to_contain_text("Nobody yet")
+    expect(all_of_them).to_be_hidden()
+
+
 def test_the_summary_of_faults_takes_focus_and_leads_to_the_folded_field(visit):
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
@@ -224,6 +273,25 @@ def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, ht
     expect(plain.get_by_text("All is well here")).to_be_visible()
     plain.get_by_role("button", name="Save").click()
     expect(plain.get_by_text("Shop is saved.")).to_be_visible()
+
+
+def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, httpserver):
+    httpserver.expect_request("/").respond_with_data("All is well here")
+    plain.goto("/monitors/new")
+    plain.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
+    plain.locator("summary", has_text="Request").click()
+    for button, target in (
+        ("Add a header", "Headers, row 2: Value"),
+        ("Headers: remove row 2", "Headers, row 1: Value"),
+        ("Add a channel", "Alerts, row 2: Value"),
+    ):
+        plain.get_by_role("button", name=button).click()
+        expect(plain.get_by_label(target)).to_be_in_viewport()
+    plain.get_by_role("button", name="Test", exact=True).click()
+    expect(plain.get_by_text("HTTP 200")).to_be_in_viewport()
+    plain.get_by_label("URL", exact=True).fill("nonsense")
+    plain.get_by_role("button", name="Test", exact=True).click()
+    expect(plain.get_by_text("The test needs these put right first:")).to_be_in_viewport()
 
 
 def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):

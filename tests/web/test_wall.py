@@ -39,6 +39,36 @@ def test_what_people_reported_is_told_where_no_check_said_why(app, viewer):
     assert "Labels come out empty" in viewer.open("/wall").text
 
 
+def test_what_people_reported_is_loud_although_the_checks_see_nothing(app, viewer):
+    for name, verdict in (("Alpha", "degraded"), ("Beta", "up"), ("Gamma", "up")):
+        monitor = make_monitor(app, name=name, state={"verdict": verdict})
+    make_incident(
+        app, monitor, by_hand=True, cause="Labels come out empty",
+        started_at=now() - timedelta(minutes=65),
+    )  # fmt: skip
+    viewer.open("/wall")
+    for said in ("1 incident open", "Incident for 1 h 5 min", "Labels come out empty"):
+        assert said in viewer.text
+    places = [viewer.text.index(name) for name in ("Gamma", "Alpha", "Beta")]
+    assert places == sorted(places)
+    make_incident(app, make_monitor(app, name="Delta", state={"verdict": "down"}))
+    viewer.open("/wall")
+    assert "1 down" in viewer.text
+    assert "incidents open" not in viewer.text
+    assert viewer.text.index("Delta") < viewer.text.index("Gamma")
+
+
+def test_a_monitor_with_an_incident_is_shown_although_it_is_not_among_the_first(
+    app, viewer, monkeypatch
+):
+    monkeypatch.setattr(wall, "TILES", 1)
+    make_monitor(app, name="Alpha", state={"verdict": "up"})
+    make_incident(app, make_monitor(app, name="Zulu", state={"verdict": "up"}), by_hand=True)
+    viewer.open("/wall")
+    assert "Zulu" in viewer.text
+    assert "more" not in viewer.text
+
+
 def test_it_is_dark_unless_asked_otherwise_and_has_no_navigation(app, viewer):
     page = viewer.open("/wall").page.text
     assert 'data-theme="dark"' in page
@@ -52,7 +82,7 @@ def test_it_refreshes_itself_with_and_without_a_script(app, viewer):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = viewer.open("/wall")
     assert '<noscript><meta http-equiv="refresh"' in page.page.text
-    assert "All 1 up" in viewer.text
+    assert "Everything is up" in viewer.text
     part = viewer.client.get("/wall", headers={"X-Fragment": "live"})
     assert "<html" not in part.text
     assert "Alpha" in part.text
@@ -79,6 +109,7 @@ def test_among_more_monitors_than_fit_the_broken_ones_are_never_left_out(app, vi
     [
         ({}, "Nothing is watched yet"),
         ({MonitorStatus.UP: 3}, "All 3 up"),
+        ({MonitorStatus.UP: 1}, "Everything is up"),
         ({MonitorStatus.UP: 3, MonitorStatus.PAUSED: 1}, "Nothing is down"),
         ({MonitorStatus.UP: 3, MonitorStatus.DEGRADED: 2}, "2 degraded"),
         ({MonitorStatus.UNKNOWN: 1, MonitorStatus.DOWN: 2}, "2 down"),

@@ -115,7 +115,7 @@ def read_response(response: Response, said: str, now: datetime) -> Answer:
 
 
 def _said(response: Response) -> str:
-    return response.text
+    return response.words
 
 
 def field_of(*path: str) -> Callable[[Response], str]:
@@ -125,6 +125,6 @@ def field_of(*path: str) -> Callable[[Response], str]:
         found: Any = response.body
         for name in path:
             found = found.get(name) if isinstance(found, dict) else None
-        return found if isinstance(found, str) else response.text
+        return found if isinstance(found, str) else response.words
 
     return read

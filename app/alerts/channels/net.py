@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
+from app.alerts.channels.html_text import page_text
 from app.checks.hosts import SystemNames
 from app.checks.policy import Policy
 from app.checks.resolver import Cache, resolve
@@ -35,6 +37,7 @@ READ_SECONDS = 15.0
 RESOLVE_SECONDS = 5.0
 MAX_BODY = 16 * 1024
 USER_AGENT = "Wakeful"
+_PAGE = re.compile(r"\s*<(!--|(!doctype|html|head|body|h\d|p|div|center)\b)", re.IGNORECASE)
 
 
 class Blocked(Exception):
@@ -50,6 +53,12 @@ class Response:
     status: int
     headers: Mapping[str, str]
     text: str
+
+    @property
+    def words(self) -> str:
+        """What a person reads of the body: proxies and gateways answer with pages."""
+        said_so = self.headers.get("Content-Type", "").lower().startswith("text/html")
+        return page_text(self.text) if said_so or _PAGE.match(self.text) else self.text
 
     @property
     def body(self) -> Any:

@@ -134,7 +134,7 @@ def _vonage_said(response: Response) -> str:
         if part.get("status") != "0":
             return f"status {part.get('status')} {part.get('error-text', '')}"
     ids = [str(part.get("message-id")) for part in _vonage_parts(response)]
-    return f"accepted {' '.join(ids)}" if ids else response.text
+    return f"accepted {' '.join(ids)}" if ids else response.words
 
 
 # Throttled, internal error, too many binds: these pass. The others stay wrong.

@@ -39,8 +39,8 @@ class Setup(People, SettingsTable):
         return known is not None and same and self.setup_needed()
 
     def use_setup_token(self, token: str, email: str, password: str) -> Person:
-        """Make the first account, an admin. Raises Denied when the token is wrong or used up, and
-        Invalid.
+        """Make the first account, an admin, who is then logged in. Raises Denied when the token is
+        wrong or used up, and Invalid.
         """
         if not self.is_setup_token(token):
             raise Denied(VOID)
@@ -53,7 +53,8 @@ class Setup(People, SettingsTable):
             ).scalar_one_or_none()
             if taken is None or _anybody():
                 raise Denied(VOID)
-            return self._add_person(session, email, hash_, Role.ADMIN)
+            person = self._add_person(session, email, hash_, Role.ADMIN)
+        return self._logged_in(person.id, None)  # whoever makes it goes straight in
 
 
 def _anybody() -> bool:

@@ -1,0 +1,181 @@
+"""What screens, paper and forced colours do to a page, in a real browser."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from app.db import journal, writing
+from app.records import Location, Notice, Result, Verdict
+from app.stores import current_access, current_store
+from tests.factories import make_incident, make_monitor, now
+from tests.web.gallery import unfold
+from tests.web.test_browser import press
+
+pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+
+PHONE = pytest.mark.parametrize("screen", [(375, "dark")], indirect=True)
+LONG = "W" * 200
+# What sticks out of the page, or of a card, which would hide it.
+TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAll(".card")].map(
+  (box) => box.scrollWidth - box.clientWidth))"""
+# How much of the focused control a bar covers that sticks to an edge.
+COVERED = """() => {
+  if (document.activeElement.matches("body, .skip")) return 0; // that one lies above the bar
+  const at = document.activeElement.getBoundingClientRect();
+  const bars = document.querySelectorAll(".side, .form-foot.stick, .bulk:not([hidden])");
+  return Math.max(0, ...[...bars].map((bar) => {
+    if (bar.contains(document.activeElement)) return 0;
+    if (getComputedStyle(bar).position !== "sticky") return 0;
+    const box = bar.getBoundingClientRect();
+    const across = Math.min(at.right, box.right) - Math.max(at.left, box.left);
+    return across > 0 ? Math.min(at.bottom, box.bottom) - Math.max(at.top, box.top) : 0;
+  }));
+}"""
+
+
+@PHONE
+def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit):
+    monitor = make_monitor(app, name=LONG, tags=f"\n{'t' * 60}\n", state={"verdict": "down"})
+    make_incident(app, monitor)
+    hour = timedelta(hours=1)
+    make_monitor(
+        app, maintenance_start_at=now() - hour, maintenance_end_at=now() + hour,
+        state={"verdict": "up", "response_time": 12345},
+    )  # fmt: skip
+    with app.app_context():
+        at = now() - timedelta(days=2)
+        checks = [Result(at, Verdict.UP, monitor.id, response_time=12345)]
+        with writing():
+            journal.known_numbers(checks)
+            journal.keep([journal.row_of(check, Location.DEFAULT) for check in checks])
+        start = current_store().now()
+        fields = {"name": LONG, "start_at": start, "end_at": start + timedelta(hours=1)}
+        current_store().create_window(fields | {"monitors": (monitor.id,)})
+    paths = ("/", "/monitors", "/monitors/1", "/monitors/1/edit", "/monitors/1/checks", "/wall",
+             "/incidents", "/incidents/1", "/incidents/1/edit", "/incidents/new", "/maintenance",
+             "/maintenance/1", "/reports", "/deliveries")  # fmt: skip
+    found = []
+    for path in paths:
+        page = visit_once(visit, path)
+        for width in (320, 375, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            if (over := page.evaluate(TOO_WIDE)) > 0:
+                found.append(f"{path} sticks out {over} px at {width}")
+    assert not found
+    page.goto("/monitors")
+    expect(page.locator("a.tag")).to_have_attribute("title", "t" * 60)
+
+
+def visit_once(visit, path: str) -> Page:
+    page: Page = visit(path)
+    return page
+
+
+@pytest.mark.parametrize("screen", [(375, "dark"), (1440, "light")], indirect=True)
+def test_the_keyboard_never_goes_behind_a_bar(app, visit):
+    for number in range(12):
+        make_monitor(app, name=f"Shop {number}")
+    page = visit("/monitors?sort_by=name&sort=asc")
+    page.get_by_label("Tick Shop 0").check()
+    for path in (None, "/monitors/1/edit"):
+        if path:
+            page = visit(path)
+            unfold(page)
+        for key in ("Tab", "Shift+Tab"):
+            for _ in range(60):
+                press(page, key)
+                said = page.evaluate("document.activeElement.outerHTML.slice(0, 120)")
+                assert page.evaluate(COVERED) <= 0, f"{key}: {said}"
+
+
+@PHONE
+def test_the_bar_below_the_list_leaves_most_of_a_phone_to_the_list(app, visit):
+    make_monitor(app)
+    page = visit("/monitors")
+    page.get_by_label("Tick Shop").check()
+    assert size(page.locator("[data-bulk-bar]"))[1] < 80
+
+
+def size(part: Locator) -> tuple[float, float]:
+    box = part.bounding_box()
+    assert box is not None
+    return box["width"], box["height"]
+
+
+@pytest.mark.parametrize("screen", [(1440, "light")], indirect=True)
+def test_figures_keep_their_colours_where_colours_are_forced(app, visit):
+    make_monitor(app, state={"verdict": "up"})
+    page = visit("/monitors/1")
+    page.emulate_media(forced_colors="active")
+    look = "(part, name) => getComputedStyle(part)[name]"
+    shown = {name: page.locator(name).first.evaluate(look, "backgroundColor")
+             for name in (".days a", ".legend .key")}  # fmt: skip
+    ground = page.locator("body").evaluate(look, "backgroundColor")
+    assert ground not in shown.values()
+    for part in (".tabs", ".nav-list"):
+        side = "borderLeftWidth"
+        here = page.locator(f"{part} a[aria-current]").first.evaluate(look, side)
+        other = page.locator(f"{part} a:not([aria-current])").first.evaluate(look, side)
+        assert here != other, part
+
+
+@PHONE
+def test_paper_shows_tables_as_tables_and_no_buttons(app, visit):
+    make_incident(app, make_monitor(app, state={"verdict": "up"}))
+    with app.app_context():
+        current_access().set_setting(Notice.DEMO, "1")
+    page = visit("/monitors/1")
+    expect(page.get_by_text("This is a demonstration.")).to_be_visible()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 680, "height": 1000})
+    row = page.locator(".list.stack tbody tr").first
+    assert row.evaluate("(row) => getComputedStyle(row).display") == "table-row"
+    expect(page.get_by_text("This is a demonstration.")).to_be_hidden()
+    expect(page.locator(".tabs").first).to_be_hidden()
+    expect(page.locator(".chart .near").first).to_be_hidden()
+
+
+@PHONE
+def test_what_a_thumb_presses_is_large_enough(app, visit):
+    make_monitor(app)
+    with app.app_context():
+        start = current_store().now()
+        fields = {"name": "Works", "start_at": start, "end_at": start + timedelta(hours=1)}
+        current_store().create_window(fields)
+    small = []
+    for path, parts in (
+        ("/monitors", ".tick:not([hidden])"),
+        ("/monitors/1/edit", "summary, .check input"),
+        ("/maintenance/new", ".check input"),
+        ("/maintenance", ".calendar li a"),
+        ("/wall", ".screen-foot a"),
+    ):
+        page = visit(path)
+        found = page.locator(parts).filter(visible=True)
+        assert found.count(), path
+        small += [f"{path} {box}" for box in map(size, found.all()) if min(box) < 24]
+    assert not small
+
+
+@PHONE
+def test_the_menu_of_a_phone_closes_with_a_button(visit):
+    page = visit("/")
+    page.get_by_role("button", name="Menu").click()
+    expect(page.get_by_role("link", name="Incidents")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("link", name="Incidents")).to_be_hidden()
+
+
+@PHONE
+def test_the_highest_figure_of_a_charts_axis_is_not_cut(app, visit):
+    make_monitor(app, state={"verdict": "up"})
+    page = visit("/monitors/1")
+    tops = page.locator(".chart .near").evaluate_all(
+        """(labels) => labels.map((label) => label.getBoundingClientRect().top
+          - label.closest(".chart-scroll").getBoundingClientRect().top)"""
+    )
+    assert tops
+    assert min(tops) >= 0
