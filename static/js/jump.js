@@ -12,9 +12,12 @@ async function look() {
   try {
     const address = new URL(input.form.action);
     address.searchParams.set("q", wanted);
-    const answer = await fetch(address, { headers: { "X-Fragment": "jump" }, redirect: "error" });
+    const answer = await fetch(address, { headers: { "X-Fragment": "jump" }, redirect: "manual" });
     // A slow answer must not replace a newer one.
-    if (answer.ok && mine === asked) {
+    if (mine !== asked) return;
+    if (answer.type === "opaqueredirect") { // to the login
+      places.innerHTML = "<li class='soft'>You are logged out.</li>";
+    } else if (answer.ok) {
       places.innerHTML = await answer.text();
       shown = wanted;
     }

@@ -220,6 +220,15 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
     expect(shown).to_have_text(["Acacia", "Birch", "Elm", "Yew", "Zelkova"])
 
 
+def test_the_jump_list_says_when_the_session_has_ended(app, visit):
+    page = visit("/monitors")
+    with app.app_context():
+        current_access().change_password(1, PASSWORD)
+    press(page, "Control+k")
+    expect(page.get_by_text("You are logged out.")).to_be_visible()
+    expect(page.get_by_text("No answer from the server.")).to_be_hidden()
+
+
 @pytest.mark.parametrize("path", ["/monitors", "/wall"])
 def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
