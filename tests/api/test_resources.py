@@ -298,9 +298,8 @@ def test_the_evidence_of_an_automatic_incident_is_returned_in_lists_too(app, api
     shown = api.get(f"/incidents/{incident.id}")["data"]
     assert shown["evidence"] == {"status_line": "HTTP/1.1 503"}
     assert shown["cause_code"] == "connection_refused"
-    assert api.get("/incidents")["data"] == [
-        shown | {"duration": api.get("/incidents")["data"][0]["duration"]}
-    ]
+    [listed] = api.get("/incidents")["data"]
+    assert listed | {"duration": 0} == shown | {"duration": 0}, "it goes on while we ask"
 
 
 def test_section_3_deleting_a_monitor_takes_its_incidents_with_it(app, api):

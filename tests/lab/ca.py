@@ -70,6 +70,13 @@ def _dated(
     )
 
 
+def _dated_today(authorities: Authorities) -> Served:
+    """A certificate that ends with this day (UTC): some hours from now may be tomorrow."""
+    end = dt.datetime.now(dt.UTC).replace(hour=23, minute=59, second=59, microsecond=0)
+    issued = authorities.root.issue_cert(*NAMES, not_before=days_from_now(-40), not_after=end)
+    return _served(issued)
+
+
 def self_signed(start: float = -10, end: float = 365) -> Served:
     """A leaf that signed itself, for the lab's own names."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -227,7 +234,7 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
     "not_yet_valid": lambda a: _dated(a, 2, 90),
     "not_yet_valid_wrong_host": lambda a: _dated(a, 2, 90, "other.example"),
     "expiring_5d": lambda a: _dated(a, -40, 5),
-    "expiring_today": lambda a: _dated(a, -40, 0.1),
+    "expiring_today": _dated_today,
     "self_signed": lambda a: self_signed(),
     "self_signed_expired": lambda a: self_signed(-40, -3),
     # The stranger's root is sent along: the chain is whole and ends in nobody we know.
