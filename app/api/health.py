@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from app.api.envelope import answer, problem
 from app.api.shapes import moment
-from app.errors import Unavailable, Unsupported
+from app.errors import WakefulError
 from app.records import DeliveryQuery, DeliveryStatus, IncidentQuery, IncidentStatus
 from app.stores import current_store
 from app.stores.health import DATABASE_FAILED, Health, health
@@ -32,7 +32,7 @@ def _healthz() -> Response:
 
 def _readyz() -> Response:
     """200 when checks run and the database answers, 503 with the reasons otherwise."""
-    found = health(datetime.now(UTC))
+    found = health(datetime.now(UTC), checks=_checks_here())
     return answer(
         {
             "status": "not ready" if found.faults else "ready",
@@ -44,6 +44,11 @@ def _readyz() -> Response:
         503 if found.faults else 200,
         {"Cache-Control": "no-store"},
     )
+
+
+def _checks_here() -> bool:
+    """A dashboard over other servers has no checker of its own to miss."""
+    return bool(current_app.extensions["wakeful.settings"].store == "local")
 
 
 def _metrics() -> Response:
@@ -65,7 +70,7 @@ class _Figures(Collector):
     """Read from the database at each scrape: every web process gives the same, whoever answers."""
 
     def collect(self) -> Iterator[Metric]:
-        found = health(datetime.now(UTC))
+        found = health(datetime.now(UTC), checks=_checks_here())
         yield GaugeMetricFamily(
             "wakeful_ready", "1 when the service is ready.", value=0 if found.faults else 1
         )
@@ -77,8 +82,8 @@ class _Figures(Collector):
             yield _by_status("wakeful_monitors", "Monitors by status.", monitors)
             yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
             yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())
-        except (Unsupported, Unavailable):
-            return  # a remote server that does not offer it, or cannot answer now
+        except WakefulError:
+            return  # a remote server that does not offer it, or does not answer us now
 
 
 def _ages(found: Health) -> Iterator[Metric]:

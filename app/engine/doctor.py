@@ -99,7 +99,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 
 
 def _checker(settings: Settings) -> Iterator[Finding]:
-    if not _tables_are_there():
+    if settings.store != "local" or not _tables_are_there():
         return
     at = db.session.scalar(health.LAST_SIGN)
     if at is None:

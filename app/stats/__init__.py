@@ -5,7 +5,8 @@ What counts (one definition, also for what is shown on pages):
 - A result covers the time from its check until the next one, at most ``cover_limit_ms`` as its
   monitor was then: longer silence is a gap, of which we know nothing. A pause ends it, and a check
   made by hand while paused does not count.
-- Covered time of an ``unknown`` result, or of one in maintenance, is neither up nor down.
+- Covered time in a maintenance window, to the second, is neither up nor down, and neither is that
+  of an ``unknown`` result. Of a window that was changed or deleted since, its results tell.
 - All other covered time is watched. It is down while an incident lasts, from ``started_at`` to
   ``ended_at``, and up otherwise: a single failure that a recheck cancelled is no downtime.
 - An incident classified as a false alarm does not count; one classified as maintenance makes its

@@ -121,14 +121,21 @@ def percent(up: int, down: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The incidents of one monitor, as far as they count: merged spans in order."""
+    """The incidents and the windows of one monitor, as far as they count: merged spans in order."""
 
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
+    planned: tuple[Span, ...] = ()  # maintenance windows
 
 
-def trouble(incidents: Iterable[tuple[int, int | None, str | None]], end: int) -> Trouble:
-    """``incidents``: start, end (None: still open at ``end``) and classification of each."""
+def trouble(
+    incidents: Iterable[tuple[int, int | None, str | None]],
+    end: int,
+    planned: Iterable[Span] = (),
+) -> Trouble:
+    """``incidents``: start, end (None: still open at ``end``) and classification of each.
+    ``planned``: maintenance windows.
+    """
     down, excused = [], []
     for start, stop, classification in incidents:
         span = (start, end if stop is None else stop)
@@ -136,7 +143,7 @@ def trouble(incidents: Iterable[tuple[int, int | None, str | None]], end: int) -
             excused.append(span)
         elif classification != Classification.FALSE_ALARM:
             down.append(span)
-    return Trouble(merged(down), merged(excused))
+    return Trouble(merged(down), merged(excused), merged(planned))
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -173,18 +180,24 @@ def tally(
         sums.checks += 1
         if response_time is not None and verdict in GOOD and not maintenance:
             sums.add_response(response_time, phases)
-    for kind, since, until in covered(checks, limit):
+    for kind, since, until in covered(checks, limit, trouble.planned):
         begin, stop = max(since, start), min(until, end)
         while begin < stop:
             slot = begin - begin % period
             cut = min(stop, slot + period)
-            _spend(found.setdefault(slot, Sums()), kind, trouble, begin, cut)
+            sums = found.setdefault(slot, Sums())
+            for inside, first, last in _split(trouble.planned, begin, cut):
+                _spend(sums, MAINTENANCE if inside else kind, trouble, first, last)
             begin = cut
     return found
 
 
-def covered(checks: Iterable[Check], limit: int) -> list[tuple[int, int, int]]:
+def covered(
+    checks: Iterable[Check], limit: int, planned: Sequence[Span] = ()
+) -> list[tuple[int, int, int]]:
     """The time that checks in order cover: its kind, begin and end. What touches is one.
+
+    A check in a window of ``planned`` does not make the time after the window maintenance too.
 
     Most monitors are of one kind all day, so that what follows works on a span or two, not on
     each check.
@@ -192,13 +205,32 @@ def covered(checks: Iterable[Check], limit: int) -> list[tuple[int, int, int]]:
     spans: list[tuple[int, int, int]] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
     for at, verdict, maintenance, _, _, covers in checks:
-        this = MAINTENANCE if maintenance else UNKNOWN if verdict is _UNKNOWN else WATCHED
+        if maintenance and not (planned and overlap(planned, at, at + 1)):
+            this = MAINTENANCE
+        else:
+            this = UNKNOWN if verdict is _UNKNOWN else WATCHED
         if this != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
             kind, begin = this, at
         stop = at + (limit if covers is None else covers)
     spans.append((kind, begin, stop))
     return spans
+
+
+def _split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
+    """``begin`` to ``end`` in pieces, and whether each is in one of ``spans`` (in order)."""
+    if not spans:
+        return [(False, begin, end)]
+    pieces = []
+    at = begin
+    place = max(0, bisect_right(spans, (begin,)) - 1)
+    while at < end and place < len(spans) and spans[place][0] < end:
+        first, last = max(at, spans[place][0]), min(end, spans[place][1])
+        if first < last:
+            pieces += [(False, at, first), (True, first, last)]
+            at = last
+        place += 1
+    return [*pieces, (False, at, end)]
 
 
 def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> None:

@@ -10,15 +10,20 @@ from app.alerts.acknowledge import Acknowledgement, read_token
 from app.errors import Denied, NotFound
 from app.records import Incident
 from app.stores import current_store
+from app.web import remote
 from app.web.forms import DeleteForm
 
 blueprint = Blueprint("acknowledge", __name__)
 
+ELSEWHERE = "This dashboard sends no alerts. Open the link on the server that sent the message."
 Answer = str | Response | tuple[str, int]
 
 
 @blueprint.route("/acknowledge/<token>", methods=["GET", "POST"])
 def page(token: str) -> Answer:
+    if remote.servers() is not None:
+        # With a key that two installations share, it would act on another server's incident.
+        return render_template("acknowledge/void.html", sentence=ELSEWHERE), 404
     try:
         link = read_token(token)
         incident = current_store().incident(link.incident_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Flask, render_template, request
@@ -61,7 +62,7 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
     if is_api(request.path):
         raise fault  # the API speaks for itself
     status = status_of(fault)
-    details: dict[str, object] = {}
+    details: dict[str, Any] = {}
     if isinstance(fault, Invalid):
         details["errors"] = fault.errors
     if isinstance(fault, Conflict):
@@ -102,9 +103,8 @@ def _csrf(fault: CSRFError) -> tuple[str, int]:
     # Somebody else's page may have sent it: then there is no button to send it again.
     again = _is_our_own_page() and _is_whole()
     login = not current_user.is_authenticated
-    return _page(
-        400, LOGGED_OUT if login else TOO_OLD, typed=typed(), again=again, login=login
-    ), 400
+    title, sentence = ("You are logged out", LOGGED_OUT) if login else (TITLES[400], TOO_OLD)
+    return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
 
 
 def _is_our_own_page() -> bool:
@@ -128,8 +128,8 @@ def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
     return _page(500, sentence), 500
 
 
-def _page(status: int, sentence: str, **details: object) -> str:
-    title = TITLES.get(status, "Something went wrong")
+def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
+    title = title or TITLES.get(status, "Something went wrong")
     return render_template(
         "errors/error.html", title=title, sentence=sentence, status=status, **details
     )

@@ -231,7 +231,7 @@ class BulkForm(BrowserForm):
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
             self.ids.fault("Tick the monitors first.")
-        if self.action.data in ("tag", "untag") and not self.tag.data:
+        if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
             self.tag.fault("Write the tag.")
         if self.action.data == "interval" and self.interval.data is None:
             self.interval.fault("Choose the new interval.")

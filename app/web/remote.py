@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, WakefulError
+from app.errors import Conflict, Unsupported, WakefulError
 from app.records import Role
 from app.stores import Feature, current_store
 from app.web.session import SAFE_METHODS, guarded, needs
@@ -20,6 +20,7 @@ CHOICE = "server"  # the cookie remembers the name, because the order of the set
 PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 # What is the dashboard's own, whichever server is looked at.
+GONE = "The server of this page is not in the settings any more. There are:"
 ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap"})
 
 
@@ -73,6 +74,8 @@ def _choose() -> Response | None:
     if place is not None:
         remotes.choose(place)
         return None
+    if request.path.startswith(PLACE):
+        raise Unsupported(f"{GONE} {', '.join(remotes.names)}.")
     name = session.get(CHOICE)
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
     if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:

@@ -127,6 +127,20 @@ def test_a_check_is_split_where_periods_meet_and_counted_where_it_began() -> Non
     }
 
 
+def test_a_window_begins_and_ends_between_two_checks() -> None:
+    """Else a planned hour would count as downtime, where a monitor is checked once an hour."""
+    seen = [Check(0, DOWN), Check(2 * MINUTE, DOWN, maintenance=True), Check(4 * MINUTE, DOWN)]
+    what = trouble([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
+    sums = tally(seen, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
+    assert (sums.down, sums.maintenance, sums.up) == (3 * MINUTE, 2 * MINUTE, 0)
+
+
+def test_of_a_window_that_is_gone_the_checks_in_it_tell() -> None:
+    seen = [Check(0, UP), Check(2 * MINUTE, UP, maintenance=True), Check(4 * MINUTE, UP)]
+    sums = tally(seen, trouble([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
+    assert (sums.up, sums.maintenance) == (3 * MINUTE, 2 * MINUTE)
+
+
 def test_what_was_checked_before_the_start_covers_time_after_it() -> None:
     found = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
     assert [(sums.up, sums.checks) for sums in found.values()] == [(120_000, 0)]
@@ -197,6 +211,7 @@ STEPS = st.integers(0, 60)
     st.lists(
         st.tuples(STEPS, st.none() | STEPS, st.none() | st.sampled_from(list(Classification)))
     ),
+    st.lists(st.tuples(STEPS, STEPS), max_size=3),
     st.integers(1, 25),
     st.integers(1, 20),
     STEPS,
@@ -205,6 +220,7 @@ STEPS = st.integers(0, 60)
 def test_sums_are_what_looking_at_each_moment_gives(
     rows: list[tuple[int, Verdict, bool]],
     incidents: list[tuple[int, int | None, str | None]],
+    windows: list[Span],
     limit: int,
     period: int,
     start: int,
@@ -215,10 +231,10 @@ def test_sums_are_what_looking_at_each_moment_gives(
     for at in range(start, end):
         counts = expected.setdefault(at - at % period, dict.fromkeys((*KINDS, "checks"), 0))
         counts["checks"] += sum(check.at == at for check in seen)
-        kind = kind_at(at, seen, incidents, limit)
+        kind = kind_at(at, seen, incidents, windows, limit)
         if kind is not None:
             counts[kind] += 1
-    found = tally(seen, trouble(incidents, end), limit, period, start, end)
+    found = tally(seen, trouble(incidents, end, windows), limit, period, start, end)
     assert {
         slot: {name: getattr(sums, name) for name in (*KINDS, "checks")}
         for slot, sums in found.items()
@@ -229,13 +245,20 @@ KINDS = ("up", "down", "unknown", "maintenance")
 
 
 def kind_at(
-    at: int, seen: list[Check], incidents: list[tuple[int, int | None, str | None]], limit: int
+    at: int,
+    seen: list[Check],
+    incidents: list[tuple[int, int | None, str | None]],
+    windows: list[Span],
+    limit: int,
 ) -> str | None:
     """What this moment counts as, said without spans; None in a gap."""
     past = [check for check in seen if check.at <= at]
     if not past or at >= past[-1].at + limit:
         return None
-    if past[-1].maintenance:
+    if any(begin <= at < stop for begin, stop in windows):
+        return "maintenance"
+    known = any(begin <= past[-1].at < stop for begin, stop in windows)
+    if past[-1].maintenance and not known:
         return "maintenance"
     if past[-1].verdict == UNKNOWN:
         return "unknown"

@@ -233,8 +233,18 @@ def test_hours_that_are_odd_are_left_out(lie: Any) -> None:
     ("status", "wakeful"), [(200, True), (404, False), (405, False), (403, False), (422, False)]
 )
 def test_what_a_server_offers_is_read_off_one_path(status: int, wakeful: bool) -> None:
-    with asking(Scripted({"data": {}}, status)) as store:
+    me, rest = Scripted({"data": {}}, status), Scripted({"data": []})
+
+    def server(environ: Any, start_response: Any) -> Any:
+        return (me if environ["PATH_INFO"].endswith("/me") else rest)(environ, start_response)
+
+    with asking(server) as store:
         assert (Feature.RESULTS in store.offers) is wakeful
+
+
+def test_of_a_server_that_finds_nothing_at_all_nothing_is_known() -> None:
+    with asking(Scripted({}, 404)) as store, pytest.raises(Unavailable, match="no /api/v1"):
+        _ = store.offers
 
 
 def talk(answer: Callable[[socket.socket], None]) -> Iterator[str]:
@@ -355,10 +365,15 @@ def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
         store = remote_store(url, KEY)
         monitor = store.create_monitor(
             {
-                "name": "Shop", "url": "http://x/", "interval": 60, "timeout": 5, "tags": ("a",),
+                "name": "Shop", "url": "http://x/", "interval": 60, "timeout": 30, "tags": (),
                 "ssl_alert_days": None, "alerts": (), "confirmations": 2,
             }
         )  # fmt: skip
+        for lost in ({"timeout": 5}, {"tags": ("a",)}):
+            with pytest.raises(Invalid) as caught:
+                store.update_monitor(monitor.id, {"name": "Store", **lost})
+            assert list(caught.value.errors) == list(lost), "dropped without a word"
+        assert store.monitor(monitor.id).name == "Shop"
         assert monitor.status == MonitorStatus.UNKNOWN
         assert store.offers == frozenset()
         store.monitors(MonitorQuery())

@@ -107,6 +107,42 @@ def test_figures_are_the_same_before_and_after_summing(
     assert rollups.roll(here) == 0
 
 
+def test_windows_count_to_the_second_before_and_after_summing(
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = hour(now()) + timedelta(minutes=25)
+    born = here - timedelta(days=3)
+    one, other, own = (
+        make_monitor(core, created_at=born, updated_at=born, **fields)
+        for fields in (
+            {}, {}, {"maintenance_start_at": here - timedelta(minutes=200, seconds=20),
+                     "maintenance_end_at": here - timedelta(minutes=190)},
+        )
+    )  # fmt: skip
+    monkeypatch.setattr(LocalStore, "now", lambda self: born)
+    window = {"name": "Works", "monitors": (one.id,), "repeat": "daily", "zone": "UTC"}
+    begin = here - timedelta(hours=20, seconds=25)  # between two checks, as its end
+    store.create_window(window | {"start_at": begin - timedelta(days=2),
+                                  "end_at": begin - timedelta(days=2) + 30 * MINUTE})  # fmt: skip
+    monkeypatch.setattr(LocalStore, "now", lambda self: here)
+    late = {"name": "Too late", "start_at": here - timedelta(hours=10), "end_at": here + MINUTE}
+    store.create_window(late | {"monitors": (other.id,)})  # planned when it was nearly over
+    for monitor in (one, other, own):
+        add_results(monitor.id, here - timedelta(hours=23), here)
+        make_incident(
+            core, monitor, started_at=here - timedelta(hours=21), ended_at=here - timedelta(hours=2)
+        )
+    for again in range(2):
+        one_day, other_day, own_day = (
+            store.statistics(monitor.id, "24h") for monitor in (one, other, own)
+        )
+        assert one_day["maintenance"] == 30 * 60, again
+        assert one_day["downtime"] == 19 * 3600 - 30 * 60, again
+        assert other_day["maintenance"] == 0, again
+        assert own_day["maintenance"] == 10 * 60 + 20, again
+        rollups.roll(here)
+
+
 def test_monitors_looked_at_together_have_the_figures_that_each_has_alone(core: Flask) -> None:
     # Summed at different times, one never, and with gaps that only the longer interval covers.
     here = hour(now()) + timedelta(minutes=25)

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from flask import Flask
 from werkzeug.wrappers import Response
 
 from app import create_app
+from app.alerts.acknowledge import make_token
 from app.config import Settings
-from app.db import db
+from app.db import db, writing
+from app.db.tables import HeartbeatRow
 from app.stores import current_store
 from app.web.remote import slug
-from tests.factories import make_incident, make_key, make_monitor, make_person
+from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.bare_server import KEY, BareServer
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
@@ -29,13 +32,15 @@ pytestmark = pytest.mark.sqlite
 
 
 class Moody:
-    """A server in front of ``app`` that answers 500 to the methods in ``refused``, and with
-    ``answer`` (status and body) to every write.
+    """A server in front of ``app`` that answers 500 to the methods in ``refused``, with ``answer``
+    (status and body) to every write, with the status ``reads`` to every read, and while it is
+    ``gone`` with 404 to everything.
     """
 
     def __init__(self, app: Flask) -> None:
         self.app, self.refused, self.asked = app, set[str](), list[str]()
         self.answer: tuple[int, Any] | None = None
+        self.gone, self.reads = False, 0
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
         method = environ["REQUEST_METHOD"]
@@ -45,6 +50,8 @@ class Moody:
             text = body if isinstance(body, str) else json.dumps(body)
             response = Response(text, status, {"Retry-After": "7"})
             return response(environ, start_response)
+        if self.gone or (self.reads and method == "GET"):
+            return Response("<h1>default backend</h1>", self.reads or 404)(environ, start_response)
         if method in self.refused:
             start_response("500 Internal Server Error", [("Content-Length", "0")])
             return []
@@ -329,8 +336,10 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(
     ):  # fmt: skip
         form, _ = editor.open(f"/monitors/{monitor.id}/delete").form_with("Delete this monitor")
         for path, status in ((f"/monitors/{monitor.id}/delete", 409), ("/on/gone/monitors", 404)):
-            answer = editor.client.post(path, data=dict(form.values))
+            answer = editor.client.post(path, data=dict(form.values) | {"cause": "typed before"})
             assert answer.status_code == status
+            assert "typed before" in answer.text, "it is kept"
+            assert "server" in answer.text
         answer = editor.client.get(f"{one}/api/v1/monitors")
         assert answer.status_code == 404
     with app.app_context():
@@ -342,6 +351,64 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(
 )
 def test_no_two_servers_have_the_same_address(names: tuple[str, str]) -> None:
     assert slug(names[0]) != slug(names[1])
+
+
+def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(app, server, editor):
+    """A proxy says 404 to everything while what is behind it restarts."""
+    monitor = make_monitor(app, name="Shop", tags="\nprod\n")
+    editor.open(f"/monitors/{monitor.id}/edit")
+    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    for known in (store._offers, None):
+        store._offers, store._asked_at = known, -1e9  # it is time to ask again
+        server.gone = True
+        elsewhere = Visitor(editor.client.application)
+        elsewhere.client = editor.client
+        assert elsewhere.open("/monitors").status == 503
+        server.gone = False
+        editor.press("Save", tags="prod, new", timeout="7")
+        assert editor.status == 200
+        with app.app_context():
+            kept = current_store().monitor(monitor.id)
+        assert (kept.tags, kept.timeout) == (("prod", "new"), 7)
+        assert "Reports" in editor.text
+        editor.open(f"/monitors/{monitor.id}/edit")
+
+
+def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, editor):
+    monitor = make_monitor(app, name="Shop")
+    editor.open(f"/monitors/{monitor.id}/edit")
+    (store,) = editor.client.application.extensions["wakeful.store"].stores
+    store._offers = frozenset()  # a bare one stands there now
+    editor.press("Save", name="Other", timeout="7")
+    assert editor.status == 422
+    assert "This server has no place for it." in editor.text
+    assert dict(editor.form_with("Save")[0].values)["timeout"] == "7"
+    editor.press("Save", timeout="30")
+    assert "Other is saved." in editor.text
+
+
+def test_what_looks_after_the_service_is_not_troubled_by_a_remote(app, server, editor):
+    client = editor.client
+    dashboard = client.application
+    with dashboard.app_context(), writing() as session:  # from when it was a local installation
+        session.add(HeartbeatRow(name="checker:here:1", at=now() - timedelta(days=1)))
+    assert client.get("/readyz").json["status"] == "ready"
+    server.answer = None
+    for status in (401, 403, 404, 409, 422, 500):
+        server.reads = status
+        answer = client.get("/metrics")
+        assert (answer.status_code, "wakeful_ready 1.0" in answer.text) == (200, True), status
+
+
+def test_a_link_of_this_installation_acts_on_no_other_servers_incident(app, server, editor):
+    incident = make_incident(app, make_monitor(app))
+    with editor.client.application.app_context():
+        token = make_token(incident.id, "Email")
+    editor.open(f"/acknowledge/{token}")
+    assert editor.status == 404
+    assert "Open the link on the server that sent the message." in editor.text
+    with app.app_context():
+        assert current_store().incident(incident.id).acknowledged_at is None
 
 
 def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):

@@ -9,11 +9,13 @@ from sqlalchemy import BindParameter, Select, bindparam, or_, select
 
 from app.db import db
 from app.db.journal import VERDICTS
+from app.db.rollups.planned import planned
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import (
     DAY_MS,
     HOUR_MS,
+    LONGEST_COVER_MS,
     PHASES,
     Check,
     Sums,
@@ -111,7 +113,9 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 
 def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
     found = incidents_between(ids, start, end)
-    return {id: trouble(incidents, end) for id, incidents in found.items()}
+    # A check that came before the start may have been in a window, and covers time after it.
+    windows = planned(ids, start - LONGEST_COVER_MS, end)
+    return {id: trouble(incidents, end, windows[id]) for id, incidents in found.items()}
 
 
 def limit_of(monitor: Any) -> int:

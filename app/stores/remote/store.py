@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -42,6 +43,7 @@ T = TypeVar("T")
 R = TypeVar("R", Monitor, Incident, Delivery, MaintenanceWindow)
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
+_DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
 # What every Wakeful offers over its API, and what it offers where ``me`` says so.
 OF_WAKEFUL = frozenset(
     {
@@ -58,6 +60,7 @@ OF_NEWER = frozenset(
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
 NAMES_PAGE = 100
 NAMES_PAGES = 5
+NO_SUCH_FIELD = "This server has no place for it. Leave it as it was."
 PASSWORD_NEEDED = "Type the password again: the server keeps it to itself."  # noqa: S105
 
 
@@ -94,10 +97,16 @@ class RemoteStore(Store):
 
     def _ask_offers(self) -> frozenset[Feature]:
         answer = self.connection.read("/me")
+        if answer.status == 200:
+            return _offered(answer.body)
         if answer.status in (401, 429) or answer.status >= 500:
             refuse(self.connection, answer)
-        # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8).
-        return _offered(answer.body) if answer.status == 200 else frozenset()
+        # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8). But a proxy says 404
+        # to everything while what is behind it restarts: then nothing is known.
+        refuse(self.connection, self.connection.read("/monitors", [("per_page", "10")]))
+        if self._offers:
+            raise self.connection.unavailable("does not say what it offers just now.")
+        return frozenset()
 
     def now(self) -> datetime:
         return self.connection.now()
@@ -369,6 +378,8 @@ class RemoteStore(Store):
             feature, monitor_id = of
             if monitor_id is not None:
                 self.monitor(monitor_id)
+            if feature in self._ask_offers():  # a proxy's 404, while what is behind it restarts
+                raise self.connection.unavailable(f"does not offer this just now: {feature}.")
             self._missing |= {feature}
             refuse(self.connection, answer, feature=feature.replace("_", " "))
         refuse(self.connection, answer, kind=kind, id=id)
@@ -443,6 +454,9 @@ class RemoteStore(Store):
         """What this server can take: a new monitor leaves out what is empty anyway."""
         own = OWN_FIELDS & fields.keys()
         unknown = own if own and Feature.EXTRA_FIELDS not in self.offers else frozenset()
+        lost = {name: [NO_SUCH_FIELD] for name in unknown if _was_typed(name, fields[name])}
+        if lost:
+            raise Invalid(lost)
         return {
             name: value
             for name, value in fields.items()
@@ -474,6 +488,11 @@ def _stored() -> Iterator[None]:
     except Unavailable as fault:
         fault.unsent = False
         raise
+
+
+def _was_typed(name: str, value: Any) -> bool:
+    """Whether a field says something else than a monitor has without it."""
+    return name != "quiet_zone" and value != _DEFAULTS[name]
 
 
 def _offered(body: Any) -> frozenset[Feature]:

@@ -1,0 +1,72 @@
+"""Maintenance that was planned, as spans of time: a window begins and ends between two checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, or_, select
+
+from app.db import db
+from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
+from app.db.types import from_ms, to_ms
+from app.records import MaintenanceWindow
+from app.stats.tally import Span
+from app.stats.windows import ONCE, occurrences_between
+
+_WINDOWS = select(MaintenanceWindowRow).where(
+    MaintenanceWindowRow.start_at < bindparam("end"),
+    or_(MaintenanceWindowRow.repeat != ONCE, MaintenanceWindowRow.end_at > bindparam("start")),
+)
+_MEMBERS = select(
+    MaintenanceWindowMonitorRow.window_id, MaintenanceWindowMonitorRow.monitor_id
+).where(MaintenanceWindowMonitorRow.window_id.in_(bindparam("windows", expanding=True)))
+_OWN = select(
+    MonitorRow.id,
+    MonitorRow.maintenance_start_at,
+    MonitorRow.maintenance_end_at,
+    MonitorRow.updated_at,
+).where(
+    MonitorRow.id.in_(bindparam("ids", expanding=True)),
+    MonitorRow.maintenance_start_at < bindparam("end"),
+    MonitorRow.maintenance_end_at > bindparam("start"),
+)
+
+
+def planned(ids: Sequence[int], start: int, end: int) -> dict[int, list[Span]]:
+    """The windows of each monitor that touch this time, in no order.
+
+    Only from when each was last changed: what is planned afterwards was not planned, and of what
+    stood there before, the results tell (``Check.maintenance``).
+    """
+    found: dict[int, list[Span]] = {id: [] for id in ids}
+    first, last = from_ms(start), from_ms(end)
+    rows = db.session.scalars(_WINDOWS, {"start": first, "end": last}).all()
+    members: dict[int, list[int]] = {}
+    if rows:
+        pairs = db.session.execute(_MEMBERS, {"windows": [row.id for row in rows]})
+        for window_id, monitor_id in pairs:
+            members.setdefault(window_id, []).append(monitor_id)
+    for one in rows:
+        window = MaintenanceWindow(
+            id=one.id,
+            name=one.name,
+            start_at=one.start_at,
+            end_at=one.end_at,
+            repeat=one.repeat,
+            repeat_until=one.repeat_until,
+            zone=one.zone,
+        )
+        known = max(first, one.updated_at)
+        spans = [
+            (to_ms(max(begin, known)), to_ms(stop))
+            for begin, stop in occurrences_between(window, known, last)
+        ]
+        for id in members.get(one.id, ids):  # without members it is for all
+            if id in found:
+                found[id] += spans
+    own: Any = db.session.execute(_OWN, {"ids": ids, "start": first, "end": last})
+    for id, begin, stop, changed in own:
+        if stop > changed:
+            found[id].append((to_ms(max(begin, changed)), to_ms(stop)))
+    return found
