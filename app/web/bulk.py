@@ -84,7 +84,10 @@ def act() -> Answer:
         return steps.page(DOING[action], done + failed, len(left), fields, trouble, back)
     if failed > TOLD:
         flash(f"{failed - TOLD} more stay as they are.", "error")
-    flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
+    if done or failed:
+        flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
+    else:
+        flash("Nothing was changed: none of them is there any more.", "info")
     return redirect(back)
 
 

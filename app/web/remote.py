@@ -80,7 +80,8 @@ def _choose() -> Response | None:
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
     if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:
         return None
-    if request.method not in SAFE_METHODS:
+    # A part that refreshes itself would take the redirect for one to the login.
+    if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
         raise Conflict("This page does not say which server it is of. Open it again.")
     return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
 

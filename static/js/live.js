@@ -176,6 +176,12 @@ async function refresh() {
 
 if (parts.length) {
   setInterval(refresh, EVERY);
+  // A first check takes a moment: who has just saved a monitor looks for it.
+  let looks = 10;
+  const soon = setInterval(() => {
+    if (looks-- && document.querySelector("[data-live] [data-soon]")) refresh();
+    else clearInterval(soon);
+  }, 2_000);
   document.addEventListener("visibilitychange", refresh);
   document.addEventListener("wakeful:refresh", refresh);
 }

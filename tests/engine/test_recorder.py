@@ -452,6 +452,23 @@ def test_acknowledging_names_who_and_tells_machines_only(engine):
     assert channel == "webhook"
 
 
+@pytest.mark.parametrize("ended", ["by a recovery", "by a pause"])
+def test_no_incident_is_acknowledged_after_its_end(engine, ended):
+    """Between the first good check and its confirmation somebody may; editing would refuse it."""
+    id = engine.monitor(confirmations=0)
+    engine.checks(id, [("down", 0), ("up", 60)])
+    change(engine.incidents(id)[0].id, 65, acknowledged_at=WHOLE + timedelta(seconds=65))
+    if ended == "by a recovery":
+        engine.check(id, "up", 70)
+    else:
+        with writing() as session:
+            recorder.pause(session, id, at(62))
+    (incident,) = engine.incidents(id)
+    assert incident.ended_at is not None
+    assert incident.acknowledged_at == incident.ended_at
+    change(incident.id, 100, ended_at=incident.ended_at, comment="It was the disk.")
+
+
 def test_deleting_an_open_incident_lets_a_new_one_open(engine):
     id = engine.monitor(confirmations=0)
     engine.check(id, "down", 0)

@@ -10,8 +10,9 @@ import pytest
 from flask import Flask
 from playwright.sync_api import Page, expect
 
+from app.engine import recorder
 from app.stores import current_access, current_store
-from tests.factories import PASSWORD, make_incident, make_monitor
+from tests.factories import PASSWORD, make_incident, make_monitor, make_outcome, now
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
@@ -249,6 +250,22 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"**{path}")
+
+
+def test_the_first_check_of_a_new_monitor_is_looked_for_at_once(app, page, visit):
+    monitor = make_monitor(app, name="Shop")
+    page.clock.install()
+    page = visit(f"/monitors/{monitor.id}")
+    expect(page.get_by_text("Not checked yet.")).to_be_visible()
+    with app.app_context():
+        recorder.record([(monitor.id, make_outcome("up", now()))], now())
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.run_for(2_500)  # long before the parts refresh anyway
+    expect(page.get_by_text("Not checked yet.")).to_be_hidden()
+    expect(page.locator(".now-bar")).to_contain_text("Up")
+    page.clock.run_for(5_000)
+    assert len(asked) == 1, "then it is left in peace"
 
 
 def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):

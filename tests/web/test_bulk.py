@@ -53,6 +53,17 @@ def test_the_ticked_ones_are_changed_and_no_other(app, editor):
     assert [row.tags for row in rows(app)] == ["", "\nold\n", "\nprod\n"]
 
 
+def test_of_monitors_that_are_gone_meanwhile_none_is_said_to_be_changed(app, editor):
+    make_monitor(app, name="Alpha")
+    form, _ = editor.open("/monitors").form_with("Apply")
+    with app.app_context():
+        LocalStore(app.extensions["wakeful.settings"]).delete_monitor(1)
+    values = {**dict(form.values), "action": "pause", "ids": [1]}
+    editor._take(editor.client.post(form.action, data=values, follow_redirects=True))
+    assert "none of them is there any more" in editor.text
+    assert "0 monitors" not in editor.text
+
+
 def test_what_was_ticked_and_typed_stays_when_something_is_missing(app, editor):
     for name in ("Alpha", "Beta", "Gamma"):
         make_monitor(app, name=name)

@@ -9,7 +9,7 @@ from app.checks.certificate import days_left
 from app.db import rollups
 from app.db.tables import IncidentRow, MonitorRow
 from app.engine.recorder import evidence
-from app.engine.recorder.rows import AnySession, open_incident, whole
+from app.engine.recorder.rows import AnySession, end, open_incident, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 
 
@@ -54,10 +54,9 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
     incident = open_incident(session, monitor_id)
     if incident is None:
         return
-    incident.ended_at = max(whole(at), incident.started_at)
-    incident.updated_at = whole(now)
+    ended = end(incident, at, now)
     session.flush()
-    rollups.reroll(monitor_id, incident.ended_at)
+    rollups.reroll(monitor_id, ended)
     monitor = session.get_one(MonitorRow, monitor_id)
     enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
 

@@ -19,11 +19,11 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine.recorder.rows import (
     AnySession,
+    end,
     forget_good,
     lock,
     open_incident,
     start_afresh,
-    whole,
 )
 from app.engine.schedule import next_check
 from app.errors import NotFound
@@ -88,8 +88,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     _end_cover(session, monitor_id, now)
     incident = open_incident(session, monitor_id)
     if incident is not None:
-        incident.ended_at = max(whole(now), incident.started_at)
-        incident.updated_at = whole(now)
+        end(incident, now, now)
         before = (incident.comment or "")[: MAX_COMMENT - len(WATCHING_STOPPED) - 1]
         incident.comment = f"{before}\n{WATCHING_STOPPED}" if before else WATCHING_STOPPED
 
