@@ -19,8 +19,8 @@ blueprint = guarded(Blueprint("remote", __name__))
 CHOICE = "server"  # the cookie remembers the name, because the order of the settings may change
 PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
+GONE = "The server of this page is not in the settings any more. Choose another one in the menu."
 # What is the dashboard's own, whichever server is looked at.
-GONE = "The server of this page is not in the settings any more. There are:"
 ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap"})
 
 
@@ -75,7 +75,7 @@ def _choose() -> Response | None:
         remotes.choose(place)
         return None
     if request.path.startswith(PLACE):
-        raise Unsupported(f"{GONE} {', '.join(remotes.names)}.")
+        raise Unsupported(GONE)
     name = session.get(CHOICE)
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
     if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:

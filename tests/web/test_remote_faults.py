@@ -340,6 +340,9 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(
             assert answer.status_code == status
             assert "typed before" in answer.text, "it is kept"
             assert "server" in answer.text
+        stranger = Visitor(editor.client.application).open("/on/gone/monitors")
+        assert stranger.status == 404
+        assert "127.0.0.1" not in stranger.text, "who is not logged in learns of no server"
         answer = editor.client.get(f"{one}/api/v1/monitors")
         assert answer.status_code == 404
     with app.app_context():
