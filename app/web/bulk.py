@@ -56,24 +56,17 @@ def act() -> Answer:
     form = monitors.bulk_form()
     back = safe_next(request.form.get("back"))
     if not form.validate():
-        # A session remembers little: the ticks of one page, not a list of any length.
-        session[monitors.BULK_TYPED] = {
-            "ids": form.ids.data[: PAGE_SIZES[-1]],
-            "everything": form.everything.data,
-            "action": form.action.data,
-            "tag": (form.tag.data or "")[:MAX_TAG],
-            "faults": _faults(form),
-        }
+        _keep(form, form.ids.data, everything=form.everything.data, faults=_faults(form))
         return redirect(back)
     action, ids = form.action.data, _chosen(form, back)
     if action == "delete" and "sure" not in request.form:
         named = current_store().refs(ids=ids[:NAMED])
         return render_template("monitors/bulk_delete.html", monitors=named, ids=ids, back=back)
-    refused: list[str] = []
+    refused: dict[int, str] = {}
     done, left, trouble = steps.work(ids, lambda id: _changed(action, id, form, refused))
     done, failed = done + steps.said("done"), steps.said("failed")
     # A session remembers little: of many such sentences only the first are told.
-    for sentence in refused[: max(0, TOLD - failed)]:
+    for sentence in list(refused.values())[: max(0, TOLD - failed)]:
         flash(sentence, "error")
     failed += len(refused)
     if left:
@@ -82,13 +75,27 @@ def act() -> Answer:
                   ("tag", form.tag.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
         return steps.page(DOING[action], done + failed, len(left), fields, trouble, back)
+    if refused:
+        _keep(form, list(refused))
     if failed > TOLD:
         flash(f"{failed - TOLD} more stay as they are.", "error")
-    if done or failed:
+    if done:
         flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
-    else:
+    elif not failed:
         flash("Nothing was changed: none of them is there any more.", "info")
     return redirect(back)
+
+
+def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
+    """Let the list show once more what was ticked and typed, for those that stay as they are."""
+    session[monitors.BULK_TYPED] = {
+        # A session remembers little: the ticks of one page, not a list of any length.
+        "ids": list(ids)[: PAGE_SIZES[-1]],
+        "action": form.action.data,
+        "tag": (form.tag.data or "")[:MAX_TAG],
+        "interval": form.interval.data,
+        **more,
+    }
 
 
 def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
@@ -120,7 +127,7 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
     return list(found)
 
 
-def _changed(action: str, id: int, form: BulkForm, refused: list[str]) -> bool:
+def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
     store = current_store()
     try:
         if action == "delete":
@@ -135,7 +142,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: list[str]) -> bool:
     except NotFound:
         return False
     except Invalid as fault:
-        refused.append(f"{monitor.name} stays as it is. {_sentences(fault)}")
+        refused[id] = f"{monitor.name} stays as it is. {_sentences(fault)}"
         return False
     return True
 

@@ -103,6 +103,9 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
     apply(editor, [1, 2], "tag", tag="more")
     assert "Full stays as it is." in editor.text
     assert "1 monitor is tagged." in editor.text
+    form, _ = editor.form_with("Apply")
+    kept = {name: value for name, value in form.values if name in ("ids", "action", "tag")}
+    assert kept == {"ids": "1", "action": "tag", "tag": "more"}, "to be tried once more"
     assert rows(app)[1].tags == "\nmore\n"
     for ids, action, fields, sentence in (
         ([], "pause", {}, "Monitors: Tick the monitors first."),
