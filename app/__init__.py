@@ -1,21 +1,20 @@
-"""Wakeful:
+"""Wakeful watches URLs and tells people when they break.
 
-watches URLs and tells people when they break. ``create_app`` puts the rooms of the house together.
+``create_app`` puts the rooms of the house together.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.middleware import WholeBodies
 from app.paths import MIGRATIONS, STATIC, TEMPLATES
-from app.wire import WholeBodies
 
-if TYPE_CHECKING:  # what is large is imported where it is used: app/entry.py must come first
+# Large modules are imported where they are used: app/commands/entry.py handles Ctrl-C first.
+if TYPE_CHECKING:
     from flask import Flask
 
     from app import config
-
-__version__ = "0.1.0"
 
 
 def create_app(settings: config.Settings | None = None) -> Flask:
@@ -72,7 +71,7 @@ def _add_database(app: Flask) -> None:
 
 
 def _add_stores(app: Flask, settings: config.Settings) -> None:
-    from app.stores.access import Access
+    from app.access import Access
     from app.stores.local import LocalStore
     from app.stores.remote import RemoteStores
 

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from app.alerts.values import TELEGRAM_TOKEN
-from app.checks.canary import parse_canaries
-from app.checks.hosts import parse_servers
+from app.net.canary import parse_canaries
+from app.net.hosts import parse_servers
+from app.rules.channel_values import TELEGRAM_TOKEN
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"

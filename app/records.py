@@ -413,7 +413,7 @@ CERTIFICATE = ("subject", "issuer", "not_before", "not_after", "sha256")
 @dataclass(frozen=True, slots=True)
 class CertificateChain:
     """The certificates that a target sent last, its own first: ``CERTIFICATE`` and ``names``, as
-    ``app.checks.evidence`` has them, with None for what could not be read.
+    ``app.checks.http.evidence`` has them, with None for what could not be read.
 
     ``seen_at`` is None, and there are no certificates, where none is known.
     """
@@ -495,10 +495,10 @@ class Result:
 class Outcome:
     """What the prober hands back: the result, and what only a recorder or a curious person needs.
 
-    ``evidence`` is JSON-ready (see app/checks/evidence.py), redacted, made for every check that is
-    not up and for the last good one; ``ssl_expires_at``, ``ssl_fingerprint`` and ``ssl_host`` are
-    those of the hops' certificate that ends first. ``matched`` is the piece of the body around the
-    looked-up text, for "test before saving".
+    ``evidence`` is JSON-ready and redacted (app/checks/http/evidence.py describes it). There
+    is some for every check that is not up, and for the last good one. ``ssl_expires_at``,
+    ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that ends first.
+    ``matched`` is the piece of the body around the looked-up text, for "test before saving".
     """
 
     result: Result

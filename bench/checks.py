@@ -34,9 +34,9 @@ import pycurl
 import requests
 import trustme
 
-from app.checks.hosts import SystemNames
-from app.checks.policy import Policy
 from app.checks.prober import Prober
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
 from app.records import CheckSpec, Outcome, Verdict
 
 HOST = "bench.test"

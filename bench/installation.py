@@ -17,6 +17,7 @@ from flask import Flask
 from sqlalchemy import Connection, func, insert, select, text, update
 
 from app import create_core
+from app.access import Access
 from app.config import Settings
 from app.db import db, schema, writing
 from app.db.tables import (
@@ -31,7 +32,6 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.records import Role
 from app.stats.histogram import bucket
-from app.stores.access import Access
 
 DAYS = 90
 HOUR_S, DAY_S = 3600, 86400

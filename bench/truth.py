@@ -23,8 +23,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.checks.certificate import TrustStore
-from app.checks.outcome import Outcomes
-from app.checks.story import Story
+from app.checks.http.outcome import Outcomes
+from app.checks.http.story import Story
 from app.engine.network import Network
 from app.engine.state import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict

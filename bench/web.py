@@ -31,8 +31,8 @@ from pathlib import Path
 import requests
 from flask import Flask
 
-from app.engine.serve import listen
-from app.engine.webserver import WebServer
+from app.commands.serve import listen
+from app.commands.webserver import WebServer
 from bench import installation
 from bench.installation import DETAILED_EVERY, DOWN, EMAIL, PASSWORD, SECRET_KEY, number_of
 
@@ -117,7 +117,7 @@ def main() -> int:
     _, key = installation.prepare(folder, options.monitors)
     with serving(["-m", "bench.web", "--empty"], {}) as reference:
         empty = measure(reference, Kind(EMPTY, "/", {}), options.requests)
-    with serving(["-m", "app.cli", "web", "--fd"], _environment(folder)) as server:
+    with serving(["-m", "app.commands.cli", "web", "--fd"], _environment(folder)) as server:
         cookie = log_in(server.base)
         wanted = kinds(options.monitors, _open_incident(server.base, key), cookie, key)
         print(f"{options.monitors:,} monitors, {options.requests} requests of each kind")

@@ -26,7 +26,7 @@ from app.records import (
 )
 
 if TYPE_CHECKING:
-    from app.stores.access import Access
+    from app.access import Access
 
 PASSWORD = "correct horse battery staple"
 R = TypeVar("R", bound=db.Model)

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from app import cli as command
 from app import create_core
+from app.access import Access
+from app.commands import cli as command
 from app.config import read
 from app.db import db
 from app.engine.checker import Checker
-from app.stores.access import Access
 from tests.engine.test_checker import Site
 
 
@@ -250,11 +250,11 @@ def test_nothing_starts_with_another_secret_key_than_the_database_was_written_wi
 
 STOPPED_WHILE_IT_IMPORTS = """
 import os, signal, sys
-from app.entry import main
+from app.commands.entry import main
 assert "flask" not in sys.modules, "too late: Ctrl-C would show where the imports were"
 class CtrlC:
     def find_spec(self, name, path, target=None):
-        if name == "app.cli":
+        if name == "app.commands.cli":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, CtrlC())
 main()
@@ -274,7 +274,7 @@ def test_ctrl_c_during_the_start_prints_no_trace():
 
 RUNS_UNTIL_STOPPED = """
 import threading, time
-from app import cli
+from app.commands import cli
 
 def wait(stop):
     while not stop.wait(0.0005):

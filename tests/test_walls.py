@@ -30,6 +30,29 @@ DATABASE = {
 }
 
 
+# The floors of app/, from the ground up: a room imports only from floors below its own, and rooms
+# of one floor do not import each other. ``app`` is app/__init__.py, which puts them together.
+FLOORS = (
+    {"app.errors", "app.paths", "app.records", "app.version"},
+    {"app.rules"},
+    {"app.stats"},
+    {"app.net"},
+    {"app.checks"},
+    {"app.config", "app.middleware"},
+    {"app.db"},
+    {"app.access"},
+    {"app.alerts"},
+    {"app.engine"},
+    {"app.forms"},
+    {"app.stores"},
+    {"app.api", "app.web", "app.pages"},
+    {"app"},
+    {"app.commands"},
+    {"app.demo"},
+)
+LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
+
+
 @dataclass(frozen=True)
 class Wall:
     rooms: set[str]
@@ -39,19 +62,14 @@ class Wall:
 
 WALLS = {
     "pure": Wall(
-        {"app.checks", "app.stats", "app.records"},
-        WEB | DATABASE | {"app.stores", "app.engine", "app.web", "app.pages", "app.api"},
+        {"app.records", "app.rules", "app.stats", "app.net", "app.checks"},
+        WEB | DATABASE,
         "it is tested without a server or a database; clock, rows and journal come as arguments",
     ),
-    "pages": Wall(
-        {"app.web", "app.pages"},
-        DATABASE | {"app.api"},
-        "over a remote store there is no database, and the API is no library of the pages",
-    ),
-    "api": Wall(
-        {"app.api"},
-        DATABASE | {"app.web", "app.pages"},
-        "it speaks to stores and forms, as the pages do, and shares those with them",
+    "faces": Wall(
+        {"app.web", "app.pages", "app.api"},
+        DATABASE | {"app.engine", "app.alerts"},
+        "over a remote store there is no database; stores and forms are all that they share",
     ),
     "remote": Wall(
         {"app.stores.remote"},
@@ -64,26 +82,14 @@ WALLS = {
 TO_COME = {"app.pages"}
 
 # All that forms know beside the standard library: one schema for the browser and for the API.
-# The pure rules that others own (URLs, statuses, alert values, repeats) are read where they stand.
-FORMS_KNOW = {
-    "app.alerts.quiet",
-    "app.alerts.values",
-    "app.checks.statuses",
-    "app.checks.target",
-    "app.errors",
-    "app.forms",
-    "app.records",
-    "app.stats.windows",
-    "flask_wtf",
-    "wtforms",
-}
+FORMS_KNOW = {"app.errors", "app.forms", "app.records", "app.rules", "flask_wtf", "wtforms"}
 
 # Who may import what few should: those who have it in an extra, and what must be replaceable.
 ONLY = {
     "apprise": {"app.alerts"},
     "celery": {"app.engine.tasks"},
     "kombu": {"app.engine.tasks"},
-    "pycurl": {"app.checks"},
+    "pycurl": {"app.checks.http", "app.checks.expiry"},
     "redis": {"app.engine.tasks"},
     # It overwrites urllib3 for everything else in the environment.
     "niquests": set(),
@@ -140,6 +146,43 @@ EVERY = [found for importer in SOURCES for found in imports(importer)]
 
 def told(offenders: Iterable[Import], why: str) -> str:
     return "".join(f"\n  {offender}" for offender in offenders) + f"\nbut {why}"
+
+
+def room(module: str) -> str:
+    """The part of app/ that a module belongs to: ``app.checks`` for ``app.checks.http.run``."""
+    return ".".join(module.split(".")[:2])
+
+
+def test_every_module_stands_on_a_floor():
+    assert {room(name) for name in SOURCES} == set(LEVEL) - TO_COME
+
+
+def test_no_import_runs_up():
+    offenders = [
+        found
+        for found in EVERY
+        if room(found.module) in LEVEL
+        and room(found.module) != room(found.importer)
+        and LEVEL[room(found.module)] >= LEVEL[room(found.importer)]
+    ]
+    assert not offenders, told(offenders, "a room imports only from the floors below its own")
+
+
+def test_no_module_imports_itself_in_a_circle():
+    below = {name: {found.module for found in EVERY if found.importer == name} for name in SOURCES}
+    done: set[str] = set()
+
+    def circle(name: str, above: tuple[str, ...]) -> tuple[str, ...]:
+        if name in above:
+            return (*above[above.index(name) :], name)
+        if name in done or name not in below:
+            return ()
+        found = next(filter(None, (circle(one, (*above, name)) for one in sorted(below[name]))), ())
+        done.add(name)
+        return found
+
+    circles = [found for name in SOURCES if (found := circle(name, ()))]
+    assert not circles, " imports ".join(circles[0])
 
 
 @pytest.mark.parametrize("wall", WALLS.values(), ids=WALLS)

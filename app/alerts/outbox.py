@@ -19,11 +19,11 @@ from flask import current_app
 from sqlalchemy import select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.alerts import quiet
 from app.db import writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
+from app.rules import quiet_hours
 
 AnySession = Session | scoped_session[Any]
 Target = tuple[str, str]  # channel and value
@@ -109,7 +109,7 @@ def quiet_until(monitor: Any, now: datetime) -> datetime | None:
     """When the quiet hours of ``monitor``, which has its three fields, end; None outside of
     them.
     """
-    hours = quiet.of(monitor.quiet_start, monitor.quiet_end, monitor.quiet_zone)
+    hours = quiet_hours.of(monitor.quiet_start, monitor.quiet_end, monitor.quiet_zone)
     return None if hours is None else hours.until(now)
 
 

@@ -21,22 +21,22 @@ from typing import Any
 
 from flask import Flask
 
-from app.alerts import acknowledge, claims, digests, messages, retries, secret
+from app.access import Access, acknowledgements, webhook_secret
+from app.alerts import claims, digests, messages, retries
 from app.alerts.channels import SENDERS
 from app.alerts.channels.answer import Answer, Verdict, permanent, retry
 from app.alerts.channels.base import Outgoing, Sender, Tools
-from app.alerts.channels.net import Network
 from app.alerts.claims import Claim, Mark
 from app.alerts.outbox import moment
 from app.alerts.restraint import Lane
-from app.alerts.values import CHANNELS
-from app.checks.hosts import SystemNames, parse_servers
-from app.checks.policy import Policy
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import HeartbeatRow
+from app.net.client import Network
+from app.net.hosts import SystemNames, parse_servers
+from app.net.policy import Policy
 from app.records import Channel, DeliveryStatus
-from app.stores.access import Access
+from app.rules.channel_values import CHANNELS
 
 log = logging.getLogger(__name__)
 
@@ -230,7 +230,7 @@ class Worker:
         via = _via(claim)
         context = messages.Context(
             base_url=messages.base_url(self.settings.public_url, self.settings.bind),
-            acknowledge_token=lambda incident_id: acknowledge.make_token(incident_id, via),
+            acknowledge_token=lambda incident_id: acknowledgements.make_token(incident_id, via),
             others_down=others,
         )
         message = messages.compose(claim.facts, context)
@@ -242,7 +242,7 @@ class Worker:
             allowed = self._access.setting(ALLOW_NETWORKS) or ""
         if allowed != self._allowed:
             self._network = self._make_network(allowed)
-        secrets = secret.webhook_secrets(self.settings, self._access, now)
+        secrets = webhook_secret.webhook_secrets(self.settings, self._access, now)
         db.session.rollback()
         return Tools(self.settings, self._network, secrets)
 

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl
 from flask import Request
 
 from app.errors import Invalid
-from app.forms.brackets import Members, Pairs, Typed, flatten
 from app.records import MAX_BODY_BYTES
+from app.rules.brackets import Members, Pairs, Typed, flatten
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"

@@ -11,9 +11,9 @@ from flask import current_app
 from app.api.body import Body
 from app.errors import Invalid
 from app.forms import binding, queries
-from app.forms.brackets import Pairs
 from app.forms.schema import Context, SchemaForm
 from app.records import ApiKey, Scope
+from app.rules.brackets import Pairs
 from app.stores import Store, current_store
 
 

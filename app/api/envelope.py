@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from flask import Response, request
 
-from app.forms.brackets import Pairs
 from app.records import Page
+from app.rules.brackets import Pairs
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from typing import Any
 from apispec import APISpec
 from flask import Response, request
 
-from app import __version__
 from app.api import schemas
 from app.api.body import FORM, JSON
 from app.api.call import Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
 from app.api.schemas import INTEGER, STRING, Schema, array, nullable, record, thing
+from app.version import __version__
 
 INTRODUCTION = """\
 Monitors watch URLs; incidents are periods of trouble. Send an API key with every request:

@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from app.checks.certificate import TrustStore
-from app.checks.curls import Curls
-from app.checks.families import Families
-from app.checks.hosts import Server, SystemNames
-from app.checks.loop import Loop
-from app.checks.outcome import Outcomes
-from app.checks.policy import Policy
-from app.checks.resolver import Resolver
-from app.checks.run import Run, Tools
-from app.checks.story import Story
-from app.checks.trust import Bundle
+from app.checks.http.curls import Curls
+from app.checks.http.outcome import Outcomes
+from app.checks.http.run import Run, Tools
+from app.checks.http.story import Story
+from app.net.families import Families
+from app.net.hosts import Server, SystemNames
+from app.net.loop import Loop
+from app.net.policy import Policy
+from app.net.resolver import Resolver
+from app.net.trust import Bundle
 from app.records import CheckSpec, Outcome
 
 log = logging.getLogger(__name__)

@@ -48,7 +48,7 @@ def main() -> int:
         current_access().create_person(EMAIL, password, Role.ADMIN)
         _fill(targets)
     print(f"This is a demonstration. Log in as {EMAIL} with the password {password}", flush=True)
-    service = subprocess.Popen([sys.executable, "-m", "app.cli", "serve"])
+    service = subprocess.Popen([sys.executable, "-m", "app.commands.cli", "serve"])
     # Ctrl-C reaches the service by itself; whoever ends only this process means both.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: service.terminate())

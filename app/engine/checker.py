@@ -21,7 +21,6 @@ from functools import partial
 from flask import Flask
 from sqlalchemy.exc import OperationalError
 
-from app.checks.canary import network_works, parse_canaries
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import db, leases, writing
@@ -30,6 +29,7 @@ from app.engine import recorder, schedule
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
 from app.engine.probing import Policies, make_prober
+from app.net.canary import network_works, parse_canaries
 from app.records import Cause, CheckSpec, Notice, Outcome
 
 log = logging.getLogger(__name__)

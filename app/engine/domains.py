@@ -13,7 +13,7 @@ from sqlalchemy import or_, select, update
 
 from app.alerts.outbox import enqueue
 from app.checks.certificate import days_left
-from app.checks.domain import DomainExpiry, domain_of
+from app.checks.expiry.domain import DomainExpiry, domain_of
 from app.db import db, writing
 from app.db.journal import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow

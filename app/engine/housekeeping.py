@@ -16,15 +16,15 @@ from datetime import UTC, datetime, timedelta
 from flask import Flask
 from sqlalchemy import delete, select
 
+from app.access import Access
 from app.alerts.log import forget_deliveries
-from app.checks.domain import DomainExpiry, domain_expiry
+from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
 from app.db import db, rollups, writing
 from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import domains, recorder
 from app.engine.probing import Policies
-from app.stores.access import Access
 
 log = logging.getLogger(__name__)
 

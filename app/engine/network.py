@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 
-from app.checks.networks import LOOPBACK, special
+from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
 Finished = tuple[int, Outcome]  # monitor id, and what its check brought

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 from flask import Flask, current_app
 
-from app.checks.canary import network_works, parse_canaries
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import leases
@@ -20,6 +19,7 @@ from app.engine import recorder
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import Policies, make_prober
 from app.errors import NotFound, Unavailable
+from app.net.canary import network_works, parse_canaries
 from app.records import CheckSpec, Notice, Outcome, Result
 
 _KEY = "wakeful.prober"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from app.checks.hosts import parse_servers
-from app.checks.policy import Policy
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import leases
+from app.net.hosts import parse_servers
+from app.net.policy import Policy
 
 log = logging.getLogger(__name__)
 

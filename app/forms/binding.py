@@ -10,10 +10,10 @@ from typing import Any
 
 from app.errors import Invalid
 from app.forms import queries
-from app.forms.brackets import Pairs, parse
 from app.forms.lists import ListField
 from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, Sent
 from app.records import MAX_ID, DeliveryQuery, IncidentQuery, MonitorQuery, ResultQuery
+from app.rules.brackets import Pairs, parse
 
 # A body of ten thousand misspelt fields gets a short answer all the same.
 MOST_ERRORS = 50

@@ -23,13 +23,13 @@ from zoneinfo import ZoneInfo
 
 from flask_wtf import FlaskForm
 
-from app.forms.brackets import parse, write
 from app.forms.fields import Switch
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import PairList
 from app.forms.monitor import CheckForm, MonitorForm, name_of
 from app.forms.schema import Context, SchemaForm
 from app.forms.window import WindowForm
+from app.rules.brackets import parse, write
 
 _WEB = re.compile("https?://", re.IGNORECASE)
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name

@@ -20,12 +20,12 @@ from wtforms.fields.core import Field
 from wtforms.form import BaseForm
 from wtforms.validators import ValidationError
 
-from app.alerts.quiet import parse_clock, parse_zone, zones
-from app.checks.target import parse_url
-from app.forms import text
-from app.forms.brackets import Name, Typed
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import MASK, mask
+from app.rules import text
+from app.rules.brackets import Name, Typed
+from app.rules.quiet_hours import parse_clock, parse_zone, zones
+from app.rules.url import parse_url
 
 MASK_WITHOUT_STORED = (
     "This is a masked value and there is no stored one behind it. Send the value itself."

@@ -14,11 +14,11 @@ from wtforms import widgets
 from wtforms.fields.core import Field
 from wtforms.utils import unset_value
 
-from app.forms import text
-from app.forms.brackets import Name, Typed, parse, place
 from app.forms.fields import MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField
 from app.records import MAX_TAG, MAX_TAGS, Pair, mask
+from app.rules import text
+from app.rules.brackets import Name, Typed, parse, place
 
 HALVES = ("key", "value")
 

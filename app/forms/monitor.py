@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from wtforms.fields.core import Field
 
-from app.alerts.values import CHANNELS, check_value
-from app.checks.statuses import parse_statuses
-from app.forms import text
 from app.forms.fields import (
     ClockTime,
     Moment,
@@ -25,7 +22,6 @@ from app.forms.fields import (
 )
 from app.forms.lists import PairList, Tags
 from app.forms.schema import SchemaForm
-from app.forms.together import RULES
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
@@ -50,6 +46,10 @@ from app.records import (
     Pair,
     RequestMethod,
 )
+from app.rules import text
+from app.rules.channel_values import CHANNELS, check_value
+from app.rules.statuses import parse_statuses
+from app.rules.together import RULES
 
 CONDITION_LABELS = {
     AlertCondition.URL_UNAVAILABLE: "The URL is unavailable",

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 from wtforms import Form
 from wtforms.fields.core import Field
 
-from app.forms import brackets
-from app.forms.brackets import Name
+from app.rules import brackets
+from app.rules.brackets import Name
 
 UNKNOWN = "This operation does not take this field."
 TWICE = "This field was sent more than once. Send it once."

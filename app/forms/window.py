@@ -6,7 +6,7 @@ from app.forms.fields import Moment, Text, Zone
 from app.forms.lists import IdList
 from app.forms.schema import SchemaForm
 from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
-from app.stats.windows import ONCE, repeat_fault
+from app.rules.recurrence import ONCE, repeat_fault
 
 MAX_CRON = 255
 

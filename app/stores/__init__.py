@@ -13,7 +13,7 @@ from flask import current_app
 from app.stores.base import Feature, Store
 
 if TYPE_CHECKING:
-    from app.stores.access import Access
+    from app.access import Access
 
 __all__ = ["Feature", "Store", "current_access", "current_store"]
 

@@ -12,27 +12,17 @@ from flask import Flask
 from flask_bootstrap import Bootstrap5
 from flask_login import current_user
 
-from app.alerts.values import CHANNELS
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.records import PAGE_SIZES, Role
+from app.rules.channel_values import CHANNELS
 from app.stores import current_store
-from app.web import (
-    addresses,
-    assets,
-    auth,
-    compress,
-    faults,
-    notices,
-    pages,
-    remote,
-    security,
-    session,
-    times,
-    words,
-)
+from app.web import views
+from app.web.frame import assets, compress, errors, links, notices, security, servers, session
+from app.web.shown import looks, times
+from app.web.views import auth
 
-BLUEPRINTS = (auth, *pages.ALL)
+BLUEPRINTS = (auth, *views.ALL)
 
 
 def init_app(app: Flask) -> None:
@@ -41,15 +31,15 @@ def init_app(app: Flask) -> None:
     compress.init_app(app)  # the first to be told of answers is the last to see them
     security.init_app(app, https=(settings.public_url or "").startswith("https://"))
     session.init_app(app)
-    remote.init_app(app)
-    faults.init_app(app)
+    servers.init_app(app)
+    errors.init_app(app)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.globals.update(
         asset=assets.asset,
-        path=addresses.path,
-        full_path=addresses.full_path,
+        path=links.path,
+        full_path=links.full_path,
         times=times,
-        words=words,
+        words=looks,
         standing=notices.standing,
         Role=Role,
         PAGE_SIZES=PAGE_SIZES,
@@ -62,7 +52,7 @@ def init_app(app: Flask) -> None:
         at=times.at,
         short=times.short,
         span=times.span,
-        percent=words.percent,
+        percent=looks.percent,
         moment=times.moment,
     )
     app.context_processor(_shared)
@@ -76,7 +66,7 @@ def _shared() -> dict[str, Any]:
     return {
         "user": user,
         "theme": user.person.theme if user else "auto",
-        "offers": remote.offered() if user else {},
-        "servers": remote.names() if user else (),
+        "offers": servers.offered() if user else {},
+        "servers": servers.names() if user else (),
         "server": getattr(current_store(), "name", None) if user else None,
     }

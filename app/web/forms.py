@@ -12,7 +12,6 @@ from flask import flash
 from wtforms import widgets
 
 from app.errors import Invalid, Unavailable, WakefulError
-from app.forms import text
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
 from app.forms.lists import IdList, Tags
@@ -27,8 +26,9 @@ from app.records import (
     Role,
     Scope,
 )
-from app.web.refusals import outlook, status_of
-from app.web.words import ROLES
+from app.rules import text
+from app.web.frame.store_errors import outlook, status_of
+from app.web.shown.looks import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
 

@@ -16,18 +16,18 @@ from typing import Any
 import pytest
 import trustme
 
-from app.alerts import masking, secret
-from app.alerts.channels import net
+from app.access import Access, webhook_secret
 from app.alerts.channels.apprise_child import refused_for_good
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.alerts.messages import Message, Tone
-from app.checks.hosts import SystemNames
-from app.checks.policy import Policy
-from app.checks.resolver import Resolved
 from app.db import db
 from app.errors import Conflict
+from app.net import client
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
+from app.net.resolver import Resolved
 from app.records import DeliveryStatus, Event
-from app.stores.access import Access
+from app.rules import masking
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
 
@@ -303,15 +303,15 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
         box.turn(2)
         return sink.to("/hook")[-1]
 
-    first = with_access(secret.webhook_secret)
+    first = with_access(webhook_secret.webhook_secret)
     assert len(base64.b64decode(first.removeprefix("whsec_"))) >= 24
     assert verified(send(), first)
 
-    second = with_access(secret.rotate, box.clock.now)
+    second = with_access(webhook_secret.rotate, box.clock.now)
     during = send()
     assert verified(during, first)
     assert verified(during, second)
-    assert not verified(during, secret.make_secret())
+    assert not verified(during, webhook_secret.make_secret())
 
     box.clock.pass_(24 * 3600)
     after = send()
@@ -327,7 +327,7 @@ def test_the_environments_secret_signs_and_cannot_be_changed_here(
     box.turn()
     assert verified(sink.to("/hook")[0], box.settings.webhook_secret)
     with pytest.raises(Conflict, match="WAKEFUL_WEBHOOK_SECRET"):
-        secret.rotate(box.settings, Access(box.settings), box.clock.now)
+        webhook_secret.rotate(box.settings, Access(box.settings), box.clock.now)
 
 
 # --- Vonage says 200 whatever happened
@@ -421,10 +421,10 @@ def test_of_a_names_addresses_only_the_judged_open_ones_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = iter([("127.0.0.1", "169.254.169.254"), ("169.254.169.254",)])
-    monkeypatch.setattr(net, "resolve", lambda host, *_, **__: Resolved(host, next(answers)))
-    network = net.Network(Policy.parse("loopback"), SystemNames())
+    monkeypatch.setattr(client, "resolve", lambda host, *_, **__: Resolved(host, next(answers)))
+    network = client.Network(Policy.parse("loopback"), SystemNames())
     assert network.addresses("rebinding.example") == ["127.0.0.1"]
-    with pytest.raises(net.Blocked, match="metadata"):
+    with pytest.raises(client.Blocked, match="metadata"):
         network.addresses("rebinding.example")
 
 
@@ -530,7 +530,7 @@ def test_what_is_secret_in_an_apprise_url_is_masked(url: str, secret_: str) -> N
 
 def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/hook"] = [Reply(act="drip")]
-    network = net.Network(Policy.parse("loopback"), SystemNames(), total_seconds=1.0)
+    network = client.Network(Policy.parse("loopback"), SystemNames(), total_seconds=1.0)
     message = Message("test", Tone.PLAIN, "t", "s", box.clock.now)
     outgoing = Outgoing("msg_1", f"{sink.url}/hook", message, box.clock.now)
     began = time.monotonic()

@@ -9,12 +9,13 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.alerts import acknowledge, words
+from app.access import acknowledgements
+from app.alerts import words
 from app.alerts.channels import discord, flock, slack, sms, teams, telegram
 from app.alerts.messages import Context, Item, base_url, compose
-from app.alerts.values import TelegramTarget
 from app.errors import Denied
 from app.records import Event
+from app.rules.channel_values import TelegramTarget
 
 MONITOR = {"id": 3, "name": "Shop", "url": "https://shop.example/"}
 INCIDENT = {
@@ -248,14 +249,14 @@ def test_durations_read_well(seconds: int, said: str) -> None:
 def test_an_acknowledge_link_is_signed_and_expires(core: Flask) -> None:
     start = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     with core.app_context(), time_machine.travel(start, tick=False) as clock:
-        token = acknowledge.make_token(7, "email to ops@example.com")
+        token = acknowledgements.make_token(7, "email to ops@example.com")
         assert re.fullmatch(r"[A-Za-z0-9_.-]+", token)
-        read = acknowledge.read_token(token)
+        read = acknowledgements.read_token(token)
         assert (read.incident_id, read.via) == (7, "email to ops@example.com")
         forged = token[:-2] + ("AA" if token[-2:] != "AA" else "BB")
         for bad in (forged, "", "x.y.z"):
             with pytest.raises(Denied, match="not valid"):
-                acknowledge.read_token(bad)
+                acknowledgements.read_token(bad)
         clock.move_to(start + timedelta(days=7, seconds=2))
         with pytest.raises(Denied, match="expired"):
-            acknowledge.read_token(token)
+            acknowledgements.read_token(token)

@@ -115,7 +115,7 @@ def test_a_refusal_for_good_stops_at_once_and_says_why(
 def test_a_broken_connection_is_tried_again(
     box: Outbox, sink: HttpSink, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.alerts.channels.net.READ_SECONDS", 0.3)
+    monkeypatch.setattr("app.net.client.READ_SECONDS", 0.3)
     sink.replies["/hook"] = [Reply(act=act), Reply()]
     box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from app.alerts import outbox
-from app.alerts.quiet import QuietHours, of
 from app.db import writing
 from app.db.tables import IncidentRow, MonitorRow
 from app.engine import recorder
 from app.records import DeliveryStatus, Event
+from app.rules.quiet_hours import QuietHours, of
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.alerts.masking import clean, secrets_in_url
-from app.alerts.values import CHANNELS, check_value, parse_telegram
 from app.records import MAX_ALERT_VALUE, Channel
+from app.rules.channel_values import CHANNELS, check_value, parse_telegram
+from app.rules.masking import clean, secrets_in_url
 
 TOKEN = "123456:AAF-secret_part"
 

@@ -18,7 +18,7 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
-from app.checks.hosts import Server
+from app.net.hosts import Server
 
 Records = Sequence[tuple[str, str, str]]  # (name, type, value)
 # What a name gets: records, or a function of (query, how often the name was asked before) that

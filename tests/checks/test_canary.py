@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.checks.canary import DEFAULT_CANARIES, network_works, parse_canaries
+from app.net.canary import DEFAULT_CANARIES, network_works, parse_canaries
 from tests.lab.net import BlackHole, ClosedPort, Listener
 
 UNREACHABLE = ("127.255.255.255", 9)  # a broadcast address: the kernel refuses it at once

@@ -13,10 +13,10 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from app.checks import rdap, whois
-from app.checks.domain import domain_expiry, registrable_domain
-from app.checks.policy import Policy
-from app.checks.registry import NoAnswer
+from app.checks.expiry import rdap, whois
+from app.checks.expiry.domain import domain_expiry, registrable_domain
+from app.checks.expiry.registry import NoAnswer
+from app.net.policy import Policy
 from tests.lab.net import BlackHole, ClosedPort, Connection, Listener
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.checks.policy import Policy
 from app.checks.prober import Prober
+from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Outcome, Warn
 from tests.checks.servers import closing
 from tests.lab.net import Connection, Listener

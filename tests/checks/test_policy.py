@@ -10,11 +10,12 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from app.alerts.channels import apprise, net
-from app.checks.hosts import SystemNames
-from app.checks.networks import SPECIAL, STICKY, embedded
-from app.checks.policy import Policy
+from app.alerts.channels import apprise
 from app.checks.prober import Prober
+from app.net import client
+from app.net.hosts import SystemNames
+from app.net.networks import SPECIAL, STICKY, embedded
+from app.net.policy import Policy
 from app.records import Cause, CheckSpec, Outcome, Verdict
 from tests.checks.servers import NameServer, Trap, Web, host, http, reply
 
@@ -331,10 +332,10 @@ def test_a_second_line_refuses_the_socket_itself(names: NameServer, trap: Trap) 
 
 
 def test_no_alert_url_leads_to_a_closed_address(names: NameServer, trap: Trap) -> None:
-    network = net.Network(ALLOWED, SystemNames((names.server,)))
+    network = client.Network(ALLOWED, SystemNames((names.server,)))
     hosts = [*SPELLINGS, *(f"n{number}.test" for number in range(len(NAMED)))]
     for one in (*hosts, "alias.test", "several.test", "1.2.3.256"):
-        with pytest.raises(net.Blocked):
+        with pytest.raises(client.Blocked):
             network.post(f"http://{one}:{trap.port}/hook", body=b"")
     assert trap.caught() == []
 

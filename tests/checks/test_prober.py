@@ -20,9 +20,9 @@ from urllib.parse import quote
 import pytest
 import trustme
 
-from app.checks import families
-from app.checks.policy import Policy
 from app.checks.prober import Prober
+from app.net import families
+from app.net.policy import Policy
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
 from tests.checks.servers import NameServer, Trap, Web, closing, host, http
 from tests.lab.net import BlackHole, Listener
@@ -634,10 +634,10 @@ def test_a_fault_in_judging_is_check_error_too(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.checks.outcome.judge", fail)
+        patch.setattr("app.checks.http.outcome.judge", fail)
         assert prober.check(spec(web)).result.cause_code == Cause.CHECK_ERROR
     with monkeypatch.context() as patch:
-        patch.setattr("app.checks.wire.Wire.seen", fail)
+        patch.setattr("app.checks.http.wire.Wire.seen", fail)
         assert prober.check(spec(web)).result.cause_code == Cause.CHECK_ERROR
     assert prober.check(spec(web)).result.verdict == Verdict.UP
     assert prober.in_flight == 0

@@ -15,8 +15,8 @@ import dns.rcode
 import dns.rdatatype
 import pytest
 
-from app.checks.dnsquery import FIRST_WAIT
-from app.checks.hosts import (
+from app.net.dnsquery import FIRST_WAIT
+from app.net.hosts import (
     Server,
     SystemConfig,
     SystemNames,
@@ -24,8 +24,8 @@ from app.checks.hosts import (
     read_hosts,
     read_resolv_conf,
 )
-from app.checks.loop import Loop
-from app.checks.resolver import Cache, Resolved, Resolver, resolve
+from app.net.loop import Loop
+from app.net.resolver import Cache, Resolved, Resolver, resolve
 from app.records import Cause
 from tests.checks.servers import Answer, NameServer, host, reply
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.checks.statuses import is_accepted, parse_statuses
-from app.checks.target import join, parse_url
+from app.rules.statuses import is_accepted, parse_statuses
+from app.rules.url import join, parse_url
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import brotli
 import pytest
 import zstandard
 
-from app.checks.decode import Decoder, Undecodable, codings
-from app.checks.evidence import Redactor
-from app.checks.text import charset, codec_name, decode, excerpt, judge_text
+from app.checks.http.decode import Decoder, Undecodable, codings
+from app.checks.http.text import charset, codec_name, decode, excerpt, judge_text
+from app.checks.redact import Redactor
 from app.records import BODY_CAP_BYTES, AlertCondition, Cause, CheckSpec, Pair
 from tests.lab.runner import peak_memory_of
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, func, select
 
-from app.checks.domain import DomainExpiry
+from app.checks.expiry.domain import DomainExpiry
 from app.db import db, journal, writing
 from app.db.tables import (
     CounterRow,

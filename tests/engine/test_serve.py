@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import requests
 
+from app.commands.serve import greet, listen
 from app.config import SettingError
-from app.engine.serve import greet, listen
 from tests.support.service import Service, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -37,8 +37,8 @@ def parts(service):
         if int(fields[1]) == service.process.pid:
             if fields[0] == "Z":
                 found["zombies"] = int(path.parent.name)
-            elif "app.cli" in words:
-                found[words[words.index("app.cli") + 1]] = int(path.parent.name)
+            elif "app.commands.cli" in words:
+                found[words[words.index("app.commands.cli") + 1]] = int(path.parent.name)
     return found
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from app.errors import Invalid
 from app.forms.binding import bind, overlay
-from app.forms.brackets import Members, Typed, flatten, write
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.schema import Context
 from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
+from app.rules.brackets import Members, Typed, flatten, write
 
 LEAST = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
 

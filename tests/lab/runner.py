@@ -21,9 +21,9 @@ from typing import Any, Protocol
 import requests
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from app.checks.hosts import parse_servers
-from app.checks.policy import Policy
 from app.checks.prober import Prober
+from app.net.hosts import parse_servers
+from app.net.policy import Policy
 from app.records import CheckSpec, Outcome, Pair, Verdict
 from tests.lab.lab import Lab
 from tests.lab.table import DOWN, Row

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.records import MaintenanceWindow
-from app.stats.windows import (
+from app.rules.recurrence import (
     applies_to,
     covers,
     ends_at,

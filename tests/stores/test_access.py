@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from flask import Flask
 
+from app.access import Access
+from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
 from app.config import SESSION_SECONDS, Settings
 from app.db import db
 from app.db.tables import ApiKeyRow, CounterRow, EndedSessionRow, PersonRow, SettingRow
 from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
-from app.stores.access import Access
-from app.stores.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
 
 PASSWORD = "correct horse battery staple"
 
@@ -174,7 +174,7 @@ def test_trying_many_accounts_from_one_address_is_stopped(
     access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The hash is what takes time; this is about the counting.
-    monkeypatch.setattr("app.stores.access.passwords.matches", lambda hash_, password: False)
+    monkeypatch.setattr("app.access.passwords.matches", lambda hash_, password: False)
     for number in range(LOGINS_PER_ADDRESS):
         # An IPv6 subscriber has a whole /64: another address of it is no other origin.
         assert access.login(f"user{number}@example.com", "guess", f"2001:db8::{number:x}") is None

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask
 
 from app import create_app
-from app.alerts.acknowledge import make_token
+from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import writing
 from app.db.tables import DeliveryRow
 from app.stores import current_access, current_store
-from app.web import steps
+from app.web.frame import progress
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.web import scene
 
@@ -83,10 +83,10 @@ def ask_to_delete_ticked(page: Page) -> None:
 def stop_midway(page: Page) -> None:
     """Long work, seen between two of its steps. Those who are resumed are not paused."""
     page.route("**/progress.js*", lambda route: route.fulfill(content_type="text/javascript"))
-    seconds, steps.SECONDS = steps.SECONDS, 0
+    seconds, progress.SECONDS = progress.SECONDS, 0
     tick_and_choose("resume")(page)
     press("Apply")(page)
-    steps.SECONDS = seconds
+    progress.SECONDS = seconds
 
 
 def jump(page: Page) -> None:

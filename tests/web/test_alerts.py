@@ -16,7 +16,7 @@ from app.alerts.worker import Worker
 from app.db import writing
 from app.db.tables import IncidentRow
 from app.engine import recorder
-from app.web import tries
+from app.web.views import channel_tests
 from tests.alerts.sinks import HttpSink, Reply
 from tests.factories import make_monitor
 from tests.web.visitor import Visitor
@@ -38,7 +38,7 @@ def sink() -> Iterator[HttpSink]:
 @pytest.fixture
 def worker(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The part of Wakeful that sends. However slow this machine is, its answer is waited for."""
-    monkeypatch.setattr(tries, "WAIT_SECONDS", 60)
+    monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 60)
     stop = threading.Event()
     running = Worker(app, app.extensions["wakeful.settings"])
     thread = threading.Thread(target=running.run, args=(stop,))
@@ -128,7 +128,7 @@ def test_each_alert_of_a_monitors_page_is_tested_and_its_answer_stands_beside_it
 def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(
     app: Flask, editor: Visitor, viewer: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tries, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 0.1)
     shop = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
     editor.open(f"/monitors/{shop.id}").press("Send a test to Webhook ••••1:9/")
     assert "No answer yet. It comes to the delivery log." in editor.text

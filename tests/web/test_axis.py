@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.stats import RANGES
-from app.web import axis
+from app.web.shown import axis
 
 NOW = datetime(2026, 11, 21, 14, 27, 9, tzinfo=UTC)
 

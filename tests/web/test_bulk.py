@@ -12,7 +12,8 @@ from app.db.tables import MonitorRow
 from app.errors import Invalid, Unavailable
 from app.records import MAX_TAGS
 from app.stores.local import LocalStore
-from app.web import bulk, steps
+from app.web.frame import progress
+from app.web.views import bulk
 from tests.factories import make_incident, make_monitor
 from tests.web.visitor import Visitor
 
@@ -145,7 +146,7 @@ def go_on(visitor: Visitor) -> list[str]:
 
 
 def test_all_that_were_found_are_changed_step_by_step(app, editor, monkeypatch):
-    monkeypatch.setattr(steps, "SECONDS", 0)  # one in each step
+    monkeypatch.setattr(progress, "SECONDS", 0)  # one in each step
     for number in range(12):
         make_monitor(app, name=f"Shop {number}")
     make_monitor(app, name="Shop full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
@@ -185,7 +186,7 @@ def test_of_many_that_cannot_be_changed_a_few_are_named(app, editor):
 
 
 def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
-    monkeypatch.setattr(steps, "SECONDS", 0)
+    monkeypatch.setattr(progress, "SECONDS", 0)
     make, lost = LocalStore.create_monitor, ["https://c.example.com"]
 
     def moody(store, fields, **more):

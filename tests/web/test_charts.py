@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.stats.tally import PHASES
-from app.web import charts
+from app.web.shown import charts
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from flask import Flask
 from app.alerts.outbox import Reason
 from app.db import db, writing
 from app.db.tables import DeliveryRow
-from app.web.deliveries import REASONS, failed_channels
+from app.web.views.deliveries import REASONS, failed_channels
 from tests.factories import make_incident, make_monitor, now
 
 pytestmark = pytest.mark.sqlite

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.records import MonitorQuery
 from app.stores import current_store
-from app.web import steps
+from app.web.frame import progress
 from tests.factories import make_incident, make_monitor, make_person
 from tests.support.browser import opened
 from tests.web.conftest import log_in
@@ -161,12 +161,12 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         page.get_by_role("button", name="Apply"),
     )
     expect(action).to_be_hidden()
-    steps = (
+    progress = (
         ("pause", "Alpha Beta", None, "2 monitors are paused.", "Alpha", "Paused"),
         ("resume", "Alpha", None, "1 monitor is watched again.", "Alpha", "Up"),
         ("tag", "Alpha Gamma", "prod", "2 monitors are tagged.", "Gamma", "prod"),
     )
-    for choice, names, typed, told, row, shows in steps:
+    for choice, names, typed, told, row, shows in progress:
         tick(page, names)
         action.select_option(choice)
         expect(page.get_by_label("Interval", exact=True)).to_be_hidden()
@@ -216,7 +216,7 @@ def test_pasted_urls_show_progress_and_become_monitors(app, visit):
 
 
 def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch):
-    monkeypatch.setattr(steps, "SECONDS", 0)  # one in each step
+    monkeypatch.setattr(progress, "SECONDS", 0)  # one in each step
     page = visit("/monitors/import")
     page.get_by_label("URLs").fill("\n".join(f"https://{n}.example.com" for n in range(4)))
     sent: list[str] = []
@@ -243,7 +243,7 @@ def test_without_scripts_the_menu_of_a_phone_opens(plain):
 
 
 def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
-    monkeypatch.setattr(steps, "SECONDS", 0)
+    monkeypatch.setattr(progress, "SECONDS", 0)
     plain.goto("/monitors/import")
     plain.get_by_label("URLs").fill("https://one.example.com\nhttps://two.example.com")
     plain.get_by_role("button", name="Make the monitors").click()

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.alerts.acknowledge import make_token
+from app.access.acknowledgements import make_token
 from app.db import db
 from app.db.tables import IncidentRow
 from app.errors import Conflict
 from app.stores import current_store
-from app.web import comments
+from app.web.shown import comments
 from tests.factories import make_incident, make_monitor, make_person, now
 from tests.web import scene
 from tests.web.visitor import Visitor

@@ -17,12 +17,12 @@ from flask import Flask
 from werkzeug.wrappers import Response
 
 from app import create_app
-from app.alerts.acknowledge import make_token
+from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import HeartbeatRow
 from app.stores import current_store
-from app.web.remote import slug
+from app.web.frame.servers import slug
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.bare_server import KEY, BareServer
 from tests.support.loopback import serving

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.records import MonitorStatus
-from app.web import wall
+from app.web.views import wall
 from tests.factories import make_incident, make_monitor, now
 
 pytestmark = pytest.mark.sqlite

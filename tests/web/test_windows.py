@@ -14,7 +14,7 @@ from app.db.tables import MaintenanceWindowRow, PersonRow
 from app.errors import Invalid
 from app.records import MaintenanceWindow
 from app.stores import current_store
-from app.web import months
+from app.web.shown import months
 from tests.factories import make_monitor
 
 pytestmark = pytest.mark.sqlite

@@ -18,12 +18,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from app.alerts import masking
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.channels.net import TOTAL_SECONDS
 from app.alerts.messages import Tone
+from app.net.client import TOTAL_SECONDS
+from app.rules import masking
 
 _KINDS = {Tone.BAD: "failure", Tone.GOOD: "success", Tone.WARNING: "warning", Tone.PLAIN: "info"}
 _ROOT = Path(__file__).resolve().parents[3]

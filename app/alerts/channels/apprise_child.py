@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from app.alerts.channels.answer import Verdict, judge_status
-from app.checks.policy import Policy
+from app.net.policy import Policy
 
 IDLE_SECONDS = 60.0  # then the process ends, and its memory comes back
 

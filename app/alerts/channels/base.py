@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.alerts import masking
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer, Verdict
-from app.alerts.channels.net import Blocked, Network, Response, Unreachable
 from app.alerts.messages import Message
 from app.config import Settings
+from app.net.client import Blocked, Network, Response, Unreachable
+from app.rules import masking
 
 
 @dataclass(frozen=True, slots=True)

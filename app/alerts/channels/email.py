@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from app.alerts import masking
 from app.alerts.channels import answer, mail
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
-from app.alerts.channels.net import TOTAL_SECONDS, Unreachable
+from app.net.client import TOTAL_SECONDS, Unreachable
+from app.rules import masking
 
 STEP_SECONDS = 10.0  # for each command and its answer
 MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_SECONDS

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote
 
-from app.alerts import masking, words
+from app.alerts import words
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
-from app.alerts.channels.net import Response
 from app.alerts.messages import ADDRESS, Message
+from app.net.client import Response
+from app.rules import masking
 
 MAX_LINE = 110  # more would only cost more
 MAX_TEXT = 1_600  # Twilio refuses more

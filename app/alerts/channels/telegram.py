@@ -12,7 +12,7 @@ from typing import Any
 from app.alerts.channels.answer import Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
 from app.alerts.messages import SIGNS, Message
-from app.alerts.values import TelegramTarget, parse_telegram
+from app.rules.channel_values import TelegramTarget, parse_telegram
 
 MAX_TEXT = 4_096  # UTF-16 units count, so a sign outside the basic plane counts twice
 

@@ -10,10 +10,10 @@ import hashlib
 import hmac
 import json
 
+from app.access.webhook_secret import PREFIX
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.alerts.outbox import moment
-from app.alerts.secret import PREFIX
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:

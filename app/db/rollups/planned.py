@@ -11,8 +11,8 @@ from app.db import db
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.types import from_ms, to_ms
 from app.records import MaintenanceWindow
+from app.rules.recurrence import ONCE, occurrences_between
 from app.stats.tally import Span
-from app.stats.windows import ONCE, occurrences_between
 
 _WINDOWS = select(MaintenanceWindowRow).where(
     MaintenanceWindowRow.start_at < bindparam("end"),

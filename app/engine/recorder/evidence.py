@@ -2,7 +2,7 @@
 
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check}``:
 the first failing check, its repeats, and the last good one before them (null when there was none).
-A check is the result's fields and, beside them, what the prober saw (app/checks/evidence.py).
+A check is the result's fields and, beside them, what the prober saw (app/checks/http/evidence.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.db.tables import MonitorEvidenceRow
 from app.engine.recorder.rows import AnySession
 from app.records import Outcome, Verdict
 
-# The prober makes evidence of a check that is up only now and then (app/checks/outcome.py), of a
+# A check that is up makes evidence only now and then (app/checks/http/outcome.py), a
 # slow one each time. To be read once in a month, that would be most of what the database writes.
 SLOW_KEPT_EVERY = 600.0  # seconds
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, select
 
-from app.checks.domain import domain_of
+from app.checks.expiry.domain import domain_of
 from app.db.tables import (
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,

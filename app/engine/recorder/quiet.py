@@ -11,7 +11,7 @@ from sqlalchemy import or_, select
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow
 from app.engine.recorder.rows import AnySession
 from app.records import MaintenanceWindow
-from app.stats.windows import ONCE, applies_to, in_maintenance
+from app.rules.recurrence import ONCE, applies_to, in_maintenance
 
 # A check may have begun this long before it is recorded.
 RECORDED_WITHIN = timedelta(minutes=5)

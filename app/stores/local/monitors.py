@@ -18,7 +18,6 @@ from app.db.tables import (
 )
 from app.engine import recorder
 from app.errors import Invalid, NotFound
-from app.forms.together import RULES
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -36,6 +35,7 @@ from app.records import (
     RequestMethod,
     Sort,
 )
+from app.rules.together import RULES
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.rows import Known, monitor_columns, monitor_record
 from app.stores.local.search import contains, fits, ids_of_page, ordered

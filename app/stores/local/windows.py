@@ -13,7 +13,7 @@ from app.db import DbSession, db, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.errors import Invalid, NotFound
 from app.records import MaintenanceWindow, Page
-from app.stats import windows as calendar
+from app.rules import recurrence as calendar
 from app.stores.local.part import Part
 from app.stores.local.rows import window_record
 from app.stores.local.search import fits, ids_of_page

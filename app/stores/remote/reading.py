@@ -28,9 +28,9 @@ from app.records import (
     Timings,
     Verdict,
 )
+from app.rules.recurrence import ONCE, repeat_fault
 from app.stats.report import ALL, COUNTS, MEASURES
 from app.stats.strip import HOURS, Hour
-from app.stats.windows import ONCE, repeat_fault
 from app.stores.remote import seen
 from app.stores.remote.values import (
     Json,

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from app.errors import Invalid, Unavailable, Unsupported, WakefulError
-from app.forms import brackets, monitor
+from app.forms import monitor
 from app.records import (
     CertificateChain,
     Delivery,
@@ -31,6 +31,7 @@ from app.records import (
     Result,
     ResultQuery,
 )
+from app.rules import brackets
 from app.stats import report
 from app.stores.base import Feature, Fields, Store
 from app.stores.remote import channels, reading, seen

@@ -1,0 +1,29 @@
+"""People, API keys, settings and counters of this installation. They are always local, also in
+remote mode.
+
+The rules about an email address, a password and a role stand here, because the dashboard, the
+first-visit page and the command line all make accounts. ``Access`` is the whole; the parts are one
+file each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from app.access.keys import Keys
+from app.access.sessions import Sessions
+from app.access.setup import Setup
+from app.config import Settings
+
+__all__ = ["Access"]
+
+
+class Access(Keys, Sessions, Setup):
+    """All of it. ``clock`` gives the present moment in UTC; tests pass their own."""
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.settings = settings
+        self.clock = clock

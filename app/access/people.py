@@ -1,0 +1,271 @@
+"""People: accounts, roles, log-in."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sqlalchemy import select
+
+from app.access import passwords
+from app.access.counters import Counters
+from app.db import DbSession, db, writing
+from app.db.tables import PersonRow
+from app.errors import Conflict, Invalid, NotFound, Throttled
+from app.records import Person, Role
+from app.rules import text
+
+THEMES = ("auto", "light", "dark")
+EDITABLE = frozenset({"email", "role", "time_zone", "theme", "disabled"})
+LAST_ADMIN = "This is the last admin. Make another person an admin first."
+TOO_MANY_LOGINS = "Too many attempts to log in. Wait a few minutes and try again."
+
+# Failed attempts that are let through in a window. An account's own limit stops a guesser with many
+# addresses, an address's limit stops one who tries one password on many accounts. Short, because
+# anyone can use an account's up.
+LOGIN_WINDOW_SECONDS = 300
+LOGINS_PER_ACCOUNT = 10
+LOGINS_PER_ADDRESS = 50
+
+
+class People(Counters):
+    clock: Callable[[], datetime]
+
+    def create_person(self, email: str, password: str, role: str) -> Person:
+        """A new account. Raises Invalid, also when the email address is taken."""
+        check_account(email, role, password)
+        hash_ = passwords.hashed(password)
+        with writing() as session:
+            return self._add_person(session, email, hash_, role)
+
+    def people(self) -> list[Person]:
+        """Everybody, in the order of their email addresses."""
+        rows = db.session.execute(select(PersonRow).order_by(PersonRow.email_folded)).scalars()
+        return [person_record(row) for row in rows]
+
+    def person(self, id: int) -> Person:
+        """Raises NotFound."""
+        return person_record(_found(db.session, id))
+
+    def session_epoch(self, person: Person | int) -> int | None:
+        """A number that a session must carry to be valid; None when the account is gone or
+        disabled.
+
+        It grows when the password, the role or the access of a person changes, which ends their
+        sessions.
+        """
+        row = db.session.get(PersonRow, person if isinstance(person, int) else person.id)
+        return None if row is None or row.disabled else row.session_epoch
+
+    def update_person(self, id: int, fields: Mapping[str, Any]) -> Person:
+        """Change some of ``EDITABLE``. Raises NotFound, Invalid, and Conflict for the last
+        admin.
+        """
+        _check(fields)
+        with writing() as session:
+            row = _found(session, id)
+            loses = fields.get("role", row.role) != Role.ADMIN or fields.get(
+                "disabled", row.disabled
+            )
+            if loses:
+                _refuse_last_admin(session, row)
+            if "email" in fields:
+                _refuse_taken(session, fields["email"], but=id)
+                row.email_folded = fields["email"].casefold()
+            if any(
+                name in fields and fields[name] != getattr(row, name)
+                for name in ("role", "disabled")
+            ):
+                row.session_epoch += 1
+            for name, value in fields.items():
+                setattr(row, name, value)
+            session.flush()
+            return person_record(row)
+
+    def delete_person(self, id: int) -> None:
+        """Raises NotFound, and Conflict for the last admin."""
+        with writing() as session:
+            row = _found(session, id)
+            _refuse_last_admin(session, row)
+            session.delete(row)
+
+    def change_password(self, id: int, password: str, *, current: str | None = None) -> Person:
+        """A new password; all sessions end. ``current``, where given, must be the present one.
+
+        Raises NotFound and Invalid (``current_password``, ``password``).
+        """
+        hash_now = _found(db.session, id).password_hash
+        if current is not None and not passwords.matches(hash_now, current):
+            raise Invalid({"current_password": ["This is not the present password."]})
+        if sentence := refused(text.new_password, password):
+            raise Invalid({"password": [sentence]})
+        hash_ = passwords.hashed(password)
+        with writing() as session:
+            row = _found(session, id)
+            row.password_hash = hash_
+            row.session_epoch += 1
+            session.flush()
+            return person_record(row)
+
+    def login(self, email: str, password: str, address: str | None = None) -> Person | None:
+        """The person, or None when email or password is wrong or the account is disabled.
+
+        Raises Throttled after too many failed attempts for the account or from ``address``.
+        """
+        account, origin = _account_counter(email), _address_counter(address)
+        # Counted before the password is looked at: a thousand guesses at the same moment all see
+        # the count.
+        self._throttle(account, LOGINS_PER_ACCOUNT)
+        self._throttle(origin, LOGINS_PER_ADDRESS)
+        row = db.session.execute(
+            select(PersonRow).where(PersonRow.email_folded == email.casefold())
+        ).scalar_one_or_none()
+        right = passwords.matches(row.password_hash if row else None, password)
+        if row is None or not right or row.disabled:
+            return None
+        id, hash_ = row.id, row.password_hash
+        self.uncount(account, LOGIN_WINDOW_SECONDS)
+        self.uncount(origin, LOGIN_WINDOW_SECONDS, by=1)
+        return self._logged_in(
+            id, passwords.hashed(password) if passwords.outdated(hash_) else None
+        )
+
+    def _throttle(self, counter: str, limit: int) -> None:
+        if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
+            seconds = self.seconds_left(LOGIN_WINDOW_SECONDS)
+            raise Throttled(
+                "Too many attempts to log in. Wait a few minutes and try again.", seconds
+            )
+
+    def _logged_in(self, id: int, new_hash: str | None) -> Person:
+        with writing() as session:
+            row = _found(session, id)
+            row.last_login_at = self.clock()
+            row.password_hash = new_hash or row.password_hash
+            session.flush()
+            return person_record(row)
+
+    def _add_person(self, session: DbSession, email: str, hash_: str, role: str) -> Person:
+        _refuse_taken(session, email)
+        row = PersonRow(
+            email=email,
+            email_folded=email.casefold(),
+            password_hash=hash_,
+            role=role,
+            created_at=self.clock(),
+        )
+        session.add(row)
+        session.flush()
+        return person_record(row)
+
+
+def person_record(row: PersonRow) -> Person:
+    return Person(
+        id=row.id,
+        email=row.email,
+        role=row.role,
+        time_zone=row.time_zone,
+        theme=row.theme,
+        created_at=row.created_at,
+        last_login_at=row.last_login_at,
+        disabled=row.disabled,
+    )
+
+
+def _found(session: DbSession, id: int) -> PersonRow:
+    row = session.get(PersonRow, id)
+    if row is None:
+        raise NotFound("person", id)
+    return row
+
+
+def check_account(email: str, role: str, password: str) -> None:
+    """Raises Invalid when no account can be made of these."""
+    _check({"email": email, "role": role}, password)
+
+
+def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
+    unknown = set(fields) - EDITABLE
+    errors = {name: ["This cannot be changed."] for name in sorted(unknown)}
+    for name, value in fields.items():
+        sentence = _fault(name, value)
+        if sentence:
+            errors[name] = [sentence]
+    if password is not None and (sentence := refused(text.new_password, password)):
+        errors["password"] = [sentence]
+    if errors:
+        raise Invalid(errors)
+
+
+def refused(rule: Callable[[str], object], value: str) -> str | None:
+    """Why ``rule`` does not take ``value``, or None."""
+    try:
+        rule(value)
+    except ValueError as fault:
+        return str(fault)
+    return None
+
+
+def _fault(name: str, value: Any) -> str | None:
+    if name == "email":
+        return refused(text.email, value)
+    if name == "role" and value not in list(Role):
+        return f"Choose one of: {', '.join(Role)}."
+    if name == "theme" and value not in THEMES:
+        return f"Choose one of: {', '.join(THEMES)}."
+    if name == "time_zone" and not _is_zone(value):
+        return "This time zone is not known. Use a name such as Europe/Berlin."
+    return None
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (
+        ZoneInfoNotFoundError,
+        ValueError,
+        OSError,
+    ):  # OSError: a folder's name, such as "Europe"
+        return False
+    return True
+
+
+def _refuse_taken(session: DbSession, email: str, but: int | None = None) -> None:
+    statement = select(PersonRow.id).where(PersonRow.email_folded == email.casefold())
+    holder = session.execute(statement).scalar_one_or_none()
+    if holder is not None and holder != but:
+        raise Invalid({"email": ["Somebody already has this email address."]})
+
+
+def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
+    if row.role != Role.ADMIN or row.disabled:
+        return
+    # PostgreSQL lets two admins be removed at once unless each removal waits for the other.
+    admins = session.execute(
+        select(PersonRow.id)
+        .where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
+        .with_for_update()
+    ).all()
+    if len(admins) <= 1:
+        raise Conflict(LAST_ADMIN)
+
+
+def _account_counter(email: str) -> str:
+    # A hash: people type passwords into the email field, and these must not stand in a table.
+    digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
+    return f"login:account:{digest[:32]}"
+
+
+def _address_counter(address: str | None) -> str:
+    try:
+        parsed = ipaddress.ip_address(address or "")
+    except ValueError:
+        return "login:address:unknown"
+    if isinstance(parsed, ipaddress.IPv6Address) and not parsed.ipv4_mapped:
+        # One subscriber has a whole /64 to count from.
+        return f"login:address:{ipaddress.ip_network((parsed, 64), strict=False)}"
+    return f"login:address:{parsed}"

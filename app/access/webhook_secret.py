@@ -1,0 +1,104 @@
+"""The webhook secret of this instance: made once, changed with an overlap in which both sign.
+
+``WAKEFUL_WEBHOOK_SECRET`` sets it from outside, and then it can only be changed there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from app.config import Settings
+from app.errors import Conflict
+
+PREFIX = "whsec_"  # as Standard Webhooks writes secrets: this, and base64
+SETTING = "webhook_secret"
+PREVIOUS = "webhook_secret_previous"
+SHOWN = "webhook_secret_shown"
+OVERLAP = timedelta(hours=24)
+_BYTES = 32  # the standard asks for 24 to 64
+
+
+class SettingsAccess(Protocol):
+    """What this needs of ``app.access.Access``."""
+
+    def setting(self, name: str) -> str | None: ...
+    def set_setting(self, name: str, value: str | None) -> None: ...
+    def setting_or_make(self, name: str, make: Callable[[], str]) -> str: ...
+
+
+def make_secret() -> str:
+    return PREFIX + base64.b64encode(secrets.token_bytes(_BYTES)).decode()
+
+
+def webhook_secret(settings: Settings, access: SettingsAccess) -> str:
+    """The secret that receivers verify with; made now if there is none yet."""
+    return settings.webhook_secret or access.setting_or_make(SETTING, make_secret)
+
+
+def webhook_secrets(settings: Settings, access: SettingsAccess, now: datetime) -> tuple[str, ...]:
+    """What messages are signed with now: the secret, and during an overlap the one before it."""
+    current = webhook_secret(settings, access)
+    previous = None if settings.webhook_secret else _previous(access, now)
+    return (current,) if previous is None else (current, previous[0])
+
+
+def overlap_until(settings: Settings, access: SettingsAccess, now: datetime) -> datetime | None:
+    """Until when the secret before this one signs too; None outside of an overlap."""
+    previous = None if settings.webhook_secret else _previous(access, now)
+    return None if previous is None else previous[1]
+
+
+def shown_at(settings: Settings, access: SettingsAccess) -> datetime | None:
+    """When a page showed the present secret; None when none has yet."""
+    raw = access.setting(SHOWN)
+    kept = json.loads(raw) if raw else {}
+    mine = kept.get("secret") == _mark(webhook_secret(settings, access))
+    return datetime.fromisoformat(kept["at"]) if mine else None
+
+
+def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
+    """The present secret, for the one page that may show it. Raises Conflict the second time: who
+    comes to an open browser later must not find it.
+    """
+    if shown_at(settings, access) is not None:
+        raise Conflict(
+            "The secret was shown once already. On the server, wakeful webhook-secret prints it; "
+            "or change it, and see the new one once."
+        )
+    secret = webhook_secret(settings, access)
+    kept = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
+    access.set_setting(SHOWN, json.dumps(kept))
+    return secret
+
+
+def _mark(secret: str) -> str:
+    """Tells one secret from another, and nothing else about it."""
+    return hashlib.sha256(secret.encode()).hexdigest()[:16]
+
+
+def rotate(settings: Settings, access: SettingsAccess, now: datetime) -> str:
+    """A new secret; the old one goes on signing beside it for 24 hours. Raises Conflict."""
+    if settings.webhook_secret:
+        raise Conflict("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart.")
+    old = webhook_secret(settings, access)
+    kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
+    # The old one is kept first: a crash between the two lines must not end the overlap at once.
+    access.set_setting(PREVIOUS, json.dumps(kept))
+    fresh = make_secret()
+    access.set_setting(SETTING, fresh)
+    return fresh
+
+
+def _previous(access: SettingsAccess, now: datetime) -> tuple[str, datetime] | None:
+    raw = access.setting(PREVIOUS)
+    if raw is None:
+        return None
+    kept = json.loads(raw)
+    until = datetime.fromisoformat(kept["until"])
+    return (kept["secret"], until) if now < until else None

@@ -1,0 +1,1 @@
+"""When a domain name expires: RDAP first, then WHOIS, then "unknown"."""

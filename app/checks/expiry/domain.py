@@ -1,0 +1,119 @@
+"""When does a domain expire? RDAP first, then WHOIS, then "unknown", shown as such.
+
+Registries are asked about the registrable domain, the part that somebody pays for, and at most once
+a day for each (the engine sees to that), however many monitors share it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from ipaddress import ip_address
+from typing import Literal
+
+import idna
+from publicsuffixlist import PublicSuffixList
+
+from app.checks.expiry import rdap, whois
+from app.checks.expiry.registry import NoAnswer
+from app.net.policy import Policy
+from app.rules.url import parse_url
+
+_RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP is silent
+
+
+# Names that nobody registers (RFC 2606, 6761, 6762, 8375 and what ICANN keeps free): to ask for
+# them would only tell strangers what a company calls its machines.
+UNREGISTERED = frozenset(
+    {"alt", "example", "home", "internal", "invalid", "lan", "local", "localhost", "onion", "test"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainExpiry:
+    """What a registry said. ``expires_at`` is aware UTC; None is unknown, and ``note`` says why."""
+
+    domain: str
+    expires_at: datetime | None
+    source: Literal["rdap", "whois"] | None
+    note: str | None = None
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    # Only ICANN's part of the list: example.github.io has no registration of its own to expire.
+    return PublicSuffixList(only_icann=True)
+
+
+def domain_of(url: str, *, private: bool = True) -> str | None:
+    """The registrable domain of a URL. ``private`` False leaves out names that nobody registers."""
+    try:
+        domain = registrable_domain(parse_url(url).ascii_host)
+    except ValueError:
+        return None
+    if domain is not None and not private and domain.rpartition(".")[2] in UNREGISTERED:
+        return None
+    return domain
+
+
+def registrable_domain(host: str) -> str | None:
+    """The domain that was registered for ``host``, in ASCII and lower case: example.co.uk.
+
+    None where there is none: an address, a single label such as localhost, a public suffix itself.
+    """
+    name = host.strip("[]").rstrip(".").lower()
+    try:
+        ip_address(name.partition("%")[0])
+    except ValueError:
+        pass
+    else:
+        return None
+    try:
+        ascii_name = idna.encode(name, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        if not name.isascii():
+            return None
+        ascii_name = name  # names such as my_host.example.com are no IDNA, and exist
+    found = _suffixes().privatesuffix(ascii_name)
+    return str(found) if found else None
+
+
+def domain_expiry(
+    domain: str,
+    *,
+    bootstrap: str | None,
+    now: datetime,
+    timeout: float = 10.0,
+    whois_servers: Mapping[str, str] | None = None,
+    policy: Policy | None = None,
+) -> DomainExpiry:
+    """Ask the registry when ``domain`` (a registrable one) expires. Never raises.
+
+    ``bootstrap`` is RDAP_BOOTSTRAP: a URL or a file that says whom to ask, in whoisit's form or
+    IANA's (dns.json); None is IANA's own. Its key ``whois``, and ``whois_servers``, map a top-level
+    domain (or ``*``) to ``host`` or ``host:port``; without both IANA's WHOIS is asked for the
+    server. ``timeout`` is in seconds, for everything together. Servers that an admin named are
+    asked as they are; where their answers send us (redirects, referrals) ``policy`` is judged.
+    """
+    deadline = time.monotonic() + timeout
+    notes: list[str] = []
+    servers = whois_servers
+    try:
+        registries = rdap.load(bootstrap, now, time.monotonic() + timeout * _RDAP_SHARE)
+        servers = registries.whois if whois_servers is None else whois_servers
+        share = time.monotonic() + (deadline - time.monotonic()) * _RDAP_SHARE
+        return DomainExpiry(domain, rdap.expiry(domain, registries, share, policy), "rdap")
+    except NoAnswer as why:
+        notes.append(f"RDAP: {why}")
+    except Exception as fault:  # a registry's answer may be anything; a monitor must outlive it
+        notes.append(f"RDAP: the answer could not be read ({type(fault).__name__}).")
+    try:
+        return DomainExpiry(domain, whois.expiry(domain, servers, deadline, policy), "whois")
+    except NoAnswer as why:
+        notes.append(f"WHOIS: {why}")
+    except Exception as fault:
+        notes.append(f"WHOIS: the answer could not be read ({type(fault).__name__}).")
+    return DomainExpiry(domain, None, None, " ".join(notes))

@@ -1,0 +1,150 @@
+"""A domain's expiry by RDAP (RFC 9082 and 9083), with whoisit for whom to ask and how to read it.
+
+We fetch by ourselves: whoisit's own requests have no bound on size, and follow proxies and
+redirects to anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from whoisit.bootstrap import BaseBootstrap
+from whoisit.errors import UnsupportedError, WhoisItError
+from whoisit.parser import parse_events
+from whoisit.query import QueryBuilder
+
+from app.checks.expiry.registry import NoAnswer, fetch, plausible
+from app.net.policy import Policy
+
+IANA = "https://data.iana.org/rdap/dns.json"
+KEEP_SECONDS = 24 * 3600.0  # IANA's list changes every few days
+KEEP_FAILURE_SECONDS = 300.0  # a list that cannot be had must not cost every domain its time
+# whoisit wants all five lists and refuses empty ones; only that of domains is ever read.
+_UNUSED: Mapping[str, Any] = {
+    "asn": {"services": [[["64496-64496"], ["https://rdap.invalid/"]]]},
+    "ipv4": {"services": [[["192.0.2.0/24"], ["https://rdap.invalid/"]]]},
+    "ipv6": {"services": [[["2001:db8::/32"], ["https://rdap.invalid/"]]]},
+    "object": {"services": [[["x@example.com"], ["TEST"], ["https://rdap.invalid/"]]]},
+}
+# The events that name an end, the registry's own before the registrar's copy of it.
+_ENDINGS = ("expiration", "registrar expiration", "soft expiration")
+
+
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """Whom to ask: whoisit's view of the list, and the list's own WHOIS servers, if it has any."""
+
+    bootstrap: BaseBootstrap
+    whois: Mapping[str, str] | None = None
+
+
+@dataclass(slots=True)
+class _Kept:
+    until: float
+    registries: Registries | None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Shelf:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    kept: dict[str, _Kept] = field(default_factory=dict)
+
+
+_shelf = _Shelf()
+
+
+def load(source: str | None, now: datetime, deadline: float) -> Registries:
+    """The list of registries from a URL or file, kept for a day. Raises NoAnswer."""
+    key = source or IANA
+    with _shelf.lock:
+        kept = _shelf.kept.get(key)
+        if kept is None or time.monotonic() >= kept.until:
+            kept = _shelf.kept[key] = _load(source, now, deadline)
+    if kept.registries is None:
+        raise NoAnswer(kept.why)
+    return kept.registries
+
+
+def _load(source: str | None, now: datetime, deadline: float) -> _Kept:
+    try:
+        registries = parse_bootstrap(_read(source or IANA, deadline), now, ours=source is None)
+    except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
+        why = f"the list of registries could not be loaded: {fault}"
+        return _Kept(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
+    return _Kept(time.monotonic() + KEEP_SECONDS, registries)
+
+
+def _read(source: str, deadline: float) -> bytes:
+    if source.startswith(("http://", "https://")):
+        answer = fetch(source, deadline, None)
+        if answer.status != 200:
+            raise NoAnswer(f"the server answered {answer.status}.")
+        return answer.body
+    return Path(source).read_bytes()
+
+
+def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
+    """Read a list in whoisit's form (all five lists) or IANA's (dns.json alone).
+
+    ``ours`` is the default list: https only, with whoisit's corrections for country domains. An
+    admin's own list is taken as it is, http included. Raises ValueError or WhoisItError.
+    """
+    data = json.loads(raw)
+    if not isinstance(data, dict):
+        raise ValueError("it is not a JSON object.")
+    domains = data if "services" in data else data.get("dns")
+    if not isinstance(domains, dict) or not domains.get("services"):
+        raise ValueError("it has no list of domain registries (dns).")
+    lists = {name: data.get(name) or unused for name, unused in _UNUSED.items()}
+    bootstrap = BaseBootstrap()
+    bootstrap.load_bootstrap_data(
+        {"timestamp": int(now.timestamp()), "dns": domains, **lists},
+        overrides=ours,
+        allow_insecure=not ours,
+        from_json=False,
+    )
+    servers = data.get("whois")
+    if isinstance(servers, dict):
+        return Registries(bootstrap, {str(tld): str(host) for tld, host in servers.items()})
+    return Registries(bootstrap)
+
+
+def expiry(domain: str, registries: Registries, deadline: float, policy: Policy | None) -> datetime:
+    """When the registry says that the domain expires, aware UTC. Raises NoAnswer."""
+    try:
+        _, url, _ = QueryBuilder(registries.bootstrap).build("domain", domain)
+    except UnsupportedError:
+        tld = domain.rpartition(".")[2]
+        raise NoAnswer(f"no registry is known for .{tld}.") from None
+    answer = fetch(url, deadline, policy)
+    if answer.status == 404:
+        raise NoAnswer(f"the registry does not know {domain}.")
+    if answer.status == 429:
+        raise NoAnswer("the registry takes no more questions for now.")
+    if answer.status != 200:
+        raise NoAnswer(f"the registry answered {answer.status}.")
+    return expiry_in(answer.body)
+
+
+def expiry_in(raw: bytes) -> datetime:
+    """The expiry in an RDAP answer, aware UTC. Raises NoAnswer."""
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise NoAnswer("the answer is not JSON.") from None
+    events = data.get("events") if isinstance(data, dict) else None
+    if not isinstance(events, list):
+        raise NoAnswer("the answer tells no dates.")
+    found = {event["action"]: event["date"] for event in reversed(parse_events(events))}
+    for name in _ENDINGS:
+        if name in found:
+            return plausible(found[name])
+    raise NoAnswer("the answer tells no expiry.")

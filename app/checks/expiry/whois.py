@@ -1,0 +1,184 @@
+"""A domain's expiry by WHOIS (RFC 3912): text without a grammar, each registry's habits count."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+
+from app.checks.expiry.registry import NoAnswer, plausible
+from app.net.policy import Policy
+
+IANA = "whois.iana.org"
+MAX_BYTES = 64 * 1024
+PORT = 43
+
+# How to put the question where the plain name does not do.
+_QUESTIONS = {
+    "com": "domain {}",  # without the word Verisign also lists name servers of that name
+    "net": "domain {}",
+    "jp": "{}/e",  # English labels
+    "de": "-T dn {}",
+}
+
+# Labels by which registries name the end, the registry's own before the registrar's.
+_LABELS = (
+    r"registry expiry date",
+    r"domain expiration date",
+    r"expir(?:y|ation|e)[ _-]*(?:date|time|on)?",
+    r"expires(?:[ _-]*(?:on|at|date))?",
+    r"exp(?:\.|iry)? date",
+    r"paid[ _-]till",
+    r"renewal(?: date)?",
+    r"domain[ _]expires",
+    r"record expires(?: on)?",
+    r"valid[ _-]?(?:until|to|ity)|validity",
+    r"domain_datebilleduntil",
+    r"registrar registration expiration date",
+)
+_LINES = [
+    re.compile(rf"^[\s\[%*-]*(?:{label})\s*\]?[\s.]*[:\s]\s*(?P<value>\S.*?)\s*$", re.I | re.M)
+    for label in _LABELS
+]
+_UNKNOWN_DOMAIN = re.compile(
+    r"^\s*(?:%+\s*)?(?:no match|not found|no data found|no entries found|domain not found"
+    r"|no object found|nothing found|the queried object does not exist"
+    r"|status:\s*(?:free|available))",
+    re.I | re.M,
+)
+_LIMITED = re.compile(r"quota|limit exceeded|rate limit|too many (?:queries|requests)", re.I)
+_REFERRAL = re.compile(r"^\s*(?:refer|whois):\s*(\S+)\s*$", re.I | re.M)
+
+# Day first where it cannot be told: no registry writes the month first.
+_FORMATS = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y%m%d", "%Y-%b-%d", "%Y-%b-%d.",
+    "%d-%b-%Y", "%d %b %Y", "%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y", "%d %B %Y", "%d-%B-%Y",
+    "%B %d %Y", "%b %d %Y", "%a %b %d %Y", "%d/%b/%Y", "%m/%d/%Y",
+)  # fmt: skip
+_TIME = re.compile(r"[T\s]+(\d{1,2}:\d{2}(?::\d{2})?)(?:\.\d+)?")
+_ZONE = re.compile(
+    r"^\s*(?P<zulu>Z|UTC|GMT)?\s*\(?(?:UTC|GMT)?(?P<sign>[+-])(?P<hours>\d{1,2}):?(?P<minutes>\d{2})?"
+)
+
+
+def expiry(
+    domain: str, servers: Mapping[str, str] | None, deadline: float, policy: Policy | None
+) -> datetime:
+    """When the registry says that the domain expires, aware UTC. Raises NoAnswer.
+
+    ``servers`` maps a top-level domain, or ``*``, to ``host[:port]``; None asks IANA for the
+    server. ``deadline`` is monotonic.
+    """
+    tld = domain.rpartition(".")[2]
+    if servers is None:
+        server, judge = _referred(ask(IANA, tld, deadline, None), tld), policy
+    else:
+        named = servers.get(tld) or servers.get("*")
+        if not named:
+            raise NoAnswer(f"no server is known for .{tld}.")
+        server, judge = named, None
+    question = _QUESTIONS.get(tld, "{}").format(domain)
+    return expiry_in(ask(server, question, deadline, judge), domain)
+
+
+def _referred(answer: str, tld: str) -> str:
+    found = _REFERRAL.search(answer)
+    if not found:
+        raise NoAnswer(f"no server is known for .{tld}.")
+    return found[1]
+
+
+def ask(server: str, question: str, deadline: float, policy: Policy | None) -> str:
+    """One question over TCP, at most 64 KiB of answer. Raises NoAnswer."""
+    host, colon, port = server.rpartition(":")
+    host, number = (host.strip("[]"), port) if colon and port.isdigit() else (server, str(PORT))
+    try:
+        rows = socket.getaddrinfo(host, int(number), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise NoAnswer(f"{host} could not be found.") from None
+    why = f"{host} could not be reached."
+    for family, _, _, _, address in rows:
+        if policy is not None and policy.refusal(str(address[0])) is not None:
+            why = f"{host} is at {address[0]}, which may not be reached."
+            continue
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as sock:
+                _wait_until(sock, deadline)
+                sock.connect(address)
+                sock.sendall(question.encode("ascii", "replace") + b"\r\n")
+                return _read(sock, deadline)
+        except TimeoutError:
+            why = f"{host} did not answer in time."
+        except OSError:
+            continue
+    raise NoAnswer(why)
+
+
+def _wait_until(sock: socket.socket, deadline: float) -> None:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    sock.settimeout(left)
+
+
+def _read(sock: socket.socket, deadline: float) -> str:
+    data = b""
+    while len(data) < MAX_BYTES:
+        _wait_until(sock, deadline)
+        chunk = sock.recv(8192)
+        if not chunk:
+            break
+        data += chunk
+    return data.decode("utf-8", "replace")
+
+
+def expiry_in(text: str, domain: str = "the domain") -> datetime:
+    """The expiry in a WHOIS answer, aware UTC. Raises NoAnswer with the reason."""
+    for line in _LINES:
+        for found in line.finditer(text):
+            moment = parse_date(found["value"])
+            if moment is not None:
+                return plausible(moment)
+    if _UNKNOWN_DOMAIN.search(text):
+        raise NoAnswer(f"the registry does not know {domain}.")
+    if _LIMITED.search(text):
+        raise NoAnswer("the registry takes no more questions for now.")
+    raise NoAnswer("the answer tells no expiry.")
+
+
+def parse_date(value: str) -> datetime | None:
+    """A registry's date, aware UTC (without a zone it is read as UTC), or None when it is none."""
+    value = value.strip().replace(",", " ")
+    clock = _TIME.search(value)
+    day, rest = (value[: clock.start()], value[clock.end() :]) if clock else (value, "")
+    if clock and re.match(r"\s*(?:[A-Z]{3,4}\s+)?\d{4}\s*$", rest):  # "Fri Aug 13 12:00 GMT 2026"
+        day, rest = f"{day} {rest.split()[-1]}", ""
+    date = _day(day) or (None if clock else _day(" ".join(day.split()[:1])))
+    if date is None:
+        return None
+    if clock:
+        hours, minutes, *seconds = (int(part) for part in clock[1].split(":"))
+        with suppress(ValueError):
+            date = date.replace(hour=hours, minute=minutes, second=seconds[0] if seconds else 0)
+    return date.replace(tzinfo=_zone(rest)).astimezone(UTC)
+
+
+def _day(text: str) -> datetime | None:
+    text = " ".join(text.split()).removesuffix(".")
+    for form in _FORMATS:
+        with suppress(ValueError):
+            return datetime.strptime(text, form.removesuffix("."))  # noqa: DTZ007  (set by the caller)
+    return None
+
+
+def _zone(text: str) -> timezone:
+    found = _ZONE.match(text)
+    if not found:
+        return UTC
+    offset = timedelta(hours=int(found["hours"]), minutes=int(found["minutes"] or 0))
+    if offset >= timedelta(hours=24):
+        return UTC
+    return timezone(-offset if found["sign"] == "-" else offset)

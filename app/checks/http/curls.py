@@ -1,0 +1,163 @@
+"""curl's multi interface on our loop: requests in, what was seen out. One thread."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pycurl
+
+from app.checks.http.wire import Request, Seen, Wire
+from app.net.loop import READ, WRITE, Loop, Timer
+
+_IDLE_HANDLES = 256  # kept for reuse; each holds some 30 KB
+_PINNED = 20_000  # host and port pairs that curl remembers; it never forgets by itself
+_EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ | WRITE}
+_BROKEN = select.EPOLLERR | select.EPOLLHUP
+
+
+class Curls:
+    """All transfers in flight. ``start`` sends a request, and its ``done`` gets what was seen."""
+
+    def __init__(self, loop: Loop, ca_bundle: str, user_agent: str) -> None:
+        self._loop = loop
+        self._ca_bundle = ca_bundle
+        self._user_agent = user_agent
+        self._idle: list[Wire] = []
+        self._wires: dict[pycurl.Curl, Wire] = {}
+        self._pinned: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._timer: Timer | None = None
+        self._due: float | None = None  # when curl wants to be called, in monotonic seconds
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_PIPELINING, 0)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._dirty = False
+        loop.after_round = self._collect
+
+    def start(
+        self,
+        request: Request,
+        done: Callable[[Seen], None],
+        broken: Callable[[Exception], None],
+    ) -> None:
+        """Send a request; ``done`` is called on the loop, never before this returns.
+
+        ``broken`` is called instead when what was seen cannot be read, by a fault of ours.
+        """
+        wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
+        try:
+            wire.send(request, self._forgotten(request))
+            wire.owner = (done, broken)
+            self._multi.add_handle(wire.curl)
+        except BaseException:
+            wire.close()
+            raise
+        self._wires[wire.curl] = wire
+
+    def close(self) -> None:
+        """Drop everything in flight; no ``done`` is called any more."""
+        for wire in self._wires.values():
+            wire.owner = None
+            self._multi.remove_handle(wire.curl)
+            wire.close()
+        self._wires.clear()
+        for wire in self._idle:
+            wire.close()
+        self._idle.clear()
+        self._multi.close()
+
+    def _forgotten(self, request: Request) -> tuple[str, ...]:
+        """Pins that curl may drop, or its table would grow with each host ever checked."""
+        if request.target.address is not None:
+            return ()
+        key = (request.target.ascii_host, request.target.port)
+        self._pinned.pop(key, None)
+        self._pinned[key] = None
+        if len(self._pinned) <= _PINNED:
+            return ()
+        host, port = self._pinned.popitem(last=False)[0]
+        return (f"-{host}:{port}",)
+
+    # --- between curl and the loop
+
+    def _watch(self, what: int, fd: int, multi: Any, data: Any) -> None:
+        if what == pycurl.POLL_REMOVE:
+            self._loop.unwatch(fd)
+        else:
+            self._loop.watch(fd, _EVENTS[what], self._ready)
+
+    def _set_timer(self, milliseconds: int) -> None:
+        """curl asks to be called in a while. It changes its mind several times in each check, so a
+        timer of ours that is early enough stays, and looks again when it goes off.
+        """
+        if milliseconds < 0:
+            self._due = None
+            return
+        self._due = due = time.monotonic() + milliseconds / 1000
+        if self._timer is None or self._timer.due > due:
+            self._arm(due)
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._timeout)
+
+    def _timeout(self) -> None:
+        self._timer = None
+        if self._due is None:
+            return
+        if self._due > time.monotonic():
+            self._arm(self._due)
+            return
+        self._due = None
+        self._dirty = True
+        self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+
+    def _ready(self, fd: int, events: int) -> None:
+        mask = 0
+        if events & READ:
+            mask |= pycurl.CSELECT_IN
+        if events & WRITE:
+            mask |= pycurl.CSELECT_OUT
+        if events & _BROKEN:
+            mask |= pycurl.CSELECT_ERR
+        self._dirty = True
+        self._multi.socket_action(fd, mask)
+
+    def _collect(self) -> None:
+        """Hand on what has finished; once a round, because asking curl costs more than one check's
+        share.
+        """
+        if not self._dirty:
+            return
+        self._dirty = False
+        while True:
+            queued, good, bad = self._multi.info_read()
+            for curl in good:
+                self._finished(curl, 0, "")
+            for curl, code, words in bad:
+                self._finished(curl, code, words)
+            if not queued:
+                return
+
+    def _finished(self, curl: pycurl.Curl, code: int, words: str) -> None:
+        wire = self._wires.pop(curl)
+        done, broken = wire.owner
+        wire.owner = None
+        self._multi.remove_handle(curl)
+        try:
+            seen = wire.seen(code, words)
+        except Exception as error:
+            wire.close()  # whatever state it is in, it is not used again
+            broken(error)
+            return
+        wire.release()
+        if len(self._idle) < _IDLE_HANDLES:
+            self._idle.append(wire)
+        else:
+            wire.close()
+        done(seen)

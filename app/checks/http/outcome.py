@@ -1,0 +1,141 @@
+"""From a finished story to the Outcome that the rest of the house knows: figures, verdict,
+evidence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from app.checks.certificate import TrustStore
+from app.checks.http.evidence import make_evidence
+from app.checks.http.story import Story
+from app.checks.http.verdict import Judged, heard, judge
+from app.checks.http.wire import Seen
+from app.checks.redact import Redactor
+from app.records import Cause, CheckSpec, Outcome, Result, Timings, Verdict
+
+# Evidence of good checks is there to compare a failure with. Making and storing it each time would
+# double the price of a check, so it is made when something about the answer changed, and at least
+# this often.
+GOOD_EVIDENCE_SECONDS = 600.0
+_REMEMBERED = 50_000
+
+
+class Outcomes:
+    """Makes outcomes; remembers of which monitor the last good evidence is."""
+
+    def __init__(self, trust: TrustStore, location: str) -> None:
+        self._trust = trust
+        self._location = location
+        self._good: OrderedDict[int, tuple[tuple[object, ...], float]] = OrderedDict()
+
+    def make(self, story: Story) -> Outcome:
+        timings, response_ms = figures(story)
+        judged = judge(story, self._trust, response_ms)
+        seen = story.last.seen if story.last else None
+        hide: Callable[[str], str] = str
+        if judged.failure or len(story.hops) > 1:
+            # A redirect may echo what it was sent, and causes quote it.
+            hide = Redactor(story.spec).text
+        result = Result(
+            checked_at=story.checked_at,
+            verdict=judged.verdict,
+            monitor_id=story.spec.monitor_id,
+            cause_code=judged.failure.code if judged.failure else None,
+            cause=hide(judged.failure.sentence) if judged.failure else None,
+            status_code=seen.status or None if seen is not None and seen.complete else None,
+            response_time=response_ms,
+            timings=timings,
+            ip=seen.ip if seen else None,
+            http_version=seen.http_version if seen else None,
+            redirects=tuple(hide(url) for url in story.redirects),
+            warnings=judged.warnings,
+            location=self._location,
+        )
+        wanted = judged.verdict != Verdict.UP or self._wants_good(story, seen, judged)
+        return Outcome(
+            result=result,
+            evidence=make_evidence(story, timings) if wanted else None,
+            ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
+            ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
+            ssl_host=judged.leaf_host,
+            answered=answered(story),
+            matched=judged.matched,
+        )
+
+    def broken(self, spec: CheckSpec, error: Exception) -> Outcome:
+        """The outcome of a check in which we failed ourselves."""
+        result = Result(
+            checked_at=datetime.now(UTC),
+            verdict=Verdict.UNKNOWN,
+            monitor_id=spec.monitor_id,
+            cause_code=Cause.CHECK_ERROR,
+            cause=f"The check itself failed: {type(error).__name__}. The log says more.",
+            location=self._location,
+        )
+        return Outcome(result)
+
+    def _wants_good(self, story: Story, seen: Seen | None, judged: Judged) -> bool:
+        monitor_id = story.spec.monitor_id
+        if monitor_id is None:
+            return True
+        leaf = judged.leaf.fingerprint if judged.leaf else None
+        face = (story.spec.url, seen.status, seen.ip, leaf, len(story.hops)) if seen else ()
+        known = self._good.get(monitor_id)
+        now = time.monotonic()
+        if known is not None and known[0] == face and now - known[1] < GOOD_EVIDENCE_SECONDS:
+            return False
+        self._good[monitor_id] = (face, now)
+        self._good.move_to_end(monitor_id)
+        if len(self._good) > _REMEMBERED:
+            self._good.popitem(last=False)
+        return True
+
+
+def answered(story: Story) -> bool:
+    """Whether any byte of an answer, even a certificate or a TLS alert, came from the target."""
+    return any(hop.seen is not None and heard(hop.seen) for hop in story.hops)
+
+
+def figures(story: Story) -> tuple[Timings, int | None]:
+    """Milliseconds in each phase over all hops, and in all when the last answer was read to its
+    end or to the cap.
+    """
+    dns: float | None = None
+    phases = [-1.0, -1.0, -1.0, -1.0]
+    total = 0.0
+    for hop in story.hops:
+        if hop.dns is not None:
+            dns = (dns or 0.0) + hop.dns
+            total += hop.dns
+        if hop.seen is not None:
+            total += hop.seen.total
+            _add_phases(hop.seen, phases)
+    last = story.last.seen if story.last else None
+    whole = last is not None and last.complete and (last.code == 0 or last.cut or last.redirect)
+    timings = Timings(
+        None if dns is None else round(dns * 1000),
+        *(None if phase < 0 else round(phase * 1000) for phase in phases),
+    )
+    return timings, round(total * 1000) if whole else None
+
+
+def _add_phases(seen: Seen, phases: list[float]) -> None:
+    """Add one request's connect, tls, ttfb and download, in seconds; -1 stands for not reached. The
+    phase in which the request ended, well or not, gets the rest of its time.
+    """
+    # Headers that never ended are still the phase before the body, though their first byte came.
+    ends = (seen.connect, seen.tls, seen.first_byte if seen.complete else 0.0, seen.total)
+    secure = seen.request.target.scheme == "https"
+    before = 0.0
+    for place, end in enumerate(ends):
+        if place == 1 and not secure:
+            continue
+        reached = end if end > 0 else seen.total
+        phases[place] = max(phases[place], 0.0) + max(0.0, reached - before)
+        if end <= 0:
+            return
+        before = end

@@ -1,0 +1,59 @@
+"""What happened in one check, hop by hop, before anybody judges it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.checks.http.wire import Seen
+from app.net.policy import Refusal
+from app.records import Cause, CheckSpec
+from app.rules.url import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a check is not good: ``code`` as decisions.md 10 has it, and a sentence."""
+
+    code: str
+    sentence: str
+
+
+@dataclass(slots=True)
+class Hop:
+    """One request of a chain, or the attempt at one. ``dns`` in seconds; ``seen`` is None when
+    nothing was sent.
+    """
+
+    target: Target
+    resolved: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()  # those that policy leaves open
+    refusals: tuple[Refusal, ...] = ()
+    dns: float | None = None
+    seen: Seen | None = None
+
+
+@dataclass(slots=True)
+class Story:
+    """A whole check. ``failure`` is set where the course of things decided already: DNS, policy,
+    redirects, a fault.
+    """
+
+    spec: CheckSpec
+    checked_at: datetime
+    location: str
+    hops: list[Hop] = field(default_factory=list)
+    failure: Failure | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def last(self) -> Hop | None:
+        return self.hops[-1] if self.hops else None
+
+    @property
+    def redirects(self) -> tuple[str, ...]:
+        """The URLs that were followed, in order."""
+        return tuple(hop.target.url for hop in self.hops[1:])
+
+    def fail(self, cause: Cause, sentence: str) -> None:
+        self.failure = Failure(str(cause), sentence)

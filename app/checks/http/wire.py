@@ -1,0 +1,392 @@
+"""One request on the wire: a curl handle, set up once, used again and again, and what it saw.
+
+A fresh connection for each request (a kept one would hide that nobody new can connect), full TLS
+handshakes (a resumed session shows no certificate), pinned addresses (curl never resolves
+anything), no proxy, no netrc, no cookies of curl's own, http and https only.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pycurl
+
+from app.checks.http.decode import ACCEPT_ENCODING, Decoder, Undecodable, codings
+from app.net.policy import Refusal
+from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
+from app.rules.url import Target
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ABORT = 0  # a callback that returns a wrong count makes curl end the transfer
+_HTTP_VERSIONS = {
+    pycurl.CURL_HTTP_VERSION_1_0: "1.0",
+    pycurl.CURL_HTTP_VERSION_1_1: "1.1",
+    pycurl.CURL_HTTP_VERSION_2: "2",
+    pycurl.CURL_HTTP_VERSION_3: "3",
+}
+Judge = Callable[[str], Refusal | None]
+
+
+@dataclass(slots=True)
+class Request:
+    """What to send. ``headers`` are curl's header lines; ``addresses`` are open and in the order to
+    try.
+    """
+
+    target: Target
+    url: str
+    method: str
+    headers: tuple[bytes, ...]
+    body: bytes | None
+    addresses: tuple[str, ...]
+    timeout_ms: int  # what is left of the check's time
+    limit: float  # the check's time in all, in seconds
+    verify_tls: bool
+    follow_redirects: bool
+    refusal: Judge
+
+    @property
+    def plain(self) -> bool:
+        """Whether a handle's standing options do; all others are set for this one request and taken
+        back.
+        """
+        return self.method == "GET" and self.body is None and self.verify_tls
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one request came to. Times in seconds from the start of the transfer, 0 for what was not
+    reached.
+    """
+
+    request: Request
+    code: int  # curl's
+    words: str  # curl's
+    os_errno: int
+    status: int
+    lines: list[bytes]  # the status line and headers of the last answer, as sent
+    complete: bool  # the headers came to their end
+    overflow: bool  # they were larger than the cap
+    body: bytes
+    cut: bool  # the body was larger than the cap
+    undecodable: str | None
+    coding_whole: bool
+    redirect: bool
+    ip: str | None
+    http_version: str | None
+    connect: float
+    tls: float
+    first_byte: float
+    total: float
+    certificates: tuple[str, ...]  # PEM, the leaf first
+    verify_result: int
+    vetoed: Refusal | None
+    fault: Exception | None  # of ours
+
+    @property
+    def status_line(self) -> str:
+        return self.lines[0].decode("latin-1").strip() if self.lines else ""
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Names and values in the order in which they came."""
+        return read_headers(self.lines)
+
+    def all_headers(self, name: str) -> list[str]:
+        """The values of every header of this lower-case name."""
+        return [value for key, value in self.headers if key.lower() == name]
+
+    def header(self, name: str) -> str | None:
+        """The first header of this lower-case name."""
+        return next(iter(self.all_headers(name)), None)
+
+    @property
+    def delimited(self) -> bool:
+        """Whether Content-Length, chunks or HTTP/2 say where the body ends; else the end of the
+        connection does.
+        """
+        block = b"".join(self.lines).lower()
+        return (
+            self.http_version == "2"
+            or b"\ncontent-length:" in block
+            or b"\ntransfer-encoding:" in block
+        )
+
+
+class _Lent(_socket.socket):
+    """A socket for pycurl, which takes a copy and drops this one without closing it: a warning for
+    each check.
+    """
+
+    __slots__ = ()
+    __del__ = _socket.socket.close
+
+
+class Wire:
+    """One curl handle. ``send`` prepares it for the multi; ``seen`` reads what happened; then it is
+    free again.
+    """
+
+    def __init__(self, ca_bundle: str, user_agent: str) -> None:
+        self.curl = pycurl.Curl()
+        self.owner: Any = None  # the run that waits for this request
+        self._ca_bundle = ca_bundle
+        self._user_agent = user_agent
+        self._special = False
+        self._request: Request | None = None
+        self._standing_options()
+        self._clear()
+
+    def close(self) -> None:
+        self.curl.close()
+
+    def _clear(self) -> None:
+        self._lines: list[bytes] = []
+        self._block = 0  # where the headers of the last answer begin; 1xx answers come before it
+        self._header_bytes = 0
+        self._complete = False
+        self._overflow = False
+        self._redirect = False
+        # Not a list of pieces: a target that sends a million chunks of one byte would fill memory.
+        self._body = bytearray()
+        self._cut = False
+        self._decoder: Decoder | None = None
+        self._undecodable: str | None = None
+        self._vetoed: Refusal | None = None
+        self._fault: Exception | None = None
+
+    def _standing_options(self) -> None:
+        set_, c = self.curl.setopt, pycurl
+        set_(c.NOSIGNAL, 1)
+        set_(c.PROTOCOLS, c.PROTO_HTTP | c.PROTO_HTTPS)
+        set_(c.FOLLOWLOCATION, 0)
+        set_(c.PROXY, "")
+        set_(c.NOPROXY, "*")
+        set_(c.FRESH_CONNECT, 1)
+        set_(c.FORBID_REUSE, 1)
+        set_(c.SSL_SESSIONID_CACHE, 0)
+        set_(
+            c.DNS_CACHE_TIMEOUT, -1
+        )  # pinned entries do not age; pruning would walk all of them at each check
+        set_(c.HTTP_VERSION, c.CURL_HTTP_VERSION_2TLS)
+        set_(c.CAINFO, self._ca_bundle)
+        # No post-quantum key share: it costs a tenth of the handshake and a second packet, which
+        # some middleboxes drop, and what a check says needs no secrecy for decades.
+        set_(c.SSL_EC_CURVES, "X25519:P-256:P-384:P-521:X448")
+        set_(c.SSL_VERIFYPEER, 1)
+        set_(c.SSL_VERIFYHOST, 2)
+        set_(c.OPT_CERTINFO, 1)
+        set_(c.USERAGENT, self._user_agent)
+        set_(c.HTTPHEADER, [b"Accept-Encoding: " + ACCEPT_ENCODING.encode()])
+        set_(c.HEADERFUNCTION, self._on_header)
+        set_(c.WRITEFUNCTION, self._on_body)
+        set_(c.OPENSOCKETFUNCTION, self._open_socket)
+
+    def release(self) -> None:
+        """Let go of what was read: an idle handle must not hold a body of 1 MiB."""
+        self._request = None
+        self._clear()
+
+    def send(self, request: Request, forgotten: Sequence[str] = ()) -> None:
+        """Set the handle up for this request. ``forgotten`` are pins (``-host:port``) that curl is
+        to drop.
+        """
+        self._clear()
+        self._request = request
+        target = request.target
+        set_, c = self.curl.setopt, pycurl
+        if self._special:
+            self.curl.reset()
+            self._standing_options()
+        self._special = not request.plain
+        set_(c.URL, request.url.encode("ascii"))
+        set_(c.TIMEOUT_MS, request.timeout_ms)
+        set_(c.CONNECTTIMEOUT_MS, request.timeout_ms)
+        if target.address is None:
+            set_(
+                c.RESOLVE,
+                [*forgotten, _pin(target, request.addresses)],
+            )
+        else:
+            set_(
+                c.RESOLVE, []
+            )  # or curl would pin the handle's last host once more, to addresses gone stale
+        set_(c.HTTPHEADER, request.headers)
+        if self._special:
+            self._special_options(request)
+
+    def _special_options(self, request: Request) -> None:
+        set_, c = self.curl.setopt, pycurl
+        if not request.verify_tls:
+            set_(c.SSL_VERIFYPEER, 0)
+            set_(c.SSL_VERIFYHOST, 0)
+        if request.method == "HEAD":
+            set_(c.NOBODY, 1)
+            return
+        if request.body is not None:
+            set_(c.POSTFIELDS, request.body)
+        if request.method != "GET" or request.body is not None:
+            set_(c.CUSTOMREQUEST, request.method)
+
+    @property
+    def _asked(self) -> Request:
+        if self._request is None:
+            raise RuntimeError("The handle is not in use.")
+        return self._request
+
+    # --- what curl calls. An exception in here would only be printed by pycurl, so each is kept as
+    # our fault.
+
+    def _open_socket(self, purpose: int, address: Any) -> Any:
+        """The second line of policy: no socket is made for an address that is closed."""
+        family, kind, protocol, place = address
+        try:
+            self._vetoed = self._asked.refusal(place[0])
+            if self._vetoed is not None:
+                return pycurl.SOCKET_BAD
+            return _Lent(family, kind, protocol)
+        except OSError as error:
+            if error.errno not in (
+                errno.EAFNOSUPPORT,
+                errno.EPROTONOSUPPORT,
+            ):  # no IPv6 here is no fault
+                self._fault = error
+        except Exception as error:
+            self._fault = error
+        return pycurl.SOCKET_BAD
+
+    def _on_header(self, line: bytes) -> int | None:
+        self._header_bytes += len(line)
+        if self._header_bytes > HEADERS_CAP_BYTES:
+            self._overflow = True
+            return _ABORT
+        if self._complete:
+            return None
+        self._lines.append(line)
+        if line == b"\r\n" or line == b"\n":
+            return self._end_of_headers()
+        return None
+
+    def _end_of_headers(self) -> int | None:
+        try:
+            status = _status(self._lines[self._block])
+            if 100 <= status < 200 and status != 101:
+                self._block = len(self._lines)
+                return None
+            self._complete = True
+            block = b"".join(self._lines[self._block :]).lower()
+            if status in REDIRECTS and self._asked.follow_redirects and b"\nlocation:" in block:
+                self._redirect = True  # what matters is known; its body may never come
+                return _ABORT
+            if b"\ncontent-encoding:" in block and self._asked.method != "HEAD":
+                names = codings(
+                    [
+                        value
+                        for key, value in read_headers(self._lines[self._block :])
+                        if key.lower() == "content-encoding"
+                    ]
+                )
+                self._decoder = Decoder(names, BODY_CAP_BYTES) if names else None
+        except Undecodable as error:
+            self._undecodable = str(error)
+            return _ABORT
+        except Exception as error:
+            self._fault = error
+            return _ABORT
+        return None
+
+    def _on_body(self, data: bytes) -> int | None:
+        decoder = self._decoder
+        if decoder is None:
+            room = BODY_CAP_BYTES - len(self._body)
+            if len(data) > room:
+                self._body += data[:room]
+                self._cut = True
+                return _ABORT
+            self._body += data
+            return None
+        try:
+            decoder.feed(data)
+        except Undecodable as error:
+            self._undecodable = str(error)
+            return _ABORT
+        except Exception as error:
+            self._fault = error
+            return _ABORT
+        self._cut = decoder.cut
+        return _ABORT if self._cut else None
+
+    # --- reading
+
+    def seen(self, code: int, words: str) -> Seen:
+        """What happened. ``code`` and ``words`` are curl's (0 and empty when it was content)."""
+        get, c = self.curl.getinfo, pycurl
+        first = self._lines[self._block] if self._block < len(self._lines) else b""
+        secure = self._asked.target.scheme == "https"
+        version = _HTTP_VERSIONS.get(get(c.INFO_HTTP_VERSION)) if first else None
+        decoder = self._decoder
+        return Seen(
+            request=self._asked,
+            code=code,
+            words=words,
+            os_errno=get(c.OS_ERRNO) if code else 0,
+            status=_status(first),
+            lines=self._lines[self._block :],
+            complete=self._complete,
+            overflow=self._overflow,
+            body=bytes(self._body if decoder is None else decoder.out),
+            cut=self._cut,
+            undecodable=self._undecodable,
+            coding_whole=decoder is None or decoder.whole,
+            redirect=self._redirect,
+            ip=get(c.PRIMARY_IP) or None,
+            http_version=version,
+            connect=get(c.CONNECT_TIME),
+            tls=get(c.APPCONNECT_TIME) if secure else 0.0,
+            first_byte=get(c.STARTTRANSFER_TIME),
+            total=get(c.TOTAL_TIME),
+            certificates=_certificates(get(c.INFO_CERTINFO)) if secure else (),
+            verify_result=get(c.SSL_VERIFYRESULT) if secure else 0,
+            vetoed=self._vetoed,
+            fault=self._fault,
+        )
+
+
+def _pin(target: Target, addresses: Sequence[str]) -> str:
+    # A "-" before the host would take a pin away; a host that begins with one needs another sign.
+    sign = "+" if target.ascii_host.startswith("-") else ""
+    places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
+    return f"{sign}{target.ascii_host}:{target.port}:{places}"
+
+
+def _status(line: bytes) -> int:
+    """The code in ``HTTP/1.1 200 OK``; 0 when there is none."""
+    parts = line.split(None, 2)
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() and len(parts[1]) == 3 else 0
+
+
+def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
+    """Names and values behind the status line. Bytes are read as Latin-1, which loses nothing."""
+    headers: list[tuple[str, str]] = []
+    for line in lines[1:]:
+        text = line.decode("latin-1").rstrip("\r\n")
+        if text[:1] in (" ", "\t") and headers:  # obsolete folding
+            headers[-1] = (headers[-1][0], f"{headers[-1][1]} {text.strip()}")
+        elif text:
+            name, _, value = text.partition(":")
+            headers.append((name.strip(), value.strip()))
+    return headers
+
+
+def _certificates(chain: list[list[tuple[str, str]]]) -> tuple[str, ...]:
+    found = []
+    for fields in chain:
+        for name, value in reversed(fields):  # "Cert" comes last
+            if name == "Cert":
+                found.append(value)
+                break
+    return tuple(found)

@@ -1,0 +1,159 @@
+"""What is masked of a monitor's secrets, wherever they turn up in what a check saw.
+
+Secrets are Set-Cookie values, headers that carry tokens, and every echo of the monitor's own
+password, secret headers and request body, also in base64, percent-encoded, JSON or HTML spelling.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
+
+from app.records import MASK, CheckSpec, Pair
+
+_SECRET_NAME = re.compile(
+    r"auth|cookie|token|secret|passw|session|signature|credential|api-?key|access-?key", re.I
+)
+# Own headers whose values are no secrets: masking "text/html" wherever it stands would hide the
+# evidence itself.
+_OPEN_HEADERS = frozenset(
+    [
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "connection",
+        "content-language",
+        "content-type",
+        "date",
+        "dnt",
+        "expect",
+        "from",
+        "host",
+        "if-match",
+        "if-modified-since",
+        "if-none-match",
+        "origin",
+        "pragma",
+        "priority",
+        "range",
+        "referer",
+        "te",
+        "upgrade",
+        "user-agent",
+        "via",
+        "x-requested-with",
+    ]
+)
+_SHORTEST_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
+# The user and password of a URL: whose it is, the target alone knows.
+_USER_INFO = re.compile(r"""(?<=//)[^/?#@\s"'<>]{1,500}@""")
+_MAX_BODY_SECRETS = 200
+
+
+class Redactor:
+    """Masks one monitor's secrets wherever they turn up."""
+
+    def __init__(self, spec: CheckSpec) -> None:
+        self._hidden = _hidden(spec.request_headers, spec.auth, spec.request_body)
+
+    def text(self, text: str, *, cut: bool = False) -> str:
+        """``cut``: the text goes on, so what begins a secret at its end is masked too."""
+        # One by one, not by a pattern: of twenty long headers that takes a second to build.
+        spans = [span for secret in self._hidden for span in _spans(text, secret, cut)]
+        shown, end = "", 0
+        for first, last in sorted(spans):
+            if first >= end:  # one within another, or across its end, needs no mask of its own
+                shown += text[end:first] + MASK
+            end = max(end, last)
+        return _USER_INFO.sub(f"{MASK}@", shown + text[end:])
+
+    def whole(self, text: str, first: int, last: int) -> tuple[int, int]:
+        """A piece of ``text``, widened where a secret lies across one of its edges: of a half one
+        nothing would be masked.
+        """
+        start, end = first, last
+        for secret in self._hidden:
+            left = max(0, first - len(secret))
+            for begin, stop in _spans(text[left : last + len(secret)], secret, False):
+                if left + begin < first < left + stop:
+                    start = min(start, left + begin)
+                if left + begin < last < left + stop:
+                    end = max(end, left + stop)
+        return start, end
+
+    def header(self, name: str, value: str) -> str:
+        lowered = name.lower()
+        if lowered == "set-cookie":
+            cookie, semicolon, attributes = value.partition(";")
+            return f"{cookie.partition('=')[0]}={MASK}{semicolon}{self.text(attributes)}"
+        if _SECRET_NAME.search(lowered) and lowered != "www-authenticate":
+            return MASK
+        return self.text(value)
+
+
+def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
+    """Where ``secret`` stands in ``text``, and with ``cut`` where it begins and the text ends."""
+    first = text.find(secret)
+    while first >= 0:
+        yield first, first + len(secret)
+        first = text.find(secret, first + len(secret))
+    if cut:
+        beginning = secret[:_SHORTEST_SECRET]
+        first = text.find(beginning, max(0, len(text) - len(secret)))
+        while first >= 0 and not secret.startswith(text[first:]):
+            first = text.find(beginning, first + 1)
+        if first >= 0:
+            yield first, len(text)
+
+
+@lru_cache(maxsize=256)
+def _hidden(
+    headers: tuple[Pair, ...], auth: tuple[str, str] | None, body: str | None
+) -> tuple[str, ...]:
+    """Every spelling of every secret, the longest first: a short one may be part of it."""
+    found = {spelling for secret in _secrets(headers, auth) for spelling in _spellings(secret)}
+    found.update(_body_secrets(body or ""))
+    return tuple(
+        sorted((one for one in found if len(one) >= _SHORTEST_SECRET), key=len, reverse=True)
+    )
+
+
+def _secrets(headers: tuple[Pair, ...], auth: tuple[str, str] | None) -> Iterable[str]:
+    for pair in headers:
+        if pair.key.lower() not in _OPEN_HEADERS:
+            yield pair.value
+            yield from pair.value.split()[1:]  # the token behind "Bearer"
+            if pair.key.lower() == "cookie":
+                yield from (cookie.partition("=")[2].strip() for cookie in pair.value.split(";"))
+    if auth is not None:
+        user, password = auth
+        yield password
+        yield _base64(f"{user}:{password}")
+
+
+def _body_secrets(body: str) -> Iterable[str]:
+    """The request body as a whole, and what stands in it: values of a form or of JSON."""
+    yield from _spellings(body)
+    yield from re.findall(r"""[^\s&=,:;{}\[\]"']{8,}""", body)[:_MAX_BODY_SECRETS]
+
+
+def _spellings(secret: str) -> Iterable[str]:
+    yield secret
+    yield quote(secret, safe="", errors="replace")
+    yield quote_plus(secret, errors="replace")
+    yield html.escape(secret)
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield secret.encode("utf-8", "replace").decode("latin-1")  # as header bytes are read
+    yield _base64(secret)
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8", "replace")).decode()

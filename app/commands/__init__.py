@@ -1,0 +1,1 @@
+"""The ``wakeful`` command, and what its subcommands run."""

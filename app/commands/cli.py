@@ -1,0 +1,312 @@
+"""The ``wakeful`` command (decisions.md 9).
+
+What goes wrong ends a command with one sentence: exit code 2 for a setting or a word of the command
+that cannot be used, 1 for everything else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import click
+from flask import Flask
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import create_core
+from app.access import Access
+from app.config import SettingError, Settings, read
+from app.db import db, schema
+from app.errors import Invalid, WakefulError
+from app.records import AlertCondition, RequestMethod, Role, Scope
+from app.version import __version__
+
+# What a monitor's fields are called as options of ``wakeful check``.
+OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def main() -> None:
+    """The entry point. A person sees sentences, never a trace of a mistake in a setting."""
+    try:
+        cli(standalone_mode=True)
+    except SettingError as fault:
+        _end(str(fault), 2)
+    except Invalid as fault:
+        _end(" ".join(sentence for field in fault.errors.values() for sentence in field), 1)
+    except WakefulError as fault:
+        _end(str(fault), 1)
+    except SQLAlchemyError as fault:
+        reason = str(getattr(fault, "orig", fault)).strip().splitlines() or [""]
+        _end(f"The database cannot be used: {reason[0]}", 1)
+
+
+def _end(sentence: str, code: int) -> None:
+    click.echo(sentence, err=True)
+    sys.exit(code)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="wakeful")
+def cli() -> None:
+    """Wakeful watches URLs and tells people when they break."""
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+    for noisy in ("alembic", "urllib3", "apprise"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+# --- Servers
+
+
+@cli.command()
+def serve() -> None:
+    """Run everything on this machine: dashboard, API, checks and alerts."""
+    from app.commands.serve import Supervisor
+
+    sys.exit(Supervisor(read()).run())
+
+
+@cli.command()
+@click.option("--fd", type=int, hidden=True)
+def web(fd: int | None) -> None:
+    """Run the dashboard and the API."""
+    from app.commands.webserver import WebServer
+
+    settings = read()
+    _ready(settings)
+    WebServer(settings, fd).run()
+
+
+@cli.command()
+def checker() -> None:
+    """Run checks until told to stop."""
+    from app.engine.checker import Checker
+
+    settings = read()
+    app = _ready(settings)
+    _until_stopped(Checker(app, settings).run)
+
+
+@cli.command()
+def worker() -> None:
+    """Send alerts until told to stop."""
+    from app.alerts.worker import Worker
+
+    settings = read()
+    app = _ready(settings)
+    _until_stopped(Worker(app, settings).run)
+
+
+def _until_stopped(run: Callable[[threading.Event], None]) -> None:
+    stop = threading.Event()
+    # A handler may break into itself, or into a wait for the event: setting it there could wait
+    # for a lock that this very thread holds, for good. systemd sends everything two signals.
+    asked, ask = os.pipe()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_arguments: os.write(ask, b"."))
+
+    def wait() -> None:
+        os.read(asked, 1)
+        stop.set()
+
+    threading.Thread(target=wait, name="stop", daemon=True).start()
+    run(stop)
+
+
+def _ready(settings: Settings) -> Flask:
+    """The application, once the database has its tables."""
+    app = create_core(settings)
+    with app.app_context():
+        if schema.present() != schema.wanted():
+            raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
+        schema.read_secrets()
+        db.engine.dispose()
+    return app
+
+
+# --- The database
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[Flask]:
+    """The application in its context. Its connections are closed, not left to chance, afterwards:
+    from Python 3.13 on that is a warning."""
+    app = create_core(settings)
+    with app.app_context():
+        try:
+            yield app
+        finally:
+            db.session.remove()
+            db.engine.dispose()
+
+
+@cli.group("db")
+def database() -> None:
+    """Look after the database."""
+
+
+@database.command()
+def upgrade() -> None:
+    """Bring the database's tables up to date. Safe to repeat."""
+    with _opened(read()):
+        schema.upgrade()
+        click.echo(f"The database is up to date ({schema.present()}).")
+
+
+# --- People and keys
+
+
+@contextmanager
+def _access() -> Iterator[Access]:
+    settings = read()
+    with _opened(settings):
+        # A key is often wanted before the first start.
+        schema.upgrade()
+        yield Access(settings)
+
+
+@cli.group()
+def user() -> None:
+    """Look after people."""
+
+
+@user.command("create")
+@click.argument("email")
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
+def user_create(email: str, role: str) -> None:
+    """Make an account. The password is read from standard input, or asked for."""
+    if sys.stdin.isatty():
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    with _access() as access:
+        access.create_person(email, password, role)
+    click.echo(f"{email} can log in as {role}.")
+
+
+@cli.group()
+def key() -> None:
+    """Look after API keys."""
+
+
+@key.command("create")
+@click.argument("name")
+@click.option("--scope", type=click.Choice([scope.value for scope in Scope]), required=True)
+@click.option("--expires", metavar="TIME", help="UTC, as 2027-01-31T00:00:00; default: never.")
+def key_create(name: str, scope: str, expires: str | None) -> None:
+    """Make an API key and print it. It is shown this once."""
+    moment = None if expires is None else _moment(expires)
+    with _access() as access:
+        _key, secret = access.create_key(name, scope, moment)
+    click.echo(secret)
+
+
+@key.command("list")
+def key_list() -> None:
+    """List the API keys: prefix, scope, name, state, last use."""
+    with _access() as access:
+        keys = access.keys()
+    now = datetime.now(UTC)
+    for one in keys:
+        state = "valid"
+        if one.revoked_at is not None:
+            state = "revoked"
+        elif one.expires_at is not None:
+            word = "expired" if one.expires_at <= now else "until"
+            state = f"{word} {one.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+        used = f"{one.last_used_at:%Y-%m-%dT%H:%M:%SZ}" if one.last_used_at else "never used"
+        click.echo("\t".join([one.prefix, one.scope, one.name, state, used]))
+
+
+@key.command("revoke")
+@click.argument("prefix")
+def key_revoke(prefix: str) -> None:
+    """Revoke the API key with this PREFIX, at once."""
+    with _access() as access:
+        access.revoke_key(prefix)
+    click.echo(f"The key {prefix} is revoked.")
+
+
+@cli.command("webhook-secret")
+def webhook_secret() -> None:
+    """Print the secret that webhooks are signed with."""
+    from app.access.webhook_secret import webhook_secret as secret_of
+
+    with _access() as access:
+        click.echo(secret_of(read(), access))
+
+
+def _moment(raw: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(raw)
+    except ValueError:
+        raise click.BadParameter(
+            "it must be a time such as 2027-01-31T00:00:00.", param_hint="--expires"
+        ) from None
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# --- Looking
+
+
+@cli.command()
+@click.argument("url")
+@click.option("--method", type=click.Choice([m.value for m in RequestMethod]), default="GET")
+@click.option("--timeout", type=click.IntRange(1, 60), default=30, metavar="SECONDS")
+@click.option("--text", help="Fail where this text is in the answer.")
+@click.option("--no-text", help="Fail where this text is not in the answer.")
+def check(url: str, method: str, timeout: int, text: str | None, no_text: str | None) -> None:
+    """Check URL once, now, and show every phase. Nothing is kept. Exit code 1 unless it is up."""
+    # Here, because a checker needs no forms and starts faster without them.
+    from app.commands.check import check_once, lines
+    from app.forms.binding import bind
+    from app.forms.monitor import CheckForm
+    from app.stores.local.history import spec_of
+
+    if text is not None and no_text is not None:
+        raise click.UsageError("Give --text or --no-text, not both.")
+    pairs = [("url", url), ("request_method", method), ("timeout", str(timeout))]
+    for condition, lookup in (
+        (AlertCondition.URL_TEXT, text),
+        (AlertCondition.URL_NO_TEXT, no_text),
+    ):
+        if lookup is not None:
+            pairs += [("alert_condition", condition.value), ("alert_text_lookup", lookup)]
+    try:
+        spec = spec_of(bind(CheckForm, pairs), None)
+    except Invalid as fault:
+        # As a monitor's form would say it.
+        raise click.BadParameter(
+            " ".join(sentence for said in fault.errors.values() for sentence in said),
+            param_hint=", ".join(OPTIONS_OF.get(name, name) for name in fault.errors),
+        ) from None
+    outcome = check_once(read(), spec)
+    for line in lines(spec, outcome):
+        click.echo(line)
+    sys.exit(0 if outcome.result.is_good else 1)
+
+
+@cli.command()
+def doctor() -> None:
+    """Look at everything that this installation stands on, and say what is wrong."""
+    from app.commands.doctor import examine
+
+    settings = read()
+    click.echo("ok     settings: they can be read.")
+    faults = 0
+    with _opened(settings) as app:
+        for finding in examine(app, settings):
+            faults += finding.fault
+            word = "WRONG" if finding.fault else "ok"
+            click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

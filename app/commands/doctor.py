@@ -1,0 +1,169 @@
+"""``wakeful doctor``: looks at all that an installation stands on, and says what is wrong."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+import dns.exception
+import dns.resolver
+from flask import Flask
+from sqlalchemy import func, select, text
+
+from app.config import Settings
+from app.db import db, leases, schema
+from app.db.tables import MonitorRow, MonitorStateRow
+from app.engine.probing import ALLOW_NETWORKS
+from app.net.canary import network_works, parse_canaries
+from app.net.hosts import parse_servers
+from app.stores import health
+
+SECONDS = 5.0  # for each question to somebody else
+CLOCK_OFF = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``fault`` is something to mend; otherwise it is good to know."""
+
+    subject: str
+    sentence: str
+    fault: bool = False
+
+
+def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
+    """All findings, one after the other. Needs no context; never raises for what it looks at."""
+    looks: list[Callable[[Settings], Iterator[Finding]]] = [
+        _folder, _database, _clock, _checker, _policy, _names, _canaries, _mail,
+    ]  # fmt: skip
+    for look in looks:
+        try:
+            with app.app_context():
+                yield from look(settings)
+        except Exception as fault:
+            reason = f"{type(fault).__name__}: {str(fault).splitlines()[0] if str(fault) else ''}"
+            yield Finding(look.__name__.strip("_"), reason, fault=True)
+
+
+def _folder(settings: Settings) -> Iterator[Finding]:
+    writable = settings.instance.is_dir() and os.access(settings.instance, os.W_OK)
+    word = "can be written" if writable else "cannot be written: make it, or give us the right to"
+    yield Finding("folder", f"{settings.instance} {word}.", fault=not writable)
+    key = settings.instance / "secret_key"
+    if key.exists() and key.stat().st_mode & 0o077:
+        yield Finding("secret key", f"Others can read {key}. Do: chmod 600 {key}", fault=True)
+
+
+def _database(settings: Settings) -> Iterator[Finding]:
+    kind = db.engine.dialect.name
+    version = db.session.scalar(
+        text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
+    )
+    yield Finding("database", f"{kind} {version} answers.")
+    present, wanted = schema.present(), schema.wanted()
+    if present != wanted:
+        yield Finding("tables", "They are not up to date. Do: wakeful db upgrade", fault=True)
+        return
+    yield Finding("tables", f"They are up to date ({present}).")
+    monitors = db.session.scalar(select(func.count()).select_from(MonitorRow))
+    leases.setting(ALLOW_NETWORKS)
+    schema.read_secrets()
+    yield Finding("monitors", f"{monitors} are stored, and their secrets can be read.")
+
+
+def _tables_are_there() -> bool:
+    """Whether the tables can be read at all; where not, ``_database`` has said what to do."""
+    return schema.present() == schema.wanted()
+
+
+def _clock(settings: Settings) -> Iterator[Finding]:
+    if not _tables_are_there():
+        return
+    now = datetime.now(UTC)
+    newest = db.session.scalar(select(func.max(MonitorStateRow.checked_at)))
+    ahead = newest is not None and newest - now > CLOCK_OFF
+    if db.engine.dialect.name == "postgresql":
+        theirs = db.session.scalar(text("SELECT clock_timestamp()"))
+        ahead = ahead or abs(theirs - now) > CLOCK_OFF
+    if ahead:
+        yield Finding(
+            "clock", "This machine's clock and the stored times disagree. Set it by NTP.", True
+        )
+    else:
+        yield Finding("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC here.")
+
+
+def _checker(settings: Settings) -> Iterator[Finding]:
+    if settings.store != "local" or not _tables_are_there():
+        return
+    at = db.session.scalar(health.LAST_SIGN)
+    if at is None:
+        yield Finding("checker", "None has run yet. Start one: wakeful serve, or wakeful checker")
+    elif health.is_silent(datetime.now(UTC), db.session.scalar(health.LAST_OF_LIVING)):
+        yield Finding("checker", f"None runs: the last sign is of {at:%Y-%m-%d %H:%M:%S} UTC.")
+    else:
+        yield Finding("checker", "It runs.")
+
+
+def _policy(settings: Settings) -> Iterator[Finding]:
+    if not _tables_are_there():
+        return
+    locked = settings.allow_networks is not None
+    text_ = settings.allow_networks if locked else leases.setting(ALLOW_NETWORKS)
+    where = "WAKEFUL_ALLOW_NETWORKS" if locked else "the Settings page"
+    opened = f"public addresses and {text_}" if text_ else "public addresses only"
+    yield Finding("policy", f"Checks and alerts may reach {opened} ({where}).")
+
+
+def _names(settings: Settings) -> Iterator[Finding]:
+    if settings.dns_servers:
+        resolver = dns.resolver.Resolver(configure=False)
+        servers = parse_servers(settings.dns_servers)
+        resolver.nameservers = [server.address for server in servers]
+        resolver.nameserver_ports = {server.address: server.port for server in servers}
+    else:
+        resolver = dns.resolver.Resolver()
+    asked = ", ".join(str(server) for server in resolver.nameservers)
+    try:
+        # The root's name servers: any resolver that works knows them, and no name is given away.
+        resolver.resolve(".", "NS", lifetime=SECONDS)
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+        yield Finding("names", f"{asked} answer.")  # a resolver that knows no root, but answers
+    except dns.exception.DNSException as fault:
+        yield Finding("names", f"{asked} do not answer: {type(fault).__name__}.", fault=True)
+    else:
+        yield Finding("names", f"{asked} answer.")
+
+
+def _canaries(settings: Settings) -> Iterator[Finding]:
+    for host, port in parse_canaries(settings.canaries):
+        works = network_works([(host, port)], SECONDS)
+        word = "answers" if works else "does not answer"
+        yield Finding("canary", f"{host}:{port} {word}.", fault=not works)
+
+
+def _mail(settings: Settings) -> Iterator[Finding]:
+    if settings.smtp_url is None:
+        yield Finding("mail", "WAKEFUL_SMTP_URL is not set, so no email can be sent.")
+        return
+    url = urlsplit(settings.smtp_url)
+    host = url.hostname or ""
+    try:
+        if url.scheme == "smtps":
+            trust = ssl.create_default_context()
+            server: smtplib.SMTP = smtplib.SMTP_SSL(
+                host, url.port or 465, timeout=SECONDS, context=trust
+            )
+        else:
+            server = smtplib.SMTP(host, url.port or 25, timeout=SECONDS)
+        with server:
+            server.noop()
+    except (OSError, smtplib.SMTPException) as fault:
+        yield Finding("mail", f"{host} does not answer: {type(fault).__name__}.", fault=True)
+    else:
+        yield Finding("mail", f"{host} answers.")

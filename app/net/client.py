@@ -1,0 +1,245 @@
+"""HTTP for alert senders: policy first, pinned to the judged address, no redirects, bounded in
+time.
+
+A name is resolved once and the connection goes to an address that was judged, so a name that
+changes its mind between the two (DNS rebinding) leads nowhere new.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import NewConnectionError
+from urllib3.util.ssl_ import create_urllib3_context
+
+from app.net.hosts import SystemNames
+from app.net.html_text import page_text
+from app.net.policy import Policy
+from app.net.resolver import Cache, resolve
+from app.rules.url import Target, parse_url
+
+TOTAL_SECONDS = 20.0  # below the lease of 30 s, so that nobody else takes the row meanwhile
+CONNECT_SECONDS = 8.0
+READ_SECONDS = 15.0
+RESOLVE_SECONDS = 5.0
+MAX_BODY = 16 * 1024
+USER_AGENT = "Wakeful"
+_PAGE = re.compile(r"\s*<(!--|(!doctype|html|head|body|h\d|p|div|center)\b)", re.IGNORECASE)
+
+
+class Blocked(Exception):
+    """Policy closes every address of the host. The text says what to allow and where."""
+
+
+class Unreachable(Exception):
+    """No answer: the text says in which way. It names the host and nothing more of the URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def words(self) -> str:
+        """What a person reads of the body: proxies and gateways answer with pages."""
+        said_so = self.headers.get("Content-Type", "").lower().startswith("text/html")
+        return page_text(self.text) if said_so or _PAGE.match(self.text) else self.text
+
+    @property
+    def body(self) -> Any:
+        """The body read as JSON; None when it is not."""
+        try:
+            return json.loads(self.text)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The way out for one delivery. ``ca_bundle`` is a file that is added to the trust store."""
+
+    policy: Policy
+    names: SystemNames
+    ca_bundle: str | None = None
+    total_seconds: float = TOTAL_SECONDS
+    cache: Cache = field(default_factory=Cache, repr=False)
+
+    def __post_init__(self) -> None:
+        # Read the machine's files now: of two threads that come first, one would see them empty.
+        self.names.local("localhost")
+        self.names.config()
+
+    def post(
+        self,
+        url: str,
+        *,
+        body: bytes | Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
+        auth: tuple[str, str] | None = None,
+        own_setting: bool = False,
+    ) -> Response:
+        """POST once. ``own_setting``: the URL is this instance's own setting, which policy trusts.
+
+        Raises Blocked and Unreachable.
+        """
+        deadline = monotonic() + self.total_seconds
+        target = parse_url(url)
+        addresses = self.addresses(target.ascii_host, own_setting=own_setting)
+        adapter = _PinnedAdapter(addresses, self.ca_bundle)
+        with requests.Session() as session, _watchdog(adapter.sockets, deadline) as expired:
+            session.trust_env = False  # a proxy of the environment would connect past the policy
+            session.mount("http://", adapter)
+            session.mount("https://", adapter)
+            try:
+                with session.post(
+                    target.url,
+                    data=body,
+                    headers={"User-Agent": USER_AGENT, **(headers or {})},
+                    auth=auth,
+                    timeout=(CONNECT_SECONDS, READ_SECONDS),
+                    allow_redirects=False,
+                    stream=True,
+                ) as answer:
+                    text = _read(answer)
+                    if expired.is_set():  # what was cut off looks like an answer that ended
+                        raise requests.ReadTimeout
+                    return Response(answer.status_code, answer.headers, text)
+            except requests.RequestException as fault:
+                raise Unreachable(_say(fault, target, expired.is_set())) from None
+
+    def addresses(self, host: str, *, own_setting: bool = False) -> list[str]:
+        """The open addresses of a host. Raises Blocked and Unreachable."""
+        resolved = resolve(host, RESOLVE_SECONDS, names=self.names, cache=self.cache)
+        if not resolved.addresses:
+            raise Unreachable(resolved.sentence)
+        if own_setting:
+            return list(resolved.addresses)
+        refusals = [self.policy.refusal(address) for address in resolved.addresses]
+        pairs = zip(resolved.addresses, refusals, strict=True)
+        found = [address for address, refusal in pairs if refusal is None]
+        if not found:
+            sentence = next(str(refusal) for refusal in refusals if refusal is not None)
+            raise Blocked(sentence.replace("To watch it", "To send there"))
+        return found
+
+
+def _read(answer: requests.Response) -> str:
+    """The start of the body. A service that streams without end must not fill our memory."""
+    data = b""
+    for chunk in answer.iter_content(4096):
+        data += chunk
+        if len(data) >= MAX_BODY:
+            break
+    return data[:MAX_BODY].decode(answer.encoding or "utf-8", errors="replace")
+
+
+def _say(fault: requests.RequestException, target: Target, expired: bool) -> str:
+    """A sentence of our own: what the library says holds the whole URL."""
+    host = target.host
+    if expired or isinstance(fault, requests.ReadTimeout):
+        return f"{host} took the connection and gave no answer in time."
+    if isinstance(fault, requests.exceptions.SSLError):
+        return f"The TLS certificate of {host} could not be verified, or the handshake failed."
+    words = repr(fault)
+    if "timed out" in words:
+        return f"{host} did not answer when we connected."
+    if "refused" in words:
+        return f"{host} refused the connection."
+    if "reset" in words or "aborted" in words or "Aborted" in words:
+        return f"{host} closed the connection without an answer."
+    return f"The request to {host} failed ({type(fault).__name__})."
+
+
+@contextmanager
+def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threading.Event]:
+    """Cut the connection at ``deadline``: a time limit on each read never ends a server that
+    drips.
+    """
+    expired = threading.Event()
+
+    def cut() -> None:
+        expired.set()
+        for connection in sockets:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+    timer = threading.Timer(max(0.1, deadline - monotonic()), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield expired
+    finally:
+        timer.cancel()
+        for connection in sockets:
+            connection.close()
+
+
+class _PinnedAdapter(HTTPAdapter):
+    """Connects to these addresses whatever the URL's host says; names and certificates stay the
+    host's. ``sockets`` are second handles on its connections, for the watchdog.
+    """
+
+    def __init__(self, addresses: Sequence[str], ca_bundle: str | None) -> None:
+        self._addresses = addresses
+        self._ca_bundle = ca_bundle
+        self.sockets: list[socket.socket] = []
+        super().__init__(max_retries=0)
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        addresses, sockets = self._addresses, self.sockets
+
+        class PinnedHTTP(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return _connect(self, addresses, sockets)
+
+        class PinnedHTTPS(HTTPSConnection):
+            def _new_conn(self) -> socket.socket:
+                return _connect(self, addresses, sockets)
+
+        class HTTPPool(HTTPConnectionPool):
+            ConnectionCls = PinnedHTTP
+
+        class HTTPSPool(HTTPSConnectionPool):
+            ConnectionCls = PinnedHTTPS
+
+        trust = create_urllib3_context()
+        if self._ca_bundle:
+            trust.load_verify_locations(self._ca_bundle)  # requests adds the public authorities
+        self.poolmanager = PoolManager(num_pools=1, maxsize=1, ssl_context=trust)
+        self.poolmanager.pool_classes_by_scheme = {"http": HTTPPool, "https": HTTPSPool}
+
+
+def _connect(
+    connection: HTTPConnection, addresses: Sequence[str], sockets: list[socket.socket]
+) -> socket.socket:
+    fault: OSError | None = None
+    for address in addresses:
+        try:
+            made = socket.create_connection(
+                (address, connection.port), CONNECT_SECONDS / len(addresses)
+            )
+        except OSError as error:
+            fault = error
+            continue
+        made.settimeout(READ_SECONDS)
+        # A handle of its own: TLS takes the first one over, and closes it as it likes.
+        sockets.append(socket.socket(fileno=os.dup(made.fileno())))
+        return made
+    raise NewConnectionError(connection, str(fault)) from fault

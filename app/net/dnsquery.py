@@ -1,0 +1,326 @@
+"""One question to the DNS servers: sent, repeated, validated, read. The loop calls; nothing here
+blocks.
+
+Each attempt has a random id and a socket, so a random port, of its own; the socket is connected, so
+the kernel drops what comes from anybody else. An answer must carry the id and the question. A cut
+answer is fetched again over TCP.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+
+from app.net.hosts import Server
+from app.net.loop import READ, WRITE, Loop, Timer
+from app.records import Cause
+
+A = dns.rdatatype.A
+AAAA = dns.rdatatype.AAAA
+
+ROUNDS = 3
+FIRST_WAIT = 0.8  # seconds for a server in the first round; doubles with each round
+_TCP_WAIT = 3.0
+_MAX_CHAIN = 16  # CNAMEs in a row; more is taken for a loop
+_FAULT_OF_RCODE = {
+    dns.rcode.REFUSED: Cause.DNS_REFUSED
+}  # any other error code is SERVFAIL to us (decisions.md 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one question came to: addresses with their seconds to live, or ``fault``; neither means
+    no such record.
+    """
+
+    addresses: tuple[str, ...] = ()
+    ttl: int = 0
+    fault: Cause | None = None
+    server: Server | None = None
+
+
+class Question:
+    """Asks for one record type of one name. ``done`` is called once, on the loop, unless ``cancel``
+    came first.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        name: dns.name.Name,
+        rdtype: dns.rdatatype.RdataType,
+        servers: Sequence[Server],
+        done: Callable[[Part], None],
+        silent: Callable[[Server], None],
+    ) -> None:
+        self._loop = loop
+        self._name = name
+        self._rdtype = rdtype
+        self._servers = servers
+        self._done: Callable[[Part], None] | None = done
+        self._silent = silent
+        self._attempt = -1
+        self._hops = 0
+        self._timer: Timer | None = None
+        self._sockets: list[socket.socket] = []
+        self._faults: dict[Server, Cause] = {}
+
+    def start(self) -> None:
+        self._next()
+
+    def cancel(self) -> None:
+        self._done = None
+        self._release()
+
+    def _release(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for one in self._sockets:
+            self._loop.unwatch(one.fileno())
+            one.close()
+        self._sockets.clear()
+
+    def _finish(self, part: Part) -> None:
+        done, self._done = self._done, None
+        self._release()
+        if done is not None:
+            done(part)
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, then)
+
+    def _next(self) -> None:
+        """Ask the next server that has not failed yet; give up after the last round."""
+        while self._done is not None:
+            self._attempt += 1
+            round_, place = divmod(self._attempt, len(self._servers))
+            if round_ >= ROUNDS or len(self._faults) == len(self._servers):
+                self._finish(self.so_far())
+                return
+            server = self._servers[place]
+            if server in self._faults:
+                continue
+            pause = FIRST_WAIT * 2**round_
+            if self._send(server):
+                self._wait(pause, partial(self._gone_silent, server))
+                return
+            if place == len(self._servers) - 1:
+                # Nobody is there: ask again in a while, not a thousand times a second.
+                self._wait(pause, self._next)
+                return
+
+    def _gone_silent(self, server: Server) -> None:
+        self._silent(server)
+        self._next()
+
+    def so_far(self) -> Part:
+        """What it comes to if nobody says any more: the error of a server, or silence."""
+        faults = set(self._faults.values())
+        for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
+            if fault in faults:
+                told = next(server for server, said in self._faults.items() if said == fault)
+                return Part(fault=fault, server=told)
+        return Part(fault=Cause.DNS_TIMEOUT)
+
+    def _failed(self, server: Server, fault: Cause) -> None:
+        """The server answered, but with an error: another may know better."""
+        self._faults[server] = fault
+        self._next()
+
+    def _query(self) -> dns.message.Message:
+        return dns.message.make_query(self._name, self._rdtype, id=secrets.randbits(16))
+
+    def _open(self, server: Server, kind: socket.SocketKind) -> socket.socket:
+        family = socket.AF_INET6 if ":" in server.address else socket.AF_INET
+        one = socket.socket(family, kind | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        self._sockets.append(one)
+        return one
+
+    def _close(self, one: socket.socket) -> None:
+        self._loop.unwatch(one.fileno())
+        one.close()
+        self._sockets.remove(one)
+
+    # --- UDP
+
+    def _send(self, server: Server) -> bool:
+        query = self._query()
+        try:
+            udp = self._open(server, socket.SOCK_DGRAM)
+            udp.connect((server.address, server.port))
+            udp.send(query.to_wire())
+        except OSError:
+            return False
+        self._loop.watch(udp.fileno(), READ, lambda fd, events: self._received(udp, server, query))
+        return True
+
+    def _received(self, udp: socket.socket, server: Server, query: dns.message.Message) -> None:
+        try:
+            data = udp.recv(65_535)
+        except BlockingIOError:
+            return
+        except OSError:  # the port is closed: no need to wait for this one
+            latest = udp is self._sockets[-1]
+            self._close(udp)
+            if latest and self._attempt % len(self._servers) < len(self._servers) - 1:
+                self._next()
+            return
+        if data[:2] != struct.pack("!H", query.id):
+            return  # forged, or late: keep waiting for the real one
+        answer = _parse(data)
+        if answer is not None and not query.is_response(answer):
+            return
+        if answer is not None and answer.flags & dns.flags.TC:
+            self._close(udp)
+            self._ask_over_tcp(server)
+        else:
+            self._read(answer, server)
+
+    # --- TCP, for answers that do not fit
+
+    def _ask_over_tcp(self, server: Server) -> None:
+        query = self._query()
+        tcp = self._open(server, socket.SOCK_STREAM)
+        code = tcp.connect_ex((server.address, server.port))
+        if code not in (0, 115):  # EINPROGRESS
+            self._close(tcp)
+            self._failed(server, Cause.DNS_SERVFAIL)
+            return
+        self._wait(_TCP_WAIT, lambda: self._failed(server, Cause.DNS_SERVFAIL))
+        exchange = _TcpExchange(tcp, query.to_wire())
+
+        def ready(fd: int, events: int) -> None:
+            try:
+                data = exchange.step()
+            except OSError:
+                self._close(tcp)
+                self._failed(server, Cause.DNS_SERVFAIL)
+                return
+            if data is not None:
+                answer = _parse(data)
+                # Cut over TCP as well is no answer at all.
+                right = answer is not None and query.is_response(answer)
+                whole = answer is not None and not answer.flags & dns.flags.TC
+                self._read(answer if right and whole else None, server)
+            elif exchange.sent:
+                self._loop.watch(fd, READ, ready)
+
+        self._loop.watch(tcp.fileno(), WRITE, ready)
+
+    # --- reading
+
+    def _read(self, answer: dns.message.Message | None, server: Server) -> None:
+        if answer is None:
+            self._failed(server, Cause.DNS_SERVFAIL)
+            return
+        code = answer.rcode()
+        if code not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
+            self._failed(server, _FAULT_OF_RCODE.get(code, Cause.DNS_SERVFAIL))
+            return
+        target, ttl, addresses = _follow(answer, self._name, self._rdtype)
+        if target is None:
+            self._finish(
+                Part(fault=Cause.DNS_SERVFAIL, server=server)
+            )  # a CNAME loop: no other server knows better
+        elif addresses:
+            self._finish(Part(addresses, ttl, server=server))
+        elif code == dns.rcode.NXDOMAIN:
+            self._finish(Part(fault=Cause.DNS_NXDOMAIN, server=server))
+        elif target != self._name and not _says_no(answer):
+            self._ask_for(target, server)
+        else:
+            self._finish(Part(server=server))
+
+    def _ask_for(self, target: dns.name.Name, server: Server) -> None:
+        """The server gave a CNAME but not what it points at: ask on, as authoritative servers make
+        one do.
+        """
+        self._hops += 1
+        if self._hops > _MAX_CHAIN:
+            self._finish(Part(fault=Cause.DNS_SERVFAIL, server=server))
+            return
+        self._release()
+        self._name, self._attempt = target, -1
+        self._faults.clear()
+        self._next()
+
+
+class _TcpExchange:
+    """A query and its answer, each with two bytes of length before it (RFC 1035 4.2.2)."""
+
+    def __init__(self, tcp: socket.socket, query: bytes) -> None:
+        self._tcp = tcp
+        self._out = struct.pack("!H", len(query)) + query
+        self._in = b""
+
+    @property
+    def sent(self) -> bool:
+        return not self._out
+
+    def step(self) -> bytes | None:
+        """Go on as far as the socket lets us; the answer once it is whole. Raises OSError when it
+        will not come.
+        """
+        try:
+            if self._out:
+                self._out = self._out[self._tcp.send(self._out) :]
+                return None
+            data = self._tcp.recv(65_535)
+        except BlockingIOError:
+            return None
+        if not data:
+            raise ConnectionError("the DNS server closed the connection")
+        self._in += data
+        if len(self._in) < 2 or len(self._in) < 2 + (
+            length := struct.unpack("!H", self._in[:2])[0]
+        ):
+            return None
+        return self._in[2 : 2 + length]
+
+
+def _parse(data: bytes) -> dns.message.Message | None:
+    try:
+        return dns.message.from_wire(
+            data, ignore_trailing=True, one_rr_per_rrset=False, raise_on_truncation=False
+        )
+    except (dns.exception.DNSException, ValueError, struct.error):
+        return None
+
+
+def _follow(
+    answer: dns.message.Message, name: dns.name.Name, rdtype: dns.rdatatype.RdataType
+) -> tuple[dns.name.Name | None, int, tuple[str, ...]]:
+    """Where the CNAMEs lead, the least time to live, the addresses there. A loop: None."""
+    ttl = 2**31
+    seen = {name}
+    for _ in range(_MAX_CHAIN):
+        found = answer.get_rrset(answer.answer, name, dns.rdataclass.IN, rdtype)
+        if found:
+            return name, min(ttl, found.ttl), tuple(record.address for record in found)
+        alias = answer.get_rrset(answer.answer, name, dns.rdataclass.IN, dns.rdatatype.CNAME)
+        if not alias:
+            return name, ttl, ()
+        ttl = min(ttl, alias.ttl)
+        name = alias[0].target
+        if name in seen:
+            break
+        seen.add(name)
+    return None, 0, ()
+
+
+def _says_no(answer: dns.message.Message) -> bool:
+    return any(rrset.rdtype == dns.rdatatype.SOA for rrset in answer.authority)

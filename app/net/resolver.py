@@ -1,0 +1,324 @@
+"""Names to addresses, without blocking: a stub resolver on the check loop, with a cache that
+honours times to live.
+
+A and AAAA are asked at once, of several servers (dnsquery.py); /etc/hosts and ``localhost`` come
+first (hosts.py). ``resolve`` is the same for callers that may block, such as alert senders, which
+judge addresses before connecting.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+import dns.exception
+import dns.name
+import dns.rdatatype
+
+from app.net.dnsquery import AAAA, A, Part, Question
+from app.net.hosts import Server, SystemNames
+from app.net.loop import Loop, Timer
+from app.records import Cause
+
+CACHE_SIZE = 20_000
+MAX_TTL = 300  # seconds; a record that says longer is asked for again anyway
+NEGATIVE_TTL = 2  # a name that has just been created must not stay missing
+PARTIAL_TTL = 5  # one family answered, the other was silent
+SECOND_FAMILY_WAIT = 0.25  # seconds to wait for the other family once one has answered
+SILENCE_SECONDS = 10.0  # how long a silent server is asked last
+STALE_SECONDS = 120.0  # longer than any look-up takes
+MAX_ADDRESSES = 64  # of each family; curl tries one after another while there is time
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The addresses of a name, IPv6 first; or none, with the ``cause`` and a sentence."""
+
+    host: str
+    addresses: tuple[str, ...] = ()
+    cause: Cause | None = None
+    sentence: str = ""
+
+
+class Cache:
+    """Answers by name until they are due, the least recently used dropped first. Safe to share
+    between threads.
+    """
+
+    def __init__(self, size: int = CACHE_SIZE) -> None:
+        self._size = size
+        self._kept: OrderedDict[str, tuple[float, Resolved]] = OrderedDict()
+
+    def get(self, host: str) -> Resolved | None:
+        kept = self._kept.get(host)
+        if kept is None:
+            return None
+        if kept[0] <= time.monotonic():
+            self._kept.pop(host, None)
+            return None
+        return kept[1]
+
+    def put(self, resolved: Resolved, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        self._kept.pop(resolved.host, None)
+        self._kept[resolved.host] = (time.monotonic() + seconds, resolved)
+        while len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+
+
+class Resolver:
+    """Looks names up on ``loop``'s thread."""
+
+    def __init__(
+        self, loop: Loop, names: SystemNames | None = None, cache: Cache | None = None
+    ) -> None:
+        self._loop = loop
+        self._names = names or SystemNames()
+        self._cache = Cache() if cache is None else cache
+        self._running: dict[str, _Lookup] = {}
+        self._silent: dict[Server, float] = {}
+
+    def known(self, host: str) -> Resolved | None:
+        """The answer where it needs no question; ``host`` is lower-case ASCII without a trailing
+        dot.
+        """
+        kept = self._cache.get(host)
+        if kept is not None:
+            return kept
+        local = self._names.local(host)
+        return None if local is None else Resolved(host, _ordered(local))
+
+    def lookup(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
+        """Ask for ``host``; several callers share one question. Returns what forgets about
+        ``done``.
+        """
+        running = self._running.get(host)
+        if running is not None and time.monotonic() - running.born > STALE_SECONDS:
+            # Only a fault of ours leaves one behind; it must not hold up this name for ever.
+            running.cancel()
+            running = None
+        if running is None:
+            running = _Lookup(self, host)
+            running.waiting.append(done)
+            self._running[host] = running
+            try:
+                running.start()
+            except BaseException:
+                self._running.pop(host, None)
+                raise
+        else:
+            running.waiting.append(done)
+        waiting = running.waiting
+
+        def forget() -> None:
+            if done in waiting:
+                waiting.remove(done)
+
+        return forget
+
+    def so_far(self, host: str, seconds: float) -> Resolved:
+        """What to say when a caller's ``seconds`` ran out in the look-up of ``host``.
+
+        With one server silent and another one failing it is the failure that is known.
+        """
+        running = self._running.get(host)
+        part = running.so_far() if running else None
+        return _fault(host, part, seconds) if part else timed_out(host, seconds)
+
+    def close(self) -> None:
+        for lookup in list(self._running.values()):
+            lookup.cancel()
+        self._running.clear()
+
+    # --- for _Lookup
+
+    @property
+    def loop(self) -> Loop:
+        return self._loop
+
+    def candidates(self, host: str) -> tuple[str, ...]:
+        return self._names.config().names(host)
+
+    def servers(self) -> Sequence[Server]:
+        """In order; those that were silent a moment ago come last."""
+        now = time.monotonic()
+        return sorted(
+            self._names.config().servers, key=lambda server: self._silent.get(server, 0.0) > now
+        )
+
+    def gone_silent(self, server: Server) -> None:
+        self._silent[server] = time.monotonic() + SILENCE_SECONDS
+
+    def finished(self, lookup: _Lookup, resolved: Resolved, ttl: float) -> None:
+        self._running.pop(lookup.host, None)
+        self._cache.put(resolved, ttl)
+        for done in list(lookup.waiting):
+            done(resolved)
+
+
+class _Lookup:
+    """One name being looked up: both families, and the search list's names one after another."""
+
+    def __init__(self, resolver: Resolver, host: str) -> None:
+        self.host = host
+        self.born = time.monotonic()
+        self.waiting: list[Callable[[Resolved], None]] = []
+        self._resolver = resolver
+        self._names = list(resolver.candidates(host))
+        self._parts: dict[dns.rdatatype.RdataType, Part] = {}
+        self._questions: dict[dns.rdatatype.RdataType, Question] = {}
+        self._timer: Timer | None = None
+        self._worst: Part | None = None
+        self._began = time.monotonic()
+
+    def start(self) -> None:
+        try:
+            name = dns.name.from_text(self._names.pop(0))
+        except dns.exception.DNSException:
+            self._resolver.finished(
+                self, _fault(self.host, Part(fault=Cause.DNS_NXDOMAIN)), NEGATIVE_TTL
+            )
+            return
+        self._parts = {}
+        servers = self._resolver.servers()
+        self._questions = {
+            kind: Question(
+                self._resolver.loop,
+                name,
+                kind,
+                servers,
+                self._receiver(kind),
+                self._resolver.gone_silent,
+            )
+            for kind in (AAAA, A)
+        }
+        for question in list(self._questions.values()):
+            question.start()
+
+    def so_far(self) -> Part | None:
+        """The gravest error of a server until now; None while all are silent."""
+        parts = [
+            self._parts.get(kind) or question.so_far() for kind, question in self._questions.items()
+        ]
+        worst = min(parts, key=lambda part: _GRAVITY[part.fault], default=None)
+        return None if worst is None or worst.fault in (None, Cause.DNS_TIMEOUT) else worst
+
+    def cancel(self) -> None:
+        self.waiting.clear()
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for question in self._questions.values():
+            question.cancel()
+
+    def _receiver(self, kind: dns.rdatatype.RdataType) -> Callable[[Part], None]:
+        def received(part: Part) -> None:
+            self._parts[kind] = part
+            if len(self._parts) == 2:
+                self._conclude()
+            elif part.addresses:
+                self._timer = self._resolver.loop.call_later(SECOND_FAMILY_WAIT, self._conclude)
+
+        return received
+
+    def _conclude(self) -> None:
+        self._stop()
+        parts = list(self._parts.values())
+        addresses = [address for part in parts for address in part.addresses]
+        if addresses:
+            whole = len(parts) == 2 and all(
+                part.fault in (None, Cause.DNS_NXDOMAIN) for part in parts
+            )
+            ttl = min(part.ttl for part in parts if part.addresses)
+            resolved = Resolved(self.host, _ordered(addresses))
+            self._resolver.finished(self, resolved, min(ttl, MAX_TTL if whole else PARTIAL_TTL))
+            return
+        worst = min(parts, key=lambda part: _GRAVITY[part.fault])
+        if self._worst is None or _GRAVITY[worst.fault] < _GRAVITY[self._worst.fault]:
+            self._worst = worst
+        if self._names and worst.fault in (None, Cause.DNS_NXDOMAIN):
+            self.start()
+            return
+        negative = worst.fault in (None, Cause.DNS_NXDOMAIN)
+        self._resolver.finished(
+            self,
+            _fault(self.host, self._worst, time.monotonic() - self._began),
+            NEGATIVE_TTL if negative else 0,
+        )
+
+
+# Which of two faults names the failure, when A and AAAA (or two search names) fail differently.
+# NXDOMAIN is about the name, so it wins; "no address" only holds when both families say so.
+_GRAVITY: dict[Cause | None, int] = {
+    Cause.DNS_NXDOMAIN: 0,
+    Cause.DNS_SERVFAIL: 1,
+    Cause.DNS_REFUSED: 2,
+    Cause.DNS_TIMEOUT: 3,
+    None: 4,
+}
+
+
+def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
+    """IPv6 first, as browsers try them; each once, a bounded number of each family."""
+    unique = list(dict.fromkeys(addresses))
+    six = [address for address in unique if ":" in address][:MAX_ADDRESSES]
+    four = [address for address in unique if ":" not in address][:MAX_ADDRESSES]
+    return (*six, *four)
+
+
+def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
+    said = f" (said by DNS server {part.server})" if part.server else ""
+    sentences = {
+        Cause.DNS_NXDOMAIN: f"The name {host} does not exist in DNS: NXDOMAIN{said}.",
+        Cause.DNS_SERVFAIL: f"DNS could not resolve {host}: SERVFAIL{said}.",
+        Cause.DNS_REFUSED: f"DNS refused to resolve {host}: REFUSED{said}.",
+        Cause.DNS_TIMEOUT: f"No DNS server answered for {host} within {seconds:.3g} s.",
+        Cause.DNS_NO_ADDRESS: (
+            f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}."
+        ),
+    }
+    cause = part.fault or Cause.DNS_NO_ADDRESS
+    return Resolved(host, (), cause, sentences[cause])
+
+
+def resolve(
+    host: str, timeout: float, *, names: SystemNames | None = None, cache: Cache | None = None
+) -> Resolved:
+    """The addresses of ``host``, waiting up to ``timeout`` seconds. Never raises for a name that
+    cannot be resolved.
+
+    ``host`` is a name as it goes on the wire (``Target.ascii_host``). An IP address is its own
+    answer.
+    """
+    with suppress(ValueError):  # 1.2.3.256 is a name
+        return Resolved(host, (str(ip_address(host)),))
+    loop = Loop()
+    resolver = Resolver(loop, names, cache)
+    try:
+        known = resolver.known(host)
+        if known is not None:
+            return known
+        answers: list[Resolved] = []
+        resolver.lookup(host, answers.append)
+        deadline = time.monotonic() + timeout
+        while not answers and (left := deadline - time.monotonic()) > 0:
+            loop.run_once(left)
+        return answers[0] if answers else timed_out(host, timeout)
+    finally:
+        resolver.close()
+        loop.close()
+
+
+def timed_out(host: str, seconds: float) -> Resolved:
+    """What to say when the caller's own time ran out in the look-up."""
+    return Resolved(
+        host, (), Cause.DNS_TIMEOUT, f"No DNS server answered for {host} within {seconds:.3g} s."
+    )

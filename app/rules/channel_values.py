@@ -1,0 +1,185 @@
+"""What the value of each channel looks like: its label and help text for people, and the rule it
+must keep.
+
+Pure: forms import it. The rules are those of decisions.md 5; a value is only ever judged by its
+form here, never by asking a network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.records import MAX_ALERT_VALUE, Channel
+from app.rules.url import parse_url
+
+TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_CHAT = re.compile(r"-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]{3,31}")
+_THREAD = re.compile(r"[1-9][0-9]{0,18}")
+_E164 = re.compile(r"\+[1-9][0-9]{6,14}")
+_LOCAL_PART = re.compile(r"[^\s@<>()\[\],;:\\\"\x00-\x1f\x7f]{1,64}")
+_HOST_LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?")
+_APPRISE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+MAX_ADDRESS = 254  # RFC 5321: what fits between < and > in a mail session
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramTarget:
+    """Where a Telegram message goes. ``token`` is None when the instance's own bot sends it."""
+
+    chat: str
+    token: str | None = field(default=None, repr=False)
+    thread: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelText:
+    """How a form presents a channel. ``check`` returns the fault of a value as a sentence, or
+    None.
+    """
+
+    label: str
+    help: str
+    placeholder: str
+    check: Callable[[str, bool], str | None] = field(repr=False)
+
+
+def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | None:
+    """A sentence that names the fault of ``value`` and the way out; None when it is fine."""
+    if channel not in CHANNELS:
+        return f"Choose one of these channels: {', '.join(CHANNELS)}."
+    text = CHANNELS[Channel(channel)]
+    if not value.strip():
+        return f"A value is missing. {text.help}"
+    if len(value) > MAX_ALERT_VALUE:
+        return f"This value is too long. Use {MAX_ALERT_VALUE} characters at most."
+    return text.check(value, telegram_token_set)
+
+
+def parse_telegram(value: str) -> TelegramTarget:
+    """``[BOT_TOKEN/]CHAT_ID[/THREAD_ID]``. Raises ValueError with a sentence that does not repeat
+    the token.
+    """
+    parts = value.split("/")
+    # Only a token has a colon, so the three forms cannot be confused.
+    token = parts.pop(0) if ":" in parts[0] else None
+    if token is not None and not TELEGRAM_TOKEN.fullmatch(token):
+        raise ValueError(
+            "The bot token is not one. It looks like 123456:ABC-DEF and comes from BotFather."
+        )
+    if not 1 <= len(parts) <= 2 or not _CHAT.fullmatch(parts[0]):
+        raise ValueError(
+            "Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, "
+            "or @channelname."
+        )
+    if len(parts) == 2 and not _THREAD.fullmatch(parts[1]):
+        raise ValueError("The thread ID after the chat ID must be a number.")
+    return TelegramTarget(parts[0], token, int(parts[1]) if len(parts) == 2 else None)
+
+
+def _email(value: str, _token: bool) -> str | None:
+    local, at, domain = value.rpartition("@")
+    well_formed = (
+        at
+        and len(value) <= MAX_ADDRESS
+        and _LOCAL_PART.fullmatch(local)
+        and not local.startswith(".")
+        and not local.endswith(".")
+        and ".." not in local
+        and all(_HOST_LABEL.fullmatch(label) for label in domain.split("."))
+    )
+    return (
+        None
+        if well_formed
+        else "This is not an email address. Write one address, such as ops@example.com."
+    )
+
+
+def _url(value: str, _token: bool) -> str | None:
+    try:
+        parse_url(value)
+    except ValueError as fault:
+        return str(fault)
+    return None
+
+
+def _telegram(value: str, token_set: bool) -> str | None:
+    try:
+        target = parse_telegram(value)
+    except ValueError as fault:
+        return str(fault)
+    if target.token is None and not token_set:
+        return (
+            "A chat ID alone needs a bot token. Write BOT_TOKEN/CHAT_ID, "
+            "or set WAKEFUL_TELEGRAM_TOKEN for all."
+        )
+    return None
+
+
+def _sms(value: str, _token: bool) -> str | None:
+    if _E164.fullmatch(value):
+        return None
+    return (
+        "This is not a phone number. Write it with + and the country code, digits only, "
+        "such as +447700900123."
+    )
+
+
+def _apprise(value: str, _token: bool) -> str | None:
+    if _APPRISE.fullmatch(value):
+        return None
+    return "This is not an Apprise URL. It looks like ntfy://topic or matrixs://user:password@host/room."
+
+
+CHANNELS: dict[Channel, ChannelText] = {
+    Channel.EMAIL: ChannelText(
+        "Email", "The address that gets the mail.", "you@example.com", _email
+    ),
+    Channel.WEBHOOK: ChannelText(
+        "Webhook",
+        "A URL of yours that takes a signed JSON POST.",
+        "https://example.com/hooks/wakeful",
+        _url,
+    ),
+    Channel.SLACK: ChannelText(
+        "Slack",
+        "The URL of an incoming webhook. Mattermost and others that speak Slack's form work too.",
+        "https://hooks.slack.com/services/...",
+        _url,
+    ),
+    Channel.TEAMS: ChannelText(
+        "Microsoft Teams",
+        "The URL that the Workflows template for webhook alerts gives you.",
+        "https://....powerplatform.com/...",
+        _url,
+    ),
+    Channel.DISCORD: ChannelText(
+        "Discord",
+        "The webhook URL from the channel's settings.",
+        "https://discord.com/api/webhooks/...",
+        _url,
+    ),
+    Channel.FLOCK: ChannelText(
+        "Flock",
+        "The URL of an incoming webhook.",
+        "https://api.flock.com/hooks/sendMessage/...",
+        _url,
+    ),
+    Channel.TELEGRAM: ChannelText(
+        "Telegram",
+        "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
+        "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID.",
+        "123456:ABC-DEF/-1001234567890",
+        _telegram,
+    ),
+    Channel.SMS: ChannelText(
+        "SMS", "A phone number with + and the country code.", "+447700900123", _sms
+    ),
+    Channel.APPRISE: ChannelText(
+        "Apprise",
+        "Any Apprise URL. It reaches more than a hundred other services.",
+        "ntfy://topic",
+        _apprise,
+    ),
+}

@@ -1,0 +1,143 @@
+"""Rules about single values: pure functions that return what was read or raise ValueError with a
+sentence."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import UTC, datetime, timedelta, timezone
+
+from app.records import MAX_CREDENTIAL, MAX_ID, MAX_NAME, MIN_PASSWORD
+from app.rules.brackets import Typed
+
+REQUIRED = "This field is required."
+ONE_VALUE = "This field takes one value, not a list."
+NO_OBJECT = "This field takes one value, not an object."
+NOT_TEXT = "This field takes text. In JSON, put the value in quotes."
+BOOLEAN = "Send true or false (1 and 0 are read too)."
+WHOLE_NUMBER = "Send a whole number, in digits alone."
+MOMENT = (
+    "Send a time as 2026-11-21T08:00:00, which is read as UTC, "
+    "or with Z or an offset such as +02:00."
+)
+MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
+NO_SUCH_TIME = "There is no such date or time."
+
+NO_EMAIL = "This is no email address. It looks like name@example.com."
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+_MOMENT = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))?",
+    re.ASCII,
+)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110, 5.6.2
+_LONGEST_NUMBER = 25  # digits; more than any field or id holds, and int() refuses thousands
+
+
+def one_value(value: str) -> str:
+    """Refuses what JSON nested where one value belongs."""
+    if isinstance(value, Typed) and value.kind in ("list", "object"):
+        raise ValueError(ONE_VALUE if value.kind == "list" else NO_OBJECT)
+    return value
+
+
+def characters(value: str, *, lines: bool = False) -> str:
+    """Refuses NUL, lone surrogates and control characters (decisions.md 1). ``lines`` allows
+    tabs and line breaks."""
+    if isinstance(value, Typed):
+        one_value(value)
+        raise ValueError(NOT_TEXT)
+    for position, character in enumerate(value, 1):
+        if (character.isascii() and character.isprintable()) or (lines and character in "\t\n\r"):
+            continue
+        if unicodedata.category(character) in ("Cc", "Cs"):
+            raise ValueError(
+                f"Character {position} is a control character (U+{ord(character):04X}) "
+                "or half of a broken pair. Remove it."
+            )
+    return value
+
+
+def length(value: str, most: int) -> str:
+    if len(value) > most:
+        raise ValueError(f"This is too long: {len(value):,} characters. At most {most:,} fit.")
+    return value
+
+
+def size(value: str, most: int) -> str:
+    """``most`` counts UTF-8 bytes."""
+    count = len(value.encode("utf-8", "replace"))
+    if count > most:
+        raise ValueError(f"This is too large: {count:,} bytes as UTF-8. At most {most:,} fit.")
+    return value
+
+
+def record_id(value: str) -> int:
+    number = integer(value)
+    if not 1 <= number <= MAX_ID:
+        raise ValueError(f"There is no record with the id {number}.")
+    return number
+
+
+def email(value: str) -> str:
+    if len(value) > MAX_NAME or not _EMAIL.fullmatch(value):
+        raise ValueError(NO_EMAIL)
+    return value
+
+
+def new_password(value: str) -> str:
+    if len(value) < MIN_PASSWORD:
+        raise ValueError(f"The password is too short: use {MIN_PASSWORD} characters or more.")
+    return length(value, MAX_CREDENTIAL)
+
+
+def integer(value: str) -> int:
+    if not _INTEGER.fullmatch(one_value(value)):
+        raise ValueError(WHOLE_NUMBER)
+    digits = value.lstrip("-").lstrip("0")[:_LONGEST_NUMBER] or "0"
+    return -int(digits) if value.startswith("-") else int(digits)
+
+
+def boolean(value: str) -> bool:
+    words = {"true": True, "1": True, "false": False, "0": False}
+    if one_value(value) not in words:
+        raise ValueError(BOOLEAN)
+    return words[str(value)]
+
+
+def one_of(words: list[str]) -> str:
+    return f"Choose one of these: {', '.join(words)}."
+
+
+def moment(value: str) -> datetime:
+    """``Y-m-dTH:i:s``, with ``Z`` or an offset or as UTC; an aware datetime in UTC."""
+    found = _MOMENT.fullmatch(one_value(value))
+    if found is None:
+        raise ValueError(MOMENT_PLUS if re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value) else MOMENT)
+    *parts, _z, sign, hours, minutes = found.groups()
+    try:
+        zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
+        year, month, day, hour, minute, second = map(int, parts)
+        return datetime(year, month, day, hour, minute, second, tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(NO_SUCH_TIME) from None
+
+
+def _offset(sign: str, hours: int, minutes: int) -> timezone:
+    if minutes > 59:
+        raise ValueError
+    span = timedelta(hours=hours, minutes=minutes)
+    return timezone(-span if sign == "-" else span)
+
+
+def header_name(value: str) -> str:
+    if not value:
+        raise ValueError("The name is missing. Send both the name and the value of the header.")
+    characters(value)
+    if not _TOKEN.fullmatch(value):
+        raise ValueError(
+            "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a colon."
+        )
+    return value

@@ -1,0 +1,1 @@
+"""What surrounds every page: session, security headers, errors, links, assets, refreshed parts."""

@@ -1,0 +1,135 @@
+"""What goes wrong, as pages: each says what happened and what to do next."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Flask, render_template, request
+from flask_login import current_user
+from flask_wtf.csrf import CSRFError
+from werkzeug.exceptions import HTTPException
+
+from app.errors import Conflict, Invalid, Unavailable, WakefulError
+from app.web.frame import servers
+from app.web.frame.security import is_api
+from app.web.frame.session import SAFE_METHODS
+from app.web.frame.store_errors import outlook, status_of, wait
+
+log = logging.getLogger(__name__)
+
+TITLES = {
+    400: "This request cannot be read",
+    403: "Not allowed",
+    404: "Not found",
+    405: "This page does not take that",
+    409: "That is not possible now",
+    413: "That is too large",
+    422: "This cannot be accepted",
+    429: "Too many requests",
+    500: "Something went wrong here",
+    503: "No answer from the server behind this dashboard",
+}
+SENTENCES = {
+    404: "There is nothing under this address. It was deleted, or the address is misspelt.",
+    405: "Go back and use the buttons on the page.",
+    413: "What was sent is larger than Wakeful takes.",
+}
+TOO_OLD = (
+    "This page is from before you logged in. Nothing was changed. Send it once more, or go back and"
+    " reload the page."
+)
+LOGGED_OUT = (
+    "You are logged out, so nothing was changed. Log in, which opens another tab, then come back to"
+    " this page and send it again."
+)
+# What must not be shown again, nor carried through a page.
+SECRETS = ("password", "secret")
+NOT_KEPT = ("csrf_token", *SECRETS)
+
+
+def init_app(app: Flask) -> None:
+    app.register_error_handler(WakefulError, _ours)
+    app.register_error_handler(CSRFError, _csrf)
+    for code in (400, 403, 404, 405, 413, 429):
+        app.register_error_handler(code, _http)
+    app.register_error_handler(500, _crash)
+
+
+def _ours(fault: WakefulError) -> tuple[str, int]:
+    if is_api(request.path):
+        raise fault  # the API speaks for itself
+    status = status_of(fault)
+    details: dict[str, Any] = {}
+    if isinstance(fault, Invalid):
+        details["errors"] = fault.errors
+    if isinstance(fault, Conflict):
+        details["open_incident_id"] = fault.details.get("open_incident_id")
+    if request.method not in SAFE_METHODS and current_user.is_authenticated:
+        details["typed"] = typed()
+    if isinstance(fault, Unavailable):
+        servers.no_offers()
+        if request.method in SAFE_METHODS:
+            details["outlook"] = wait(fault)
+        else:
+            details |= {
+                "outlook": outlook(fault),
+                "again": current_user.is_authenticated and _is_whole(),
+            }
+    return _page(status, str(fault), **details), status
+
+
+def _is_whole() -> bool:
+    """Whether what was sent can be sent once more: without its password a form would say something
+    else than what was typed.
+    """
+    return not any(
+        value and any(word in name for word in SECRETS) for name, value in request.form.items()
+    )
+
+
+def typed() -> list[tuple[str, str]]:
+    """What the form behind this request said, without its secrets."""
+    return [
+        (name, value)
+        for name, value in request.form.items(multi=True)
+        if value and not any(word in name for word in NOT_KEPT)
+    ]
+
+
+def _csrf(fault: CSRFError) -> tuple[str, int]:
+    # Somebody else's page may have sent it: then there is no button to send it again.
+    again = _is_our_own_page() and _is_whole()
+    login = not current_user.is_authenticated
+    title, sentence = ("You are logged out", LOGGED_OUT) if login else (TITLES[400], TOO_OLD)
+    return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
+
+
+def _is_our_own_page() -> bool:
+    """Browsers say with each POST where the page is from that it was sent by."""
+    return urlsplit(request.headers.get("Origin", "")).netloc == request.host
+
+
+def _http(fault: HTTPException) -> HTTPException | tuple[str, int]:
+    status = fault.code or 500
+    if is_api(request.path):
+        return fault
+    return _page(status, SENTENCES.get(status, fault.description or "")), status
+
+
+def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
+    if is_api(request.path):
+        return fault
+    number = secrets.token_hex(4)
+    log.error("request %s failed: %s %s", number, request.method, request.endpoint)
+    sentence = f"This is a fault in Wakeful. Its log has the details under {number}."
+    return _page(500, sentence), 500
+
+
+def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
+    title = title or TITLES.get(status, "Something went wrong")
+    return render_template(
+        "errors/error.html", title=title, sentence=sentence, status=status, **details
+    )

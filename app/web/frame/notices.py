@@ -1,0 +1,36 @@
+"""What stands at the top of every page while it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from flask_login import current_user
+
+from app.records import Notice
+from app.stores import current_access
+from app.web.shown import times
+
+DEMO = (
+    "This is a demonstration. The targets really fail, by a script; what lies further back than"
+    " its start is made up."
+)
+
+
+def standing() -> Sequence[tuple[str, str]]:
+    """(category, sentence) of each notice; none for strangers."""
+    if not current_user.is_authenticated:
+        return []
+    return [_said(notice, value) for notice, value in current_access().notices().items()]
+
+
+def _said(notice: Notice, value: str) -> tuple[str, str]:
+    if notice is Notice.DEMO:
+        return "info", DEMO
+    since = times.exact(datetime.fromisoformat(value))
+    return (
+        "warning",
+        f"Wakeful's own network does not work since {since}. Monitors that cannot be reached are"
+        " unknown until it does. No incident opens for them, and the time counts neither as up nor"
+        " as down.",
+    )

@@ -1,0 +1,55 @@
+"""Long work in steps: each request works for a second, then shows how far it is and asks for the
+next. A script asks at once; without one a button does. What is left stands in the page, so work
+that was interrupted can go on, and no request lasts longer than a proxy waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from flask import render_template, request
+
+from app.web.frame.store_errors import NOT_TAKEN, outlook
+
+SECONDS = 1.0  # of work in one request
+
+T = TypeVar("T")
+
+
+def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T], str]:
+    """Do ``act`` for one item or more: how many it says it has done, which items are left, and why
+    it stopped early. An item whose answer got lost is among those left.
+    """
+    until, done = time.monotonic() + SECONDS, 0
+    for place, item in enumerate(items):
+        if place and time.monotonic() >= until:
+            return done, items[place:], ""
+        try:
+            done += act(item)
+        except NOT_TAKEN as fault:
+            return done, items[place:], f"{fault} {outlook(fault)}"
+    return done, (), ""
+
+
+def said(name: str) -> int:
+    """A count that an earlier step has put into the form."""
+    text = request.form.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def page(
+    title: str, done: int, left: int, fields: Sequence[tuple[str, str]], trouble: str, back: str
+) -> tuple[str, int]:
+    """How far it is. ``fields``: what the next request sends, to the same address."""
+    shown = render_template(
+        "monitors/progress.html",
+        title=title,
+        done=done,
+        total=done + left,
+        fields=fields,
+        trouble=trouble,
+        back=back,
+    )
+    return shown, 503 if trouble else 200

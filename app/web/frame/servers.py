@@ -1,0 +1,135 @@
+"""Several servers behind one dashboard: which one a person looks at, and what it offers."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Conflict, Unsupported, WakefulError
+from app.records import Role
+from app.stores import Feature, current_store
+from app.web.frame.session import SAFE_METHODS, guarded, needs
+
+blueprint = guarded(Blueprint("remote", __name__))
+
+CHOICE = "server"  # the cookie remembers the name, because the order of the settings may change
+PLACE = "/on/"
+_AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
+GONE = "The server of this page is not in the settings any more. Choose another one in the menu."
+# What is the dashboard's own, whichever server is looked at.
+ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap"})
+
+
+def init_app(app: Flask) -> None:
+    app.before_request(_choose)
+    if servers(app) is not None:
+        app.wsgi_app = _Places(app.wsgi_app, servers(app))  # type: ignore[method-assign]
+
+
+def servers(app: Flask | None = None) -> Any | None:
+    """All remote servers (``app.stores.remote.RemoteStores``); None over the local database."""
+    store = (app or current_app).extensions["wakeful.store"]
+    return store if hasattr(store, "choose") else None
+
+
+def slug(name: str) -> str:
+    """A server's name as it stands in addresses: no two names get the same."""
+    plain = {":": "_", "/": "~"}
+    return "".join(c if c in _AS_IT_IS else plain.get(c, f"={ord(c):x}=") for c in name)
+
+
+class _Places:
+    """Takes the server out of an address such as ``/on/status.example.com/monitors/4``.
+
+    It stands there, and not in the cookie alone, because a cookie has one server for all tabs: a
+    form that was opened on one would be carried out on another, on a record with the same id. As
+    part of the root it comes into every address that a page makes.
+    """
+
+    def __init__(self, wsgi_app: Any, remotes: Any) -> None:
+        self.wsgi_app = wsgi_app
+        self.slugs = [slug(name) for name in remotes.names]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
+        environ["wakeful.root"] = root
+        name, _, rest = path.removeprefix(PLACE).partition("/")
+        known = path.startswith(PLACE) and name in self.slugs
+        if known and rest.partition("/")[0] != "api":  # the API has no pages to get mixed up
+            environ["wakeful.server"] = self.slugs.index(name)
+            environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
+            environ["PATH_INFO"] = f"/{rest}"
+        return self.wsgi_app(environ, start_response)
+
+
+def _choose() -> Response | None:
+    remotes = servers()
+    if remotes is None:
+        return None
+    place = request.environ.get("wakeful.server")
+    if place is not None:
+        remotes.choose(place)
+        return None
+    if request.path.startswith(PLACE):
+        raise Unsupported(GONE)
+    name = session.get(CHOICE)
+    remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
+    if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:
+        return None
+    # A part that refreshes itself would take the redirect for one to the login.
+    if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
+        raise Conflict("This page does not say which server it is of. Open it again.")
+    return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
+
+
+def place_of(name: str) -> str:
+    """Where the pages of the server called ``name`` begin, without a slash at the end."""
+    return f"{request.environ['wakeful.root']}{PLACE}{slug(name)}"
+
+
+def names() -> Sequence[str]:
+    remotes = servers()
+    return remotes.names if remotes else ()
+
+
+def offered() -> dict[Feature, bool]:
+    """What this request's store offers, for menus and what else stands on every page: nothing while
+    it does not answer. Asked once: it would be waited for again and again.
+    """
+    if "offered" not in g:
+        try:
+            known: frozenset[Feature] = current_store().offers
+        except WakefulError as fault:
+            known, g.offers_fault = frozenset(), fault
+        g.offered = {feature: feature in known for feature in Feature}
+    found: dict[Feature, bool] = g.offered
+    return found
+
+
+def offers(feature: Feature) -> bool:
+    """Whether the store offers this. Raises what it raises while it does not answer: a page must
+    not say that something is not there when nobody knows.
+    """
+    found = offered()[feature]
+    if "offers_fault" in g:
+        raise g.offers_fault
+    return found
+
+
+def no_offers() -> None:
+    """For pages that say that the store does not answer: they must not ask it again."""
+    g.offered = dict.fromkeys(Feature, False)
+
+
+@blueprint.post("/server")
+@needs(Role.VIEWER)
+def choose() -> Response:
+    name = request.form.get("server")
+    if name is None or name not in names():
+        return redirect(url_for("home.show"))
+    session[CHOICE] = name
+    return redirect(f"{place_of(name)}/")

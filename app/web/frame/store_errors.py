@@ -1,0 +1,51 @@
+"""What a store refuses, as pages tell it: the status, and what became of what was sent."""
+
+from __future__ import annotations
+
+from app.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    Throttled,
+    Unavailable,
+    Unsupported,
+    WakefulError,
+)
+from app.web.shown import times
+
+STATUS = {
+    Invalid: 422,
+    NotFound: 404,
+    Unsupported: 404,
+    Conflict: 409,
+    Denied: 403,
+    Throttled: 429,
+    Unavailable: 503,
+}
+# What is no fault of anything typed: it comes back as it was, with the sentence above it.
+NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
+
+LOST = (
+    "What you sent may have arrived, or a part of it: only the answer is missing for certain."
+    " Look before you send it again."
+)
+UNSENT = "What you sent did not arrive there. Send it again when the server answers."
+UNCHANGED = "Nothing was changed."
+
+
+def status_of(fault: WakefulError) -> int:
+    return next(code for kind, code in STATUS.items() if isinstance(fault, kind))
+
+
+def outlook(fault: WakefulError) -> str:
+    """What became of what was sent to a store that did not take it, and when to try again."""
+    if not isinstance(fault, Unavailable):
+        return UNCHANGED
+    pause = wait(fault)
+    return f"{UNSENT if fault.unsent else LOST}{f' {pause}' if pause else ''}"
+
+
+def wait(fault: Unavailable) -> str:
+    """The pause that the store asks for, as a sentence; empty where it asks for none."""
+    return f"It asked us to wait {times.span(fault.retry_after)}." if fault.retry_after else ""

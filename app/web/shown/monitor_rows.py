@@ -1,0 +1,83 @@
+"""What a list shows of each monitor beside its record: the last hours, and what runs out soon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from app.records import Monitor
+from app.stats.series import day_state
+from app.web.shown import charts, times
+
+STATES = ("up", "down", "maintenance", "unknown")
+NEAR_DAYS = 30  # an expiry farther away is not worth a place in a list
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``bar`` is None where the store has no history to offer."""
+
+    monitor: Monitor
+    host: str
+    bar: Any
+    bar_sentence: str
+    spark: Sequence[str]
+    soon: list[str]
+
+
+def of(monitors: Sequence[Monitor]) -> list[Row]:
+    """``monitors`` were asked for with their ``hours``."""
+    return [_row(monitor) for monitor in monitors]
+
+
+def _row(monitor: Monitor) -> Row:
+    hours = monitor.hours
+    return Row(
+        monitor=monitor,
+        host=host(monitor.url),
+        bar=charts.cells([day_state(hour) for hour in hours]) if hours else None,
+        bar_sentence=in_words(hours, "The last 24 hours"),
+        spark=charts.sparkline([hour["response_time"] for hour in hours]),
+        soon=soon(monitor),
+    )
+
+
+def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
+    """What a bar shows, for who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
+    sums = [(state, sum(int(bucket[state]) for bucket in buckets)) for state in STATES]
+    parts = [f"{state} {times.span(seconds)}" for state, seconds in sums if seconds]
+    return f"{when}: {', '.join(parts) or 'no data'}."
+
+
+def host(url: str) -> str:
+    """What tells one URL from others at a glance: host, port and a short path."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return parts.netloc + ("" if parts.path in ("", "/") else parts.path)
+
+
+def soon(monitor: Monitor) -> list[str]:
+    """``certificate 5 days``, for what runs out within ``NEAR_DAYS``."""
+    found = []
+    for word, moment in (
+        ("certificate", monitor.ssl_expires_at),
+        ("domain", monitor.domain_expires_at),
+    ):
+        if moment is not None and (left := days_left(moment)) <= NEAR_DAYS:
+            found.append(f"{word} {left_words(left)}")
+    return found
+
+
+def days_left(moment: datetime) -> int:
+    return (moment - times.now()).days
+
+
+def left_words(days: int) -> str:
+    if days < 0:
+        return "expired"
+    return "expires today" if days == 0 else f"{days} day{'' if days == 1 else 's'}"

@@ -1,0 +1,160 @@
+"""What a monitor's page shows beside the monitor: figures, charts, days, checks, incidents.
+
+What the store does not offer is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from flask import url_for
+
+from app.errors import Invalid
+from app.records import (
+    CertificateChain,
+    Incident,
+    IncidentQuery,
+    IncidentSortBy,
+    Monitor,
+    Page,
+    Result,
+    ResultQuery,
+    StatisticsRange,
+)
+from app.stats import RANGES
+from app.stores import Feature, current_store
+from app.web.frame import servers
+from app.web.shown import axis, charts, looks, monitor_rows, times
+
+DEFAULT_RANGE = "24h"
+BAR_DAYS = 90
+CHECKS_SHOWN = 10
+INCIDENTS_SHOWN = 10
+INCIDENTS_MARKED = 100
+RANGE_WORDS = {
+    "3h": "3 hours",
+    "24h": "24 hours",
+    "7d": "7 days",
+    "30d": "30 days",
+    "90d": "90 days",
+    "365d": "1 year",
+}
+# How each range writes the moment of a figure; a bucket of the longer ones is a day.
+MOMENTS = {"3h": "%H:%M", "24h": "%H:%M", "7d": "%a %-d %b, %H:%M", "30d": "%a %-d %b, %H:%M"}
+DAYS = "%a %-d %b %Y"
+DAY_WORDS = {
+    "up": "up",
+    "down": "down",
+    "maintenance": "maintenance",
+    "unknown": "unknown",
+    "none": "no data",
+}
+
+
+def ranges() -> list[str]:
+    """The ranges of the chart; an older server does not know the three hours."""
+    known = servers.offers(Feature.HOURS)
+    return [name for name in RANGES if known or name != StatisticsRange.HOURS]
+
+
+def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
+    chosen = range_ or DEFAULT_RANGE
+    if chosen not in ranges():
+        raise Invalid({"range": [f"Choose one of these: {', '.join(ranges())}."]})
+    store = current_store()
+    incidents = store.incidents(
+        IncidentQuery(
+            monitor_id=monitor.id,
+            sort_by=IncidentSortBy.STARTED_AT,
+            per_page=INCIDENTS_MARKED,
+            brief=True,
+        )
+    )
+    found: dict[str, Any] = {
+        "incidents": incidents.items[:INCIDENTS_SHOWN],
+        "incidents_total": incidents.total,
+        "results": _results(monitor.id),
+        "range": chosen,
+        "ranges": ranges(),
+        "range_words": RANGE_WORDS,
+        "stacked": stacked,
+    }
+    if not servers.offers(Feature.STATISTICS):
+        return found
+    statistics = store.statistics(monitor.id, chosen)
+    year = store.statistics(monitor.id, "365d")
+    found |= {
+        "statistics": statistics,
+        "uptimes": {**monitor.uptime, "365d": year["uptime"]},
+        "chart": _chart(statistics, incidents.items, stacked),
+        "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
+        "days": _days(monitor.id, year["buckets"][-BAR_DAYS:]),
+        "days_in_words": monitor_rows.in_words(
+            year["buckets"][-BAR_DAYS:], f"The last {BAR_DAYS} days"
+        ),
+    }
+    return found
+
+
+def chain(id: int) -> CertificateChain:
+    """The certificates that a monitor's target sent last, where the store shows them."""
+    if not servers.offers(Feature.CERTIFICATES):
+        return CertificateChain()
+    return current_store().certificates(id)
+
+
+def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
+    """Whether the chart reaches further back than the incidents that are marked on it."""
+    if not incidents.items or incidents.total <= len(incidents.items):
+        return False
+    start = datetime.fromisoformat(statistics["buckets"][0]["start"])
+    return incidents.items[-1].started_at > start
+
+
+def _chart(
+    statistics: Mapping[str, Any], incidents: Sequence[Incident], stacked: bool
+) -> charts.Chart:
+    """The chart, with the incidents that are real ones marked."""
+    real = [
+        (
+            incident.started_at,
+            incident.ended_at,
+            incident.cause or "Incident",
+            url_for("incidents.show", id=incident.id),
+        )
+        for incident in incidents
+        if incident.classification is None
+    ]
+    range_, buckets = str(statistics["range"]), statistics["buckets"]
+    form = MOMENTS.get(range_, DAYS)
+    return charts.response_chart(
+        statistics,
+        lambda moment: times.local(moment).strftime(form),
+        stacked=stacked,
+        marks=axis.of_buckets(range_, buckets, times.zone()),
+        incidents=real,
+    )
+
+
+def _results(monitor_id: int) -> Page[Result] | None:
+    store = current_store()
+    if not servers.offers(Feature.RESULTS):
+        return None
+    return store.results(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
+
+
+def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:
+    """State, title and address of each day (UTC), oldest first."""
+    found = []
+    for state, bucket in charts.day_cells(buckets):
+        start = datetime.fromisoformat(bucket["start"])
+        title = f"{times.plain_day(start)}: {DAY_WORDS[state]}"
+        if bucket["uptime"] is not None:
+            title += f", uptime {looks.percent(bucket['uptime'])}"
+        if bucket["down"]:
+            title += f", down {times.span(bucket['down'])}"
+        address = url_for("checks.day", id=id, day=f"{start:%Y-%m-%d}")
+        found.append((state, title, address))
+    return found

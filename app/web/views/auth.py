@@ -1,0 +1,78 @@
+"""Logging in and out, and the first account."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.errors import Denied, Invalid, Throttled
+from app.stores import current_access
+from app.web.forms import LoginForm, SetupForm, show_errors
+from app.web.frame import session as sessions
+from app.web.shown import times
+
+blueprint = Blueprint("auth", __name__)
+
+WRONG = "The email address or the password is wrong."
+Answer = str | Response | tuple[str, int]
+
+
+@blueprint.route("/login", methods=["GET", "POST"])
+def login() -> Answer:
+    target = sessions.safe_next(request.args.get("next"))
+    if current_user.is_authenticated:
+        return redirect(target)
+    form = LoginForm()
+    if not form.validate_on_submit():
+        return _login_page(form, 422 if form.is_submitted() else 200)
+    try:
+        person = current_access().login(form.email.data, form.password.data, request.remote_addr)
+    except Throttled as fault:
+        return _throttled(form, fault)
+    if person is None:
+        form.password.fault(WRONG)
+        return _login_page(form, 422)
+    sessions.begin(person)
+    return redirect(target)
+
+
+def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
+    needed = current_access().setup_needed()
+    return render_template("auth/login.html", form=form, setup_needed=needed), status
+
+
+def _throttled(form: LoginForm, fault: Throttled) -> Answer:
+    form.password.fault(f"{fault} The next one is possible in {times.span(fault.retry_after)}.")
+    page, _ = _login_page(form, 429)
+    return Response(
+        page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"
+    )
+
+
+@blueprint.post("/logout")
+def logout() -> Response:
+    sessions.end()
+    flash("You are logged out.", "info")
+    return redirect(url_for("auth.login"))
+
+
+@blueprint.route("/setup/<token>", methods=["GET", "POST"])
+def setup(token: str) -> Answer:
+    """The first visit: whoever has the link that the server printed makes the first account."""
+    access = current_access()
+    if not access.is_setup_token(token):
+        return render_template("auth/setup_void.html"), 404
+    form = SetupForm()
+    if form.validate_on_submit():
+        try:
+            person = access.use_setup_token(token, form.email.data, form.password.data)
+        except Invalid as fault:
+            show_errors(form, fault)
+        except Denied:
+            return render_template("auth/setup_void.html"), 404
+        else:
+            sessions.begin(person)
+            flash("Your account is made. Now watch your first URL.", "success")
+            return redirect(url_for("monitors.new"))
+    return render_template("auth/setup.html", form=form), 422 if form.is_submitted() else 200

@@ -1,0 +1,263 @@
+"""Many monitors at once: pause, resume, tag, change the interval, delete; and pasting many URLs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, session, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, NotFound
+from app.forms import binding
+from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
+from app.records import MAX_TAG, PAGE_SIZES, Monitor
+from app.stores import Feature, current_store
+from app.web.forms import BulkForm, ImportForm
+from app.web.frame import links, progress, servers
+from app.web.frame.session import guarded, safe_next
+from app.web.views import monitors
+
+blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
+
+Answer = str | Response | tuple[str, int]
+
+DONE = {
+    "pause": "paused",
+    "resume": "watched again",
+    "interval": "changed",
+    "tag": "tagged",
+    "untag": "changed",
+    "delete": "deleted",
+}
+DOING = {
+    "pause": "Pausing monitors",
+    "resume": "Resuming monitors",
+    "interval": "Changing the interval",
+    "tag": "Adding the tag",
+    "untag": "Removing the tag",
+    "delete": "Deleting monitors",
+}
+CHOOSE = "Choose what to do."
+TICKS = "tick-all"  # the id of what stands above the boxes
+MOST_LINES = 500
+NAMED = 50  # of those to be deleted
+TOLD = 3  # of those that could not be changed
+# A name may come first, as in a spreadsheet; a comma within a URL alone separates nothing.
+_NAMED = re.compile(
+    r"(?![A-Za-z][A-Za-z0-9+.-]*://)(.*?),\s*\"?([A-Za-z][A-Za-z0-9+.-]*://.*?)\"?\s*"
+)
+
+
+@blueprint.post("/bulk")
+def act() -> Answer:
+    form = monitors.bulk_form()
+    back = safe_next(request.form.get("back"))
+    if not form.validate():
+        _keep(form, form.ids.data, everything=form.everything.data, faults=_faults(form))
+        return redirect(back)
+    action, ids = form.action.data, _chosen(form, back)
+    if action == "delete" and "sure" not in request.form:
+        named = current_store().refs(ids=ids[:NAMED])
+        return render_template("monitors/bulk_delete.html", monitors=named, ids=ids, back=back)
+    refused: dict[int, str] = {}
+    done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
+    done, failed = done + progress.said("done"), progress.said("failed")
+    # A session remembers little: of many such sentences only the first are told.
+    for sentence in list(refused.values())[: max(0, TOLD - failed)]:
+        flash(sentence, "error")
+    failed += len(refused)
+    if left:
+        fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
+                  ("failed", str(failed)), ("rest", ",".join(map(str, left))),
+                  ("tag", form.tag.data or ""),
+                  ("interval", str(form.interval.data or ""))]  # fmt: skip
+        return progress.page(DOING[action], done + failed, len(left), fields, trouble, back)
+    if refused:
+        _keep(form, list(refused))
+    if failed > TOLD:
+        flash(f"{failed - TOLD} more stay as they are.", "error")
+    if done:
+        flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
+    elif not failed:
+        flash("Nothing was changed: none of them is there any more.", "info")
+    return redirect(back)
+
+
+def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
+    """Let the list show once more what was ticked and typed, for those that stay as they are."""
+    session[monitors.BULK_TYPED] = {
+        # A session remembers little: the ticks of one page, not a list of any length.
+        "ids": list(ids)[: PAGE_SIZES[-1]],
+        "action": form.action.data,
+        "tag": (form.tag.data or "")[:MAX_TAG],
+        "interval": form.interval.data,
+        **more,
+    }
+
+
+def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
+    """The summary of faults in the words of the bar, each with the id of what puts it right."""
+    return [
+        (TICKS, label, sentence)
+        if id == form.ids.id
+        else (id, label, CHOOSE if id == form.action.id and not form.action.data else sentence)
+        for id, label, sentence in form.error_summary()
+    ]
+
+
+def _chosen(form: BulkForm, back: str) -> Sequence[int]:
+    """The ids to act on: what an earlier step left, all that the list found, or the ticked ones."""
+    if form.rest.data:
+        texts = form.rest.data.split(",")
+        return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
+    if not form.everything.data:
+        return list(form.ids.data)
+    query = replace(monitors.list_query(links.query_of(back)), per_page=PAGE_SIZES[-1])
+    found: dict[int, None] = {}
+    for number in count(1):
+        page = current_store().monitors(replace(query, page=number))
+        fresh = [monitor.id for monitor in page.items if monitor.id not in found]
+        found |= dict.fromkeys(fresh)
+        # Another server's count may be anything; one that only repeats itself has no more.
+        if number >= page.last_number or not fresh:
+            break
+    return list(found)
+
+
+def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> bool:
+    store = current_store()
+    try:
+        if action == "delete":
+            store.delete_monitor(id)
+            return True
+        monitor = store.monitor(id)
+    except NotFound:  # somebody else deleted it meanwhile
+        return False
+    try:
+        pairs = _CHANGES[action](monitor, form)
+        store.update_monitor(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
+    except NotFound:
+        return False
+    except Invalid as fault:
+        refused[id] = f"{monitor.name} stays as it is. {_sentences(fault)}"
+        return False
+    return True
+
+
+_CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
+    "pause": lambda monitor, form: [("pause", "true")],
+    "resume": lambda monitor, form: [("pause", "false")],
+    "interval": lambda monitor, form: [("interval", str(form.interval.data))],
+    "tag": lambda monitor, form: [("tags", ",".join([*monitor.tags, form.tag.data]))],
+    "untag": lambda monitor, form: [
+        ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One pasted line, its number from 1, and what a store takes or what is wrong with it."""
+
+    number: int
+    text: str
+    fields: Mapping[str, Any] | None = None
+    fault: str = ""
+
+
+@blueprint.route("/import", methods=["GET", "POST"])
+def paste() -> Answer:
+    """A monitor for each pasted line: all of them, or none until every line is right. Who ticks
+    ``skip`` gets those that are right, and keeps the others in the form with why.
+    """
+    form = ImportForm(without=() if servers.offers(Feature.EXTRA_FIELDS) else ["tags"])
+    if not form.validate_on_submit():
+        return _import_page(form, 422 if form.is_submitted() else 200)
+    lines = read_lines(form.urls.data, form.shared())
+    wrong = [line for line in lines if line.fields is None]
+    if wrong and not form.skip.data:
+        return _wrong(form, wrong, 422)
+    good = [line for line in lines if line.fields is not None]
+    refused: list[Line] = []
+    made, left, trouble = progress.work(good, lambda line: _made(line, refused))
+    made += progress.said("made")
+    wrong += refused
+    texts = [line.text for line in (*left, *wrong)]
+    if trouble:
+        # Back in their field: who has looked may have to take out a line that did arrive.
+        form.urls.shown = "\n".join(texts)
+        form.trouble = f"{_count_made(made)} {trouble}"
+        return _import_page(form, 503, made)
+    if left:
+        fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.shared(),
+                  *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
+        back = url_for("monitors.index")
+        return progress.page("Making monitors", made, len(left), fields, "", back)
+    flash(_count_made(made), "success" if made else "info")
+    if not wrong:
+        return redirect(url_for("monitors.index"))
+    form.urls.shown = "\n".join(texts)
+    return _wrong(form, [replace(line, number=n) for n, line in enumerate(wrong, 1)], 200)
+
+
+def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
+    """The lines that are not empty. ``shared``: pairs that every monitor gets."""
+    numbered = ((place, line.strip()) for place, line in enumerate(text.splitlines(), 1))
+    found: list[Line] = []
+    for number, line in numbered:
+        if not line:
+            continue
+        if len(found) >= MOST_LINES:
+            sentence = f"At most {MOST_LINES} fit at once. Paste the rest afterwards."
+            found.append(Line(number, line, fault=sentence))
+            continue
+        name, url = split(line)
+        pairs = [("url", url), ("name", name or name_of(url)), *shared]
+        try:
+            found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
+        except Invalid as fault:
+            found.append(Line(number, line, fault=_sentences(fault)))
+    return found
+
+
+def split(line: str) -> tuple[str, str]:
+    """Name and URL of ``name,URL``, of ``URL name`` or of a URL alone."""
+    named = _NAMED.fullmatch(line)
+    if named:
+        return named[1].strip().strip('"').strip(), named[2].strip()
+    url, _, name = line.partition(" ")
+    return name.strip(), url
+
+
+def _made(line: Line, refused: list[Line]) -> bool:
+    if line.fields is None:
+        return False
+    try:
+        current_store().create_monitor(line.fields)
+    except Invalid as fault:
+        refused.append(replace(line, fault=_sentences(fault)))
+        return False
+    return True
+
+
+def _count_made(made: int) -> str:
+    return f"{made} monitor{' is' if made == 1 else 's are'} made."
+
+
+def _sentences(fault: Invalid) -> str:
+    """All of them; another server may say no without one for any field."""
+    return " ".join(one for several in fault.errors.values() for one in several) or str(fault)
+
+
+def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
+    for line in wrong:
+        form.urls.fault(f"Line {line.number}, {line.text[:80]}: {line.fault}")
+    return _import_page(form, status)
+
+
+def _import_page(form: ImportForm, status: int, made: int = 0) -> Answer:
+    return render_template("monitors/import.html", form=form, made=made), status

@@ -1,0 +1,80 @@
+"""Trying alert channels: a test goes out, and the answer of the service comes back to the page.
+
+It goes through the outbox like every alert, so what is tried is what will happen, and it stands in
+the delivery log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flask import request
+
+from app.errors import NotFound, WakefulError
+from app.forms.lists import PairList
+from app.records import MAX_ALERTS, Delivery, Event
+from app.rules.brackets import parse
+from app.stores import current_store
+
+BUTTON = "try"  # its value: ``alerts`` tries all rows, ``alerts[3]`` one
+WAIT_SECONDS = 8.0  # a person waits for the page; what takes longer comes to the log
+NOTHING = "Add a channel first, then send it a test."
+
+
+def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
+    """Send a test to the rows of a form whose button was pressed; by index, what came of it.
+
+    A row with a fault gets none and shows the fault; those that were not asked for show none.
+    """
+    name = parse(request.form[BUTTON])
+    only = name.index if name else None
+    found = {row.index: pair for row, pair in alerts.sound() if only in (None, row.index)}
+    faulty = _forget_others(alerts, only)
+    if not found:
+        alerts.errors = [] if faulty else [*alerts.process_errors, NOTHING][:1]
+        return {}
+    pairs = list(dict.fromkeys(found.values()))
+    try:
+        ids = current_store().test_channels(pairs, monitor_id=monitor_id)
+        told = dict(zip(pairs, current_store().answers(ids, WAIT_SECONDS), strict=True))
+    except WakefulError as fault:
+        alerts.errors = [str(fault)]
+        return {}
+    return {index: told[pair] for index, pair in found.items()}
+
+
+def _forget_others(alerts: PairList, only: str | None) -> bool:
+    """Whether a row that was asked for has a fault; those of the others are not shown yet."""
+    asked = [row for row in alerts.rows if only in (None, row.index) and not row.is_blank]
+    for row in alerts.rows:
+        if row not in asked:
+            row.key_errors, row.value_errors = [], []
+    return any(row.key_errors or row.value_errors for row in asked)
+
+
+def stored(monitor_id: int, place: int | None) -> Sequence[int]:
+    """Send a test to all channels of a monitor, or to the one at ``place``, and wait a little for
+    the answers; the delivery ids.
+    """
+    store = current_store()
+    if place is None:
+        ids = store.test_alert(monitor_id)
+    else:
+        alerts = store.monitor(monitor_id).alerts[place : place + 1]
+        ids = store.test_channels(alerts, monitor_id=monitor_id) if alerts else ()
+    store.answers(ids, WAIT_SECONDS)
+    return ids
+
+
+def shown(monitor_id: int) -> Sequence[Delivery]:
+    """The tests whose ids stand in the page's address."""
+    numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
+    found = []
+    for number in numbers:
+        if not (number.isascii() and number.isdigit()):
+            continue
+        try:
+            found.append(current_store().delivery(int(number[:18])))
+        except NotFound:
+            continue
+    return [one for one in found if one.monitor_id == monitor_id and one.event == Event.TEST]

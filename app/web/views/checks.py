@@ -1,0 +1,141 @@
+"""A monitor's checks with filters, and one day of a monitor."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, NotFound
+from app.forms.browser import BrowserForm
+from app.forms.fields import Moment, Options
+from app.records import (
+    MAX_ID,
+    PAGE_SIZES,
+    Incident,
+    IncidentQuery,
+    IncidentSortBy,
+    ResultQuery,
+    Verdict,
+)
+from app.stores import Feature, current_store
+from app.web.frame import links, servers
+from app.web.frame.session import guarded
+from app.web.shown import looks, times
+
+blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
+
+PER_PAGE = 25
+DAY = timedelta(days=1)
+INCIDENTS_READ = 100  # in one page
+PAGES_READ = 50
+
+
+class FilterForm(BrowserForm):
+    """Times are typed in the person's zone, as everywhere on the dashboard."""
+
+    from_ = Moment("From", name="from")
+    to = Moment("To")
+    verdict = Options(
+        "Verdict",
+        labels=[(verdict, looks.VERDICT[verdict].word) for verdict in Verdict],
+        none="Any",
+    )
+
+    class Meta:
+        csrf = False  # it only looks
+
+
+@blueprint.get("/checks")
+def index(id: int) -> str | tuple[str, int]:
+    store = current_store()
+    monitor = store.monitor(id)
+    form = FilterForm(formdata=request.args, zone=times.zone())
+    if form.validate() and form.from_.data and form.to.data and form.to.data <= form.from_.data:
+        form.to.fault("This is not after the start.")
+    faulty = bool(form.error_summary())
+    page = None if faulty else store.results(_query(id, form))
+    shown = render_template(
+        "monitors/checks.html", monitor=monitor, form=form, page=page, link=links.page_link
+    )
+    return (shown, 422) if faulty else shown
+
+
+def _query(id: int, form: FilterForm) -> ResultQuery:
+    return ResultQuery(
+        monitor_id=id,
+        from_=form.from_.data,
+        to=form.to.data,
+        verdict=form.verdict.data,
+        per_page=_whole("per_page", PER_PAGE, PAGE_SIZES),
+        page=_whole("page", 1),
+    )
+
+
+def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
+    raw = request.args.get(name, "")
+    if not raw:
+        return default
+    number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else 0
+    if number < 1 or number > MAX_ID or (allowed and number not in allowed):
+        raise Invalid({name: ["This is no number that the list knows."]})
+    return number
+
+
+@blueprint.get("/day")
+def open_day(id: int) -> Response:
+    """The day typed into the field beside the bar."""
+    chosen = request.args.get("day")
+    return redirect(
+        url_for(".day", id=id, day=chosen) if chosen else url_for("monitors.show", id=id)
+    )
+
+
+@blueprint.get("/days/<day>")
+def day(id: int, day: str) -> str:
+    """One day, in UTC: what the bar of 90 days is made of."""
+    store = current_store()
+    monitor = store.monitor(id)
+    try:
+        start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+        before, after = start - DAY, start + DAY
+    except (ValueError, OverflowError):
+        raise NotFound("day", day) from None
+    results = None
+    if servers.offers(Feature.RESULTS):
+        results = store.results(
+            ResultQuery(id, from_=start, to=after, per_page=100, page=_whole("page", 1))
+        )
+    figures = store.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
+    return render_template(
+        "monitors/day.html",
+        monitor=monitor,
+        start=start,
+        before=before,
+        after=after if after <= times.now() else None,
+        incidents=_touching(id, start, after),
+        figures=figures.get(id),
+        page=results,
+        link=links.page_link,
+    )
+
+
+def _touching(id: int, start: datetime, end: datetime) -> list[Incident]:
+    """The incidents of these hours, the newest first."""
+    found: list[Incident] = []
+    for number in range(1, PAGES_READ + 1):
+        page = current_store().incidents(
+            IncidentQuery(
+                monitor_id=id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_READ,
+                page=number, brief=True,
+            )
+        )  # fmt: skip
+        found += [
+            one
+            for one in page.items
+            if one.started_at < end and (one.ended_at is None or one.ended_at > start)
+        ]
+        if number >= page.last_number or any(one.started_at < start for one in page.items):
+            break
+    return found

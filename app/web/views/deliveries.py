@@ -1,0 +1,176 @@
+"""The delivery log: what was told to whom, each attempt with the service's own answer, and why
+something was held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from flask import Blueprint, flash, g, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Unsupported, WakefulError
+from app.forms import binding
+from app.records import (
+    Channel,
+    Delivery,
+    DeliveryStatus,
+    MonitorRef,
+)
+from app.rules.channel_values import CHANNELS
+from app.stores import Feature, current_store
+from app.web.frame import fragments, links, servers, session
+from app.web.frame.session import guarded
+from app.web.shown import times
+
+blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
+
+# What the outbox says in a word (``app.alerts.outbox.Reason``), for people. Other reasons are
+# sentences already: the last answer of the service.
+REASONS = {
+    "burst": "Many monitors changed at once, so one message told of all of them.",
+    "flapping": "The monitor went down and up in quick turn, so this was not told by itself.",
+    "outage not delivered": "The outage could not be delivered, so its recovery was not told.",
+    "quiet hours": "It came in quiet hours. One message at their end tells of it.",
+    "settled": "It was acknowledged or over before this reminder went out.",
+    "retried by hand": "Sent again by hand.",
+}
+CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
+
+
+@blueprint.get("")
+def index() -> Response:
+    _offered()
+    query = binding.delivery_query(links.pairs())
+    page = current_store().deliveries(query)
+    return fragments.page(
+        "deliveries/index.html",
+        "deliveries/_list.html",
+        page=page,
+        query=query,
+        names=names_of(page.items),
+        monitors=_choosable(query.monitor_id),
+        statuses=list(DeliveryStatus),
+        channels=list(Channel),
+        here=links.here,
+        link=links.page_link,
+        **_sayings(),
+    )
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> str:
+    _offered()
+    delivery = current_store().delivery(id)
+    return render_template(
+        "deliveries/show.html", delivery=delivery, names=names_of([delivery]), **_sayings()
+    )
+
+
+@blueprint.post("/<int:id>/retry")
+def retry(id: int) -> Response:
+    delivery = current_store().retry_delivery(id)
+    flash(f"The message to {channel_label(delivery.channel)} is sent again now.", "success")
+    back = request.form.get("next")
+    return redirect(session.safe_next(back) if back else url_for(".show", id=id))
+
+
+@dataclass(frozen=True, slots=True)
+class FailedChannel:
+    """A channel that has given up and delivered nothing since."""
+
+    label: str
+    target: str  # masked
+    at: datetime | None
+    reason: str
+    delivery_id: int
+
+
+def failed_channels() -> Sequence[FailedChannel]:
+    """The channels whose last news is a failure for good, the newest first.
+
+    For the notice on the dashboard (``deliveries/_failed.html``). Empty where it cannot be known:
+    a notice must not break the page that it stands on. Asked once a request.
+    """
+    if "failed_channels" not in g:
+        try:
+            g.failed_channels = _failed_channels()
+        except WakefulError:
+            g.failed_channels = []
+    found: Sequence[FailedChannel] = g.failed_channels
+    return found
+
+
+@blueprint.app_context_processor
+def _helper() -> dict[str, Callable[[], Sequence[FailedChannel]]]:
+    return {"failed_channels": failed_channels}
+
+
+def _failed_channels() -> Sequence[FailedChannel]:
+    if not servers.offers(Feature.DELIVERIES):
+        return []
+    return [
+        FailedChannel(
+            label=channel_label(delivery.channel),
+            target=delivery.target,
+            at=_last_at(delivery),
+            reason=reason_text(delivery.reason) or "",
+            delivery_id=delivery.id,
+        )
+        for delivery in current_store().failed_channels()
+    ]
+
+
+def _last_at(delivery: Delivery) -> datetime | None:
+    attempts = [moment(attempt) for attempt in delivery.attempts]
+    return attempts[-1] if attempts else delivery.created_at
+
+
+def moment(attempt: Mapping[str, Any]) -> datetime | None:
+    """When an attempt was made; None for what is no time."""
+    try:
+        return datetime.fromisoformat(str(attempt.get("at")))
+    except ValueError:
+        return None
+
+
+def reason_text(reason: str | None) -> str | None:
+    return None if reason is None else REASONS.get(reason, reason)
+
+
+def channel_label(channel: str) -> str:
+    return CHANNELS[Channel(channel)].label if channel in CHANNELS else channel
+
+
+def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
+    ids = {one.monitor_id for one in deliveries if one.monitor_id is not None}
+    if not ids:
+        return {}
+    return {one.id: one.name for one in current_store().refs(ids=sorted(ids))}
+
+
+def _choosable(chosen: int | None) -> Sequence[MonitorRef]:
+    """Monitors for the filter, the chosen one among them; none when there are too many to list."""
+    found = list(current_store().refs(limit=CHOOSABLE + 1))
+    if len(found) > CHOOSABLE:
+        found = []
+    if chosen and all(one.id != chosen for one in found):
+        found += current_store().refs(ids=[chosen])
+    return found
+
+
+def _sayings() -> dict[str, Any]:
+    return {
+        "reason_text": reason_text,
+        "channel_label": channel_label,
+        "moment": moment,
+        "now": times.now(),
+    }
+
+
+def _offered() -> None:
+    if not servers.offers(Feature.DELIVERIES):
+        raise Unsupported("The server behind this dashboard has no delivery log.")

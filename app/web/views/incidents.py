@@ -1,0 +1,253 @@
+"""Incidents: list, show, report by hand, acknowledge, resolve, comment, edit, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.errors import Conflict, Invalid, WakefulError
+from app.forms import binding
+from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
+from app.forms.incident import IncidentUpdateForm
+from app.records import (
+    Classification,
+    Delivery,
+    DeliveryQuery,
+    Incident,
+    IncidentStatus,
+)
+from app.stores import Feature, current_store
+from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
+from app.web.frame import choices, fragments, links, servers
+from app.web.frame.session import SAFE_METHODS, guarded
+from app.web.frame.store_errors import NOT_TAKEN
+from app.web.shown import comments, timeline, times
+
+blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
+
+Answer = str | Response | tuple[str, int]
+
+PAGE = 100
+PAGES = 20  # of deliveries on a timeline
+COMMENT_TRIES = 10
+# What classifying did to the figures, in a sentence each.
+CLASSIFIED: Mapping[str | None, str] = {
+    Classification.MAINTENANCE: "Its time counts as maintenance now: neither as up nor as down.",
+    Classification.FALSE_ALARM: "Its time counts as up now. The figures are corrected.",
+    None: "It is a real incident again. Its time counts as down.",
+}
+
+
+@blueprint.get("")
+def index() -> Response:
+    query = replace(binding.incident_query(links.pairs()), brief=True)
+    page = current_store().incidents(query)
+    return fragments.page(
+        "incidents/index.html",
+        "incidents/_list.html",
+        page=page,
+        query=query,
+        statuses=list(IncidentStatus),
+        here=links.here,
+        link=links.page_link,
+    )
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> Response:
+    return _page(current_store().incident(id), CommentForm(formdata=None))
+
+
+def _page(incident: Incident, form: CommentForm) -> Response:
+    return fragments.page(
+        "incidents/show.html",
+        "incidents/_parts.html",
+        incident=incident,
+        steps=timeline.steps(incident, _deliveries(incident.id)),
+        failing=timeline.failing(incident.evidence),
+        last_good=timeline.last_good(incident.evidence),
+        classifications=list(Classification),
+        form=form,
+    )
+
+
+def _deliveries(id: int) -> Sequence[Delivery]:
+    store = current_store()
+    if not servers.offers(Feature.DELIVERIES):
+        return ()
+    found: list[Delivery] = []
+    for number in range(1, PAGES + 1):
+        page = store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE, page=number))
+        found += page.items
+        if number >= page.last_number or len(page.items) < PAGE:
+            break
+    return found
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    form = BrowserIncidentStoreForm(
+        zone=times.zone(), now=current_store().now(), data=_first_values()
+    )
+    status = 422 if form.is_submitted() else 200
+    already = None
+    if form.validate_on_submit():
+        try:
+            fields = comments.opening(form.fields(), _who(), times.now())
+            incident = current_store().create_incident(fields)
+        except Invalid as fault:
+            show_errors(form, fault)
+        except Conflict as fault:
+            form.monitor_id.fault(str(fault))
+            status, already = 409, fault.details.get("open_incident_id")
+        except NOT_TAKEN as fault:
+            status = not_saved(form, fault)
+        else:
+            flash("The incident is reported.", "success")
+            return redirect(url_for(".show", id=incident.id))
+    chosen = form.monitor_id.data
+    monitors = choices.monitors(form, [chosen] if isinstance(chosen, int) else [])
+    page = render_template("incidents/new.html", form=form, monitors=monitors, already=already)
+    return page, status
+
+
+def _first_values() -> dict[str, Any]:
+    monitor_id = request.args.get("monitor_id", "")
+    known = int(monitor_id) if monitor_id.isascii() and monitor_id.isdigit() else None
+    return {"monitor_id": known, "started_at": current_store().now()}
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    store = current_store()
+    unread: WakefulError | None = None
+    try:
+        incident = store.incident(id)
+    except NOT_TAKEN as fault:
+        if request.method in SAFE_METHODS:
+            raise
+        incident, unread = Incident(id, 0, store.now()), fault
+    form = BrowserIncidentForm(record=incident, zone=times.zone(), now=store.now())
+    status = 422 if form.is_submitted() else 200
+    if unread:
+        status = not_read(form, unread)
+    elif form.validate_on_submit():
+        try:
+            store.update_incident(id, form.fields(), by=_who())
+        except Invalid as fault:
+            show_errors(form, fault)
+        except Conflict as fault:
+            form.ended_at.fault(str(fault))
+        except NOT_TAKEN as fault:
+            status = not_saved(form, fault)
+        else:
+            saved(form, "The incident is saved.")
+            return redirect(url_for(".show", id=id))
+    page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
+    return page, status
+
+
+@blueprint.post("/<int:id>/acknowledge")
+def acknowledge(id: int) -> Response:
+    incident = current_store().incident(id)
+    if incident.acknowledged_at is None and incident.ended_at is None:
+        _update(id, {"acknowledged_at": current_store().now()})
+        flash("Acknowledged. Others can see that you are on it.", "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/resolve")
+def resolve(id: int) -> Response:
+    if current_store().incident(id).ended_at is None:
+        _update(id, {"ended_at": current_store().now()})
+        flash("Resolved. If checks still fail, a new incident opens.", "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/reopen")
+def reopen(id: int) -> Response:
+    _update(id, {"ended_at": None})
+    flash("The incident is open again.", "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/classify")
+def classify(id: int) -> Response:
+    """What it turned out to be; the figures follow."""
+    chosen = request.form.get("as") or None
+    _update(id, {"classification": chosen})
+    flash(CLASSIFIED[chosen], "success")
+    return redirect(url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/comment")
+def comment(id: int) -> Answer:
+    form, status = CommentForm(), 422
+    try:
+        incident = current_store().incident(id)
+    except NOT_TAKEN as fault:
+        return _comment_alone(id, form, fault)
+    if form.validate_on_submit():
+        try:
+            _comment(incident, form.text.data)
+        except Invalid as fault:
+            form.text.errors = [*form.text.errors, *fault.errors.get("comment", [str(fault)])]
+        except Conflict as fault:
+            form.text.fault(str(fault))
+            status = 409
+        except NOT_TAKEN as fault:
+            return _comment_alone(id, form, fault)
+        else:
+            flash("Your comment is added.", "success")
+            return redirect(url_for(".show", id=id))
+    answer = _page(incident, form)
+    answer.status_code = status
+    return answer
+
+
+def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
+    """The form without the incident around it, which would have to be read."""
+    status = not_saved(form, fault)
+    return render_template("incidents/comment.html", form=form, id=id), status
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    incident = current_store().incident(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_store().delete_incident(id)
+        flash("The incident is deleted.", "success")
+        return redirect(url_for(".index"))
+    return render_template("incidents/delete.html", incident=incident)
+
+
+def _comment(incident: Incident, text: str) -> None:
+    """Add to the comments; who writes at the same moment is not written over."""
+    store = current_store()
+    for left in reversed(range(COMMENT_TRIES)):
+        whole = comments.add(incident.comment, text, _who(), store.now())
+        checked = binding.overlay(IncidentUpdateForm, incident, [("comment", whole)])
+        try:
+            store.update_incident(
+                incident.id, checked, by=_who(), seen={"comment": incident.comment}
+            )
+            return
+        except Conflict:
+            if not left:
+                raise
+        incident = store.incident(incident.id)
+
+
+def _update(id: int, fields: dict[str, Any]) -> None:
+    current_store().update_incident(id, fields, by=_who())
+
+
+def _who() -> str:
+    email: str = current_user.person.email
+    return email

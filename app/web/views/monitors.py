@@ -1,0 +1,327 @@
+"""Monitors: list, show, new, edit, clone, delete, pause, check now, test before saving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from flask import (
+    Blueprint,
+    current_app,
+    flash,
+    redirect,
+    render_template,
+    request,
+    session,
+    url_for,
+)
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, WakefulError
+from app.forms import binding
+from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
+from app.forms.lists import PairList
+from app.forms.monitor import OWN_FIELDS, days_label, name_of
+from app.records import (
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_CONFIRMATIONS,
+    DEFAULT_TIMEOUT,
+    Monitor,
+    MonitorQuery,
+    Outcome,
+    Pair,
+    Verdict,
+)
+from app.stores import Feature, current_store
+from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
+from app.web.frame import fragments, links, servers
+from app.web.frame.session import SAFE_METHODS, guarded
+from app.web.frame.store_errors import NOT_TAKEN
+from app.web.shown import looks, monitor_rows, statistics, times
+from app.web.views import channel_tests
+
+blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
+
+Answer = str | Response | tuple[str, int]
+
+# Parameters of the list that are ours, not interface.md's.
+OWN_FILTERS = ("state", "tag")
+BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
+DEFAULT_INTERVAL = 60
+LIST_UPTIME = ("30d",)  # the range that the list shows
+# What a new form starts with, besides what is empty.
+STARTS_WITH = {
+    "interval": DEFAULT_INTERVAL,
+    "timeout": DEFAULT_TIMEOUT,
+    "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
+    "confirmations": DEFAULT_CONFIRMATIONS,
+    "follow_redirects": True,
+    "verify_tls": True,
+}
+
+
+@blueprint.get("")
+def index() -> Response:
+    store, query = current_store(), list_query()
+    page = store.monitors(replace(query, uptime=LIST_UPTIME, hours=True))
+    typed = {} if fragments.asked() else session.pop(BULK_TYPED, None) or {}
+    return fragments.page(
+        "monitors/index.html",
+        "monitors/_parts.html",
+        page=page,
+        rows=monitor_rows.of(page.items),
+        query=query,
+        counters=store.overview() if servers.offers(Feature.OVERVIEW) else None,
+        here=links.here,
+        link=links.page_link,
+        faults=typed.pop("faults", ()),
+        bulk=bulk_form(formdata=None, data=typed),
+    )
+
+
+def bulk_form(**kwargs: Any) -> BulkForm:
+    """What can be done with the ticked ones, on this server."""
+    form = BulkForm(**kwargs)
+    if not servers.offers(Feature.EXTRA_FIELDS):
+        form.leave_out_tags()
+    return form
+
+
+def list_query(args: links.Args | None = None) -> MonitorQuery:
+    """The list's parameters from the address, or from ``args``. Raises Invalid for one that is
+    misspelt.
+    """
+    without = () if servers.offers(Feature.OVERVIEW) else OWN_FILTERS
+    return binding.monitor_query(links.pairs(*without, args=args))
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> Response:
+    monitor = current_store().monitor(id)
+    seen = statistics.of(monitor, request.args.get("range"), "phases" in request.args)
+    return fragments.page(
+        "monitors/show.html",
+        "monitors/_shown.html",
+        monitor=monitor,
+        here=links.here,
+        tried=channel_tests.shown(id),
+        chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
+        days_label=days_label,
+        **seen,
+    )
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    form = monitor_form()
+    if request.method == "GET" and request.args.get("url"):
+        form.url.data = request.args["url"]
+        form.name.data = name_of(request.args["url"])
+    return _edited(form, None)
+
+
+@blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
+def clone(id: int) -> Answer:
+    try:
+        original = current_store().monitor(id)
+    except NOT_TAKEN as fault:
+        return _unread(fault, id, clone=True)
+    form = monitor_form(original, clone=True)
+    if request.method == "GET":
+        form.name.data = f"{original.name} (copy)"[: form.name.most]
+    return _edited(form, original)
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    try:
+        monitor = current_store().monitor(id)
+    except NOT_TAKEN as fault:
+        return _unread(fault, id)
+    return _edited(monitor_form(monitor), monitor)
+
+
+def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
+    """What was typed into the form of a monitor that cannot be read now."""
+    if request.method in SAFE_METHODS:
+        raise fault
+    if request.headers.get("X-Fragment") == "test":
+        return render_template("monitors/_test.html", faults=[], failure=str(fault), tested=True)
+    monitor = Monitor(
+        id,
+        request.form.get("name") or f"Monitor {id}",
+        "",
+        DEFAULT_INTERVAL,
+        request_auth_password_set="remove_password" in request.form,
+    )
+    form = monitor_form(monitor, clone=clone)
+    return _form_page(form, monitor, status=not_read(form, fault))
+
+
+def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
+    data = None if record else STARTS_WITH | {"quiet_zone": times.zone().key}
+    return _shaped(BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings()))
+
+
+def _surroundings() -> dict[str, Any]:
+    store = current_store()
+    settings = current_app.extensions["wakeful.settings"]
+    return {
+        "zone": times.zone(),
+        "now": store.now(),
+        "telegram_token_set": bool(settings.telegram_token),
+        "without": () if _own_fields_shown() else OWN_FIELDS,
+    }
+
+
+def _own_fields_shown() -> bool:
+    """Whether the form has the fields that are not interface.md's. One that was sent tells itself:
+    the server may have been updated meanwhile, or not answer now, and a box that nobody was shown
+    must not be read as unticked.
+    """
+    if request.method in SAFE_METHODS:
+        return servers.offers(Feature.EXTRA_FIELDS)
+    return any(name in request.form for name in OWN_FIELDS)
+
+
+def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
+    """Label and choice read as one: "Check every", "3 minutes"."""
+    form.interval.label.text = "Check every"
+    form.interval.choices = [
+        (value, label.removeprefix("Every ")) for value, label in form.interval.choices
+    ]
+    return form
+
+
+def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
+    """One round of the form: a row more or less, a test, or the save."""
+    if form.change_rows():
+        return _form_page(form, monitor)
+    if form.is_submitted() and channel_tests.BUTTON in request.form:
+        return _tried(form, monitor)
+    if form.is_submitted() and "test" in request.form:
+        return _tested(form, monitor)
+    if form.validate_on_submit():
+        try:
+            record = _save(form, monitor)
+        except Invalid as fault:
+            show_errors(form, fault)
+        except NOT_TAKEN as fault:
+            return _form_page(form, monitor, status=not_saved(form, fault))
+        else:
+            saved(form, f"{record.name} is saved.")
+            return redirect(url_for(".show", id=record.id))
+    return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
+
+
+def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
+    store = current_store()
+    if monitor is None:
+        return store.create_monitor(form.fields())
+    if form.clone:
+        return store.create_monitor(form.fields(), secrets_from=monitor.id)
+    return store.update_monitor(monitor.id, form.fields())
+
+
+def _form_page(
+    form: BrowserMonitorForm, monitor: Monitor | None, *, status: int = 200, **more: Any
+) -> Answer:
+    page = render_template("monitors/form.html", form=form, monitor=monitor, **more)
+    # What was typed comes back, a password too: nothing may keep a copy of that.
+    headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
+    return Response(page, status, headers, mimetype="text/html")
+
+
+def _tried(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
+    """Send a test to the channels as they are typed, saved or not."""
+    editing = monitor is not None and not form.clone
+    tried = channel_tests.rows(form.alerts, monitor.id if monitor and editing else None)
+    faulty = bool(form.alerts.errors) or any(
+        row.key_errors or row.value_errors for row in form.alerts.rows
+    )
+    return _form_page(form, monitor, status=422 if faulty else 200, tried=tried)
+
+
+def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
+    """Check what is typed without keeping anything; the page script asks for the outcome alone."""
+    check = BrowserCheckForm(record=monitor, **_surroundings())
+    outcome: Outcome | None = None
+    failure: str | None = None
+    if check.validate():
+        try:
+            outcome = current_store().check_fields(
+                check.fields(), secrets_from=monitor.id if monitor else None
+            )
+        except WakefulError as fault:
+            failure = str(fault)
+    else:
+        _show_faults(form, check)
+    shown = {"outcome": outcome, "failure": failure, "tested": True}
+    if request.headers.get("X-Fragment") == "test":
+        return render_template("monitors/_test.html", faults=check.error_summary(), **shown)
+    judged = outcome is not None or failure is not None
+    return _form_page(form, monitor, status=200 if judged else 422, **shown)
+
+
+def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
+    for field in check.schema_fields():
+        ours = form[field.short_name]
+        ours.errors = field.errors
+        if isinstance(field, PairList) and isinstance(ours, PairList):
+            ours.rows = field.rows
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    monitor = current_store().monitor(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_store().delete_monitor(id)
+        flash(f"{monitor.name} is deleted, with its incidents and results.", "success")
+        return redirect(url_for(".index"))
+    return render_template("monitors/delete.html", monitor=monitor)
+
+
+@blueprint.post("/<int:id>/pause")
+def pause(id: int) -> Response:
+    monitor = current_store().update_monitor(id, {"pause": True})
+    flash(f"{monitor.name} is paused: no checks and no alerts until you resume it.", "success")
+    return redirect(_back(id))
+
+
+@blueprint.post("/<int:id>/resume")
+def resume(id: int) -> Response:
+    monitor = current_store().update_monitor(id, {"pause": False})
+    flash(f"{monitor.name} is watched again, and checked at once.", "success")
+    return redirect(_back(id))
+
+
+@blueprint.post("/<int:id>/check")
+def check(id: int) -> Response:
+    result = current_store().check_now(id)
+    look = looks.look_of(looks.VERDICT, result.verdict)
+    took = "" if result.response_time is None else f" in {result.response_time:,} ms"
+    why = f": {result.cause}" if result.cause else ""
+    good = result.verdict is Verdict.UP
+    flash(f"Checked now. {look.word}{took}{why}", "success" if good else "warning")
+    return redirect(_back(id))
+
+
+@blueprint.post("/<int:id>/test-alert")
+def test_alert(id: int) -> Response:
+    place = request.form.get("place", "")
+    ids = channel_tests.stored(id, int(place[:6]) if place.isascii() and place.isdigit() else None)
+    if not ids:
+        flash("This monitor has no alert channels yet. Add one to the monitor first.", "warning")
+        return redirect(_back(id))
+    tried = ",".join(str(one) for one in ids)
+    return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))
+
+
+def _back(id: int) -> str:
+    return url_for(".show", id=id)
+
+
+def masked(pairs: tuple[Pair, ...]) -> list[Pair]:
+    """Secrets as pages may show them."""
+    return [pair.masked() for pair in pairs]

@@ -1,0 +1,97 @@
+"""What admins set for the whole installation: open networks, and the secret that signs webhooks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from flask import Blueprint, current_app, flash, redirect, render_template, url_for
+from werkzeug.wrappers import Response
+
+from app.access import webhook_secret
+from app.config import Settings
+from app.errors import Conflict
+from app.net.policy import Policy
+from app.records import Role
+from app.stores import current_access
+from app.web.forms import DeleteForm, NetworksForm
+from app.web.frame.session import guarded, needs
+
+blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
+
+ALLOW_NETWORKS = "allow_networks"
+
+Answer = str | Response | tuple[str, int]
+
+
+@blueprint.route("", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def show() -> Answer:
+    settings = _settings()
+    kept = current_access().setting(ALLOW_NETWORKS) or ""
+    form = NetworksForm(data={ALLOW_NETWORKS: settings.allow_networks or kept})
+    if form.validate_on_submit() and settings.allow_networks is None:
+        try:
+            Policy.parse(form.allow_networks.data)
+        except ValueError as fault:
+            form.allow_networks.fault(str(fault))
+        else:
+            current_access().set_setting(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
+            flash("Saved. The next checks and alerts follow it.", "success")
+            return redirect(url_for(".show"))
+    return _page(form)
+
+
+def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
+    settings = _settings()
+    page = render_template(
+        "settings/show.html",
+        form=form,
+        networks_locked=settings.allow_networks is not None,
+        secret_locked=settings.webhook_secret is not None,
+        secret=shown,
+        shown_at=webhook_secret.shown_at(settings, current_access()),
+        overlap_until=webhook_secret.overlap_until(settings, current_access(), datetime.now(UTC)),
+        settings=settings,
+    )
+    return page, 422 if form.is_submitted() and shown is None else 200
+
+
+@blueprint.post("/webhook-secret/show")
+@needs(Role.ADMIN)
+def show_secret() -> Answer:
+    """The present secret, once, made where there is none. A POST, so that no history keeps it."""
+    settings, access = _settings(), current_access()
+    try:
+        shown = webhook_secret.show_once(settings, access, datetime.now(UTC))
+    except Conflict as fault:
+        flash(str(fault), "warning")
+        return redirect(url_for(".show", _anchor="webhooks"))
+    kept = access.setting(ALLOW_NETWORKS) or ""
+    form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: settings.allow_networks or kept})
+    page, _ = _page(form, shown)
+    return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
+
+
+@blueprint.route("/webhook-secret/change", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def change_secret() -> Answer:
+    form = DeleteForm()
+    if form.validate_on_submit():
+        try:
+            webhook_secret.rotate(_settings(), current_access(), datetime.now(UTC))
+        except Conflict as fault:
+            flash(str(fault), "warning")
+        else:
+            flash(
+                "The webhook secret is changed. Show the new one below and give it to your "
+                "receivers within 24 hours: until then the old one signs too.",
+                "success",
+            )
+        return redirect(url_for(".show", _anchor="webhooks"))
+    until = webhook_secret.overlap_until(_settings(), current_access(), datetime.now(UTC))
+    return render_template("settings/change_secret.html", form=form, overlap_until=until)
+
+
+def _settings() -> Settings:
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    return settings

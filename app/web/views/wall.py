@@ -1,0 +1,185 @@
+"""The wall: one page for a screen that everybody sees from afar. What is down comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from flask import Blueprint, request
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, NotFound
+from app.records import (
+    Incident,
+    IncidentQuery,
+    IncidentSortBy,
+    IncidentStatus,
+    Monitor,
+    MonitorQuery,
+    MonitorSortBy,
+    MonitorStatus,
+    Sort,
+)
+from app.stores import Feature, current_store
+from app.web.frame import fragments, links, servers
+from app.web.frame.session import guarded
+from app.web.shown import looks
+
+blueprint = guarded(Blueprint("wall", __name__, url_prefix="/wall"))
+
+TILES = 200  # more cannot be told apart on any screen; the rest is counted
+PAGE = 100
+THEMES = ("dark", "light", "auto")
+FETCHED = 20  # monitors asked for one by one, because their incident is all that tells of them
+# What needs somebody: shown large, with its cause.
+LOUD = (MonitorStatus.DOWN, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+# An open incident of a monitor that is not down: somebody reported it, whatever the checks say.
+INCIDENT = looks.Look("Incident", "down", "down")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """``since``: when the trouble began. ``incident``: the open one."""
+
+    monitor: Monitor
+    since: datetime | None
+    incident: Incident | None
+
+    @property
+    def loud(self) -> bool:
+        return self.incident is not None or self.monitor.status in LOUD
+
+    @property
+    def look(self) -> looks.Look:
+        if self.incident and self.monitor.status != MonitorStatus.DOWN:
+            return INCIDENT
+        return looks.look_of(looks.MONITOR, self.monitor.status)
+
+    @property
+    def place(self) -> int:
+        """What is down comes first, then what has an incident, then the rest in its order."""
+        if self.monitor.status == MonitorStatus.DOWN:
+            return 0
+        return 1 if self.incident else 2
+
+    @property
+    def cause(self) -> str | None:
+        """What the last check said; of an incident reported by hand, what people said."""
+        return self.monitor.cause or (self.incident.cause if self.incident else None)
+
+
+@blueprint.get("")
+def show() -> Response:
+    theme = request.args.get("theme") or THEMES[0]
+    if theme not in THEMES:
+        raise Invalid({"theme": [f"Choose one of these: {', '.join(THEMES)}."]})
+    monitors, counters, total = _monitors()
+    incidents, open_ = _open_incidents()
+    sentence, look = answer(counters, total, open_)
+    shown = [*monitors, *_beyond(monitors, incidents)]
+    tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
+    tiles.sort(key=lambda tile: tile.place)
+    return fragments.page(
+        "wall/show.html",
+        "wall/_live.html",
+        tiles=tiles,
+        counters=counters,
+        more=total - len(tiles),
+        total=total,
+        sentence=sentence,
+        look=look,
+        here=links.here,
+        theme=theme,
+    )
+
+
+def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str, looks.Look]:
+    """What somebody at the other end of the room wants to know, and how it looks. ``open_``: how
+    many incidents are.
+    """
+    if not total:
+        return "Nothing is watched yet", looks.MONITOR[MonitorStatus.PENDING]
+    if open_ and not counters.get(MonitorStatus.DOWN):
+        return f"{open_:,} incident{'' if open_ == 1 else 's'} open", INCIDENT
+    for status in LOUD:
+        if count := counters.get(status, 0):
+            look = looks.MONITOR[status]
+            return f"{count:,} {look.word.lower()}", look
+    up = counters.get(MonitorStatus.UP, 0)
+    look = looks.MONITOR[MonitorStatus.UP if up else MonitorStatus.PAUSED]
+    if up != total:
+        return "Nothing is down", look
+    return "Everything is up" if total == 1 else f"All {total:,} up", look
+
+
+def _monitors() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
+    """The monitors to show, what matters first; how many there are in each state, and in all."""
+    store = current_store()
+    if not servers.offers(Feature.OVERVIEW):
+        return _unsorted()
+    counters = store.overview()
+    found: list[Monitor] = []
+    for status in looks.MONITOR_ORDER:
+        for number in range(1, -(-TILES // PAGE) + 1):
+            if len(found) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
+                break
+            found += store.monitors(_query(number, state=status)).items
+    return found[:TILES], counters, sum(counters.values())
+
+
+def _unsorted() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
+    """The same from a server that cannot count: only what is shown is counted."""
+    found: list[Monitor] = []
+    for number in range(1, TILES // PAGE + 1):
+        page = current_store().monitors(_query(number))
+        found += page.items
+        if number >= page.last_number:
+            break
+    order: dict[str, int] = {status: place for place, status in enumerate(looks.MONITOR_ORDER)}
+    found.sort(key=lambda one: order.get(one.status, len(order)))
+    counters: dict[str, int] = {}
+    for monitor in found:
+        counters[monitor.status] = counters.get(monitor.status, 0) + 1
+    return found, counters, max(page.total, len(found))
+
+
+def _query(number: int, state: str | None = None) -> MonitorQuery:
+    return MonitorQuery(
+        sort_by=MonitorSortBy.NAME,
+        sort=Sort.ASC,
+        per_page=PAGE,
+        page=number,
+        state=state,
+        uptime=(),
+    )
+
+
+def _open_incidents() -> tuple[dict[int, Incident], int]:
+    """The open incidents by their monitor, and how many there are in all."""
+    pages = [
+        current_store().incidents(
+            IncidentQuery(
+                status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True
+            )
+        )
+        for status in (IncidentStatus.ACKNOWLEDGED, IncidentStatus.UNRESOLVED)
+    ]
+    found = {incident.monitor_id: incident for page in pages for incident in page.items}
+    return found, sum(page.total for page in pages)
+
+
+def _beyond(shown: Sequence[Monitor], incidents: Mapping[int, Incident]) -> list[Monitor]:
+    """The monitors with an open incident that are not among those shown."""
+    known = {monitor.id for monitor in shown}
+    found: list[Monitor] = []
+    for id in [id for id in incidents if id not in known][:FETCHED]:
+        try:
+            found.append(current_store().monitor(id))
+        except NotFound:  # deleted meanwhile
+            continue
+    return found
+
+
+def _tile(monitor: Monitor, incident: Incident | None) -> Tile:
+    return Tile(monitor, incident.started_at if incident else monitor.status_since, incident)
