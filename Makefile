@@ -17,13 +17,14 @@ OURSELVES := $(PIP) --no-deps --no-build-isolation --editable .
 RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
-# Programs that tests start themselves: a browser, a target that breaks, the other database.
-DEBIAN_PACKAGES := chromium nginx postgresql
+# Programs that tests start themselves: a browser with its two fonts, a target that breaks, the
+# other database.
+DEBIAN_PACKAGES := chromium fonts-dejavu-core fonts-liberation nginx postgresql
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
+.PHONY: help run test quick pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
 	clean
 
 help: ## List what there is to type
@@ -39,6 +40,9 @@ test: $(TEST) ## Install what the tests need, then check style and types and run
 
 quick: $(TEST) ## The tests that take no browser and no patience
 	@$(PYTEST) -m "not browser and not slow" $(ARGS)
+
+pictures: $(TEST) ## Put pictures of every page, as a browser shows it, into build/pictures
+	@PICTURES=build/pictures $(PYTEST) tests/web/test_every_page.py $(ARGS)
 
 lint: $(TEST) ## Check style and types
 	@$(BIN)/ruff check

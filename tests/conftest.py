@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2 import FileSystemBytecodeCache
 
 from app import create_app, create_core
 from app.config import PREFIX, Settings
 from app.db import db, schema
 from app.engine import now
+from app.stores.access import passwords
 
 if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.
@@ -44,11 +47,49 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Twice as many as cores: about half of a test's time is spent waiting, for a browser, a
+    database, a service that starts or a moment that comes.
+    """
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # What takes longest comes first: started last, it runs alone while all other workers are done.
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database_url" in metafunc.fixturenames:
         kinds = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
         one = metafunc.definition.get_closest_marker("sqlite")
         metafunc.parametrize("database_url", kinds[:1] if one else kinds, indirect=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    """Hashes of the same kind that take no time: the real ones are slow on purpose, and every
+    test with a login makes several.
+    """
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", cheap)
+        patch.setattr(passwords, "_nobody", cheap.hash("nobody has this password"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each application compiles its templates; with a cache, only the first one in the run does."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # which all workers share
+    cache = folder / "templates"
+    cache.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Flask, "jinja_options", {"bytecode_cache": FileSystemBytecodeCache(cache)})
+        yield
 
 
 def _migrate(url: str, instance: Path) -> None:

@@ -2,19 +2,25 @@
 
 page      a page in a fresh profile; the test fails on any console message or broken script
 opened    the same by hand, with options of one's own
+
+The browser has one font, whatever the machine has: what fits is otherwise decided by the fonts that
+happen to be installed. That font is a wide one, where most sticks out; ``narrow_chromium`` is a
+browser with a narrow one.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Playwright
 
 # Without these, Chromium looks for its maker's servers at every start: traffic that leaves the
 # machine, and slow refusals where there is no way out.
@@ -32,18 +38,68 @@ PATIENCE_MS = 60_000  # an event that does not come on a busy machine in this ti
 OF_STATUS = "Failed to load resource: the server responded with a status of"
 
 
+# Fonts by their files, with the families to show and the Debian packages that have them.
+WIDE = ("DejaVuSans.ttf", "DejaVu Sans", "DejaVu Sans Mono", "fonts-dejavu-core")
+NARROW = ("LiberationSans-Regular.ttf", "Liberation Sans", "Liberation Mono", "fonts-liberation")
+FONT_FOLDERS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
+# Every family that is asked for ends at the one font. Hinting as Debian has it: without, every
+# letter is as wide as a whole number of pixels.
+FONTS_CONF = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+  <dir>{folder}</dir>
+  <cachedir>{cache}</cachedir>
+  <alias><family>monospace</family><prefer><family>{mono}</family></prefer></alias>
+  <match target="pattern">
+    <edit name="family" mode="append_last"><string>{sans}</string></edit>
+    <edit name="hintstyle" mode="append"><const>hintslight</const></edit>
+    <edit name="antialias" mode="append"><bool>true</bool></edit>
+  </match>
+</fontconfig>
+"""
+
+
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    program = shutil.which("chromium")
-    if not program:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
+def playwright() -> Iterator[Playwright]:
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    yield from _launched(playwright, tmp_path_factory.mktemp("fonts"), *WIDE)
+
+
+@pytest.fixture(scope="session")
+def narrow_chromium(
+    playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
+    yield from _launched(playwright, tmp_path_factory.mktemp("fonts"), *NARROW)
+
+
+def _launched(
+    playwright: Playwright, place: Path, file: str, sans: str, mono: str, package: str
+) -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if not program:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    found = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
+    if not found:
+        pytest.skip(f"The font {sans} is not installed: apt-get install {package}")
+    conf = place / "fonts.conf"
+    conf.write_text(
+        FONTS_CONF.format(folder=found.parent, cache=place / "cache", sans=sans, mono=mono)
+    )
+    browser = playwright.chromium.launch(
+        executable_path=program,
+        args=list(QUIET),
+        env={**os.environ, "FONTCONFIG_FILE": str(conf)},
+    )
+    yield browser
+    browser.close()
 
 
 @contextmanager

@@ -1,13 +1,15 @@
 """Every page as people see it, from phone to wide screen, light and dark: axe finds nothing, the
-console stays silent, nothing sticks out at the side.
+console stays silent, nothing sticks out at the side, with a wide font and with a narrow one.
 
-The pictures lie in build/pictures afterwards, for whoever wants to look.
+`make pictures` puts what the browser shows into build/pictures, for whoever wants to look.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-PICTURES = Path(__file__).parents[2] / "build" / "pictures"
+PICTURES = os.environ.get("PICTURES")  # where to put them
 WIDTHS = (1440, 768, 375)
 HEIGHT = 900
 Theme = Literal["light", "dark"]
@@ -41,51 +43,70 @@ TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAl
 
 
 class Place:
-    """One installation, and a profile of the browser for each person who looks at it."""
+    """One installation, and a profile of each browser for each person who looks at it."""
 
-    def __init__(self, browser: Browser, url: str, names: Mapping[str, Any]) -> None:
-        self.browser, self.url, self.names = browser, url, names
-        self.profiles: dict[str, BrowserContext] = {}
+    def __init__(self, url: str, names: Mapping[str, Any]) -> None:
+        self.url, self.names = url, names
+        self.profiles: dict[tuple[Browser, str], BrowserContext] = {}
 
-    def profile(self, who: str) -> BrowserContext:
+    def profile(self, browser: Browser, who: str) -> BrowserContext:
         """Somebody's browser, logged in; kept, so that style sheets are fetched once."""
-        if who not in self.profiles:
-            context = self.browser.new_context(base_url=self.url, reduced_motion="reduce")
+        if (browser, who) not in self.profiles:
+            context = browser.new_context(base_url=self.url, reduced_motion="reduce")
             context.set_default_timeout(PATIENCE_MS)
-            self.profiles[who] = context
+            self.profiles[browser, who] = context
             if who:
                 page = context.new_page()
                 log_in(page, who)
                 page.close()
-        return self.profiles[who]
+        return self.profiles[browser, who]
 
-    def look(self, name: str, sight: gallery.Sight) -> list[str]:
-        """Take the pictures of one page; what is wrong with it."""
-        page = self.profile(sight.who).new_page()
+    @contextmanager
+    def opened(self, browser: Browser, sight: gallery.Sight, found: list[str]) -> Iterator[Page]:
+        """The page of one sight; what is wrong on the way there is added to ``found``."""
+        page = self.profile(browser, sight.who).new_page()
         page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
-        found = heard(page, sight.status)
+        faults = heard(page, sight.status)
         answer = page.goto(sight.path.format_map(self.names))
         if answer is None or answer.status != sight.status:
             found.append(f"{sight.path} answers {answer and answer.status}")
         sight.then(page)
-        page.evaluate(AXE_SCRIPT)
-        for width, themes in _looks(sight):
-            page.set_viewport_size({"width": width, "height": HEIGHT})
-            over = page.evaluate(TOO_WIDE)
-            if over > 0:
-                found.append(f"{over} px too wide at {width}")
-            for number, theme in enumerate(themes):
-                page.emulate_media(color_scheme=theme)
-                found += [f"{theme} at {width}: {fault}" for fault in _faults(page, number)]
-                page.screenshot(
-                    path=PICTURES / f"{name}-{width}-{theme}.png", full_page=not sight.dialog
-                )
+        yield page
         page.close()
+        found += faults
+
+    def look(self, browser: Browser, name: str, sight: gallery.Sight) -> list[str]:
+        """What is wrong with one page; takes its pictures where that is asked for."""
+        found: list[str] = []
+        with self.opened(browser, sight, found) as page:
+            page.evaluate(AXE_SCRIPT)
+            for width, themes in _looks(sight):
+                found += _too_wide(page, width)
+                for number, theme in enumerate(themes):
+                    page.emulate_media(color_scheme=theme)
+                    found += [f"{theme} at {width}: {fault}" for fault in _faults(page, number)]
+                    if PICTURES:
+                        picture = Path(PICTURES, f"{name}-{width}-{theme}.png")
+                        page.screenshot(path=picture, full_page=not sight.dialog)
+        return found
+
+    def measure(self, browser: Browser, sight: gallery.Sight) -> list[str]:
+        """Where the page sticks out."""
+        found: list[str] = []
+        with self.opened(browser, sight, found) as page:
+            for width, _ in _looks(sight):
+                found += _too_wide(page, width)
         return found
 
     def close(self) -> None:
         for context in self.profiles.values():
             context.close()
+
+
+def _too_wide(page: Page, width: int) -> list[str]:
+    page.set_viewport_size({"width": width, "height": HEIGHT})
+    over = page.evaluate(TOO_WIDE)
+    return [f"{over} px too wide at {width}"] if over > 0 else []
 
 
 def _looks(sight: gallery.Sight) -> list[tuple[int, tuple[Theme, ...]]]:
@@ -110,10 +131,11 @@ def _faults(page: Page, before: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def place(
-    chromium: Browser, sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Place]]:
     """An installation by its name, made when it is first looked at; nothing in it is changed."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    if PICTURES:
+        Path(PICTURES).mkdir(parents=True, exist_ok=True)
     makers = {"living": gallery.living, "first-day": gallery.people, "untouched": gallery.untouched}
     made: dict[str, Place] = {}
     closing: list[Callable[[], None]] = []
@@ -125,7 +147,7 @@ def place(
             app = gallery.open_app(folder)
             names = makers[kind](app)
             server = serving(app)
-            made[kind] = Place(chromium, server.__enter__(), names)
+            made[kind] = Place(server.__enter__(), names)
             closing.append(lambda: _close(made[kind], server, app))
         return made[kind]
 
@@ -149,6 +171,12 @@ SIGHTS = [
 
 
 @pytest.mark.parametrize(("kind", "name"), SIGHTS)
-def test_every_page_fits_every_screen_and_everybody(place, kind, name):
-    found = place(kind).look(f"{kind}-{name}", gallery.ALL[kind][name])
+def test_every_page_fits_every_screen_and_everybody(place, chromium, kind, name):
+    found = place(kind).look(chromium, f"{kind}-{name}", gallery.ALL[kind][name])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(("kind", "name"), SIGHTS)
+def test_every_page_fits_with_a_narrow_font(place, narrow_chromium, kind, name):
+    found = place(kind).measure(narrow_chromium, gallery.ALL[kind][name])
     assert not found, "\n".join(found)

@@ -1,11 +1,11 @@
-"""What screens, paper and forced colours do to a page, in a real browser."""
+"""What screens, fonts, paper and forced colours do to a page, in a real browser."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from app.db import journal, writing
 from app.records import Location, Notice, Result, Verdict
@@ -36,6 +36,14 @@ COVERED = """() => {
 }"""
 
 
+@pytest.fixture(params=["wide", "narrow"])
+def chromium(request: pytest.FixtureRequest) -> Browser:
+    """With a wide font and again with a narrow one."""
+    name = {"wide": "chromium", "narrow": "narrow_chromium"}[request.param]
+    browser: Browser = request.getfixturevalue(name)
+    return browser
+
+
 @PHONE
 def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit):
     monitor = make_monitor(app, name=LONG, tags=f"\n{'t' * 60}\n", state={"verdict": "down"})
@@ -60,7 +68,7 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
     found = []
     for path in paths:
         page = visit_once(visit, path)
-        for width in (320, 375, 1280):
+        for width in (320, 375, 768, 1200, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             if (over := page.evaluate(TOO_WIDE)) > 0:
                 found.append(f"{path} sticks out {over} px at {width}")
