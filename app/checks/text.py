@@ -20,13 +20,20 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _LOOK_FOR_DECLARATION = 4096  # bytes; HTML says 1024, real pages put their comments first
+# None of these gives back what it has taken (``*+``): of a line of spaces that would take time with
+# the square of its length, and 64 KiB of header or 4 KiB of a page would hold up every check.
 _DECLARATIONS = (
-    re.compile(rb"""<meta[^>]{0,400}?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)""", re.IGNORECASE),
-    re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:-]+)""", re.IGNORECASE),
-    re.compile(rb"""^\s*@charset\s+["']([A-Za-z0-9._:-]+)""", re.IGNORECASE),
+    re.compile(
+        rb"""<meta[^>]{0,400}?charset\s*+=\s*+["']?+\s*+([A-Za-z0-9._:-]+)""", re.IGNORECASE
+    ),
+    re.compile(
+        rb"""^\s*+<\?xml[^>]{0,200}?encoding\s*+=\s*+["']([A-Za-z0-9._:-]+)""", re.IGNORECASE
+    ),
+    re.compile(rb"""^\s*+@charset\s++["']([A-Za-z0-9._:-]+)""", re.IGNORECASE),
 )
+_LONGEST_LABEL = 40  # of a charset
 _COMMENTS = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
-_HEADER_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s;"',]+)""", re.IGNORECASE)
+_HEADER_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([^\s;"',]+)""", re.IGNORECASE)
 
 # Python has codecs under these names that are no charset of a document; some would run code paths
 # nobody asked for.
@@ -69,10 +76,14 @@ _EXTRA_NAMES = {
 }
 
 
-@lru_cache(maxsize=256)
 def codec_name(label: str) -> str | None:
     """Python's codec for a charset's name, or None for a name that nobody knows."""
-    label = label.strip().lower()
+    # Python remembers every name that it was ever asked for.
+    return _codec_name(label.strip().lower()) if len(label) <= _LONGEST_LABEL else None
+
+
+@lru_cache(maxsize=256)
+def _codec_name(label: str) -> str | None:
     if label in _EXTRA_NAMES:
         return _EXTRA_NAMES[label]
     try:
