@@ -25,10 +25,10 @@ from flask.testing import FlaskClient
 from jinja2 import FileSystemBytecodeCache
 
 from app import create_app, create_core
+from app.access import passwords
 from app.config import PREFIX, Settings
 from app.db import db, schema
 from app.engine import now
-from app.stores.access import passwords
 
 if TYPE_CHECKING:
     # Imported here, pytest could no longer rewrite the plugin's assertions, and says so.

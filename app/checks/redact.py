@@ -67,12 +67,12 @@ class Redactor:
         """``cut``: the text goes on, so what begins a secret at its end is masked too."""
         # One by one, not by a pattern: of twenty long headers that takes a second to build.
         spans = [span for secret in self._hidden for span in _spans(text, secret, cut)]
-        shown, end = "", 0
+        shown, end = [], 0
         for first, last in sorted(spans):
             if first >= end:  # one within another, or across its end, needs no mask of its own
-                shown += text[end:first] + MASK
+                shown += [text[end:first], MASK]
             end = max(end, last)
-        return _USER_INFO.sub(f"{MASK}@", shown + text[end:])
+        return _USER_INFO.sub(f"{MASK}@", "".join([*shown, text[end:]]))
 
     def whole(self, text: str, first: int, last: int) -> tuple[int, int]:
         """A piece of ``text``, widened where a secret lies across one of its edges: of a half one

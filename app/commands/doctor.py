@@ -19,7 +19,14 @@ from app.config import Settings
 from app.db import db, leases, schema
 from app.db.tables import MonitorRow, MonitorStateRow
 from app.engine.probing import ALLOW_NETWORKS
-from app.net.canary import network_works, parse_canaries
+from app.net.canary import (
+    MEMORY,
+    Said,
+    ask,
+    have_accepted,
+    parse_canaries,
+    read_memory,
+)
 from app.net.hosts import parse_servers
 from app.stores import health
 
@@ -141,10 +148,25 @@ def _names(settings: Settings) -> Iterator[Finding]:
 
 
 def _canaries(settings: Settings) -> Iterator[Finding]:
-    for host, port in parse_canaries(settings.canaries):
-        works = network_works([(host, port)], SECONDS)
-        word = "answers" if works else "does not answer"
-        yield Finding("canary", f"{host}:{port} {word}.", fault=not works)
+    kept = leases.setting(MEMORY) if _tables_are_there() else None
+    accepted = have_accepted(read_memory(kept, settings.location))
+    for name, said in ask(parse_canaries(settings.canaries), SECONDS).items():
+        if said is Said.ACCEPTED:
+            yield Finding("canary", f"{name} answers.")
+        elif said is Said.NOTHING:
+            yield Finding("canary", f"{name} does not answer.", fault=True)
+        elif name in accepted:
+            yield Finding(
+                "canary",
+                f"{name} refuses, but has accepted before. Something between may refuse for it.",
+                fault=True,
+            )
+        else:
+            yield Finding(
+                "canary",
+                f"{name} refuses, and has never accepted. Its refusal counts as an answer, so it "
+                "tells little. Name a host that accepts connections in WAKEFUL_CANARIES.",
+            )
 
 
 def _mail(settings: Settings) -> Iterator[Finding]:

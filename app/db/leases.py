@@ -7,7 +7,7 @@ application context.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -124,6 +124,17 @@ def keep_setting(name: str, value: str | None, now: datetime) -> None:
                 session.delete(row)
         else:
             session.merge(SettingRow(name=name, value=value, updated_at=now))
+
+
+def change_setting(name: str, change: Callable[[str | None], str], now: datetime) -> str:
+    """Keep what ``change`` makes of a value in the settings table, and return it."""
+    with writing() as session:
+        row = session.get(SettingRow, name, with_for_update=True)
+        before = row.value if row is not None else None
+        value = change(before)
+        if value != before:
+            session.merge(SettingRow(name=name, value=value, updated_at=now))
+    return value
 
 
 def _free(now: datetime) -> ColumnElement[bool]:

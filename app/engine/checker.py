@@ -26,10 +26,10 @@ from app.config import Settings
 from app.db import db, leases, writing
 from app.db.tables import HeartbeatRow
 from app.engine import recorder, schedule
+from app.engine.canaries import Canaries
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
 from app.engine.probing import Policies, make_prober
-from app.net.canary import network_works, parse_canaries
 from app.records import Cause, CheckSpec, Notice, Outcome
 
 log = logging.getLogger(__name__)
@@ -76,8 +76,8 @@ class Checker:
         self.token = secrets.token_hex(8)
         self._paced = paced
         self._policies = Policies(settings)
-        canaries = parse_canaries(settings.canaries)
-        ask = partial(network_works, canaries) if canaries else None
+        self._canaries = Canaries(settings)
+        ask = self._canaries.works if self._canaries.named else None
         self._network = Network(works or ask, self.wake)
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._unrecorded: list[Finished] = []
@@ -95,8 +95,10 @@ class Checker:
         """Check until ``stop`` is set, then finish or give back what is on its way, within 10 s."""
         with self.app.app_context():
             self._was_down = self._network.down = self._noticed()
+            self._canaries.recall()
         prober = make_prober(self.settings, self._policies)
-        chores = Housekeeper(self.app, self.settings, self._policies).start(stop)
+        keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
+        chores = keeper.start(stop)
         try:
             while not stop.is_set():
                 try:

@@ -1,4 +1,4 @@
-"""What has to be done now and then: rollups, retention, domain look-ups, old counters.
+"""What has to be done now and then: rollups, retention, domain look-ups, canaries, old counters.
 
 Every checker does it; each chore is safe to do twice at once. A chore that fails is logged and
 tried again at its next turn, and holds no other one up for long.
@@ -24,6 +24,7 @@ from app.db import db, rollups, writing
 from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import domains, recorder
+from app.engine.canaries import Canaries
 from app.engine.probing import Policies
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Housekeeper:
         app: Flask,
         settings: Settings,
         policies: Policies,
+        canaries: Canaries | None = None,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         look_up: Callable[[str], DomainExpiry] | None = None,
@@ -60,12 +62,14 @@ class Housekeeper:
         self.settings = settings
         self.clock = clock
         self._policies = policies
+        self._canaries = canaries or Canaries(settings)
         self._look_up = look_up or self._ask_registry
 
     def start(self, stop: threading.Event) -> list[threading.Thread]:
         """Do all of it until ``stop`` is set; the threads, to be joined."""
         rounds = {
             "housekeeping": [
+                Chore(self.ask_canaries, HOUR),
                 Chore(self.roll, MINUTE),
                 Chore(self.watch_the_unwatched, MINUTE),
                 Chore(self.remind, MINUTE),
@@ -96,6 +100,10 @@ class Housekeeper:
             log.exception("A chore failed; it is tried again later.")
 
     # --- the chores
+
+    def ask_canaries(self) -> None:
+        """Learn which canaries accept connections, while most likely all is well."""
+        self._canaries.learn(self.clock())
 
     def roll(self) -> None:
         """Sum the results of the hours that are complete."""

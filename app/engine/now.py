@@ -16,10 +16,10 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.db import leases
 from app.engine import recorder
+from app.engine.canaries import Canaries
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import Policies, make_prober
 from app.errors import NotFound, Unavailable
-from app.net.canary import network_works, parse_canaries
 from app.records import CheckSpec, Notice, Outcome, Result
 
 _KEY = "wakeful.prober"
@@ -55,7 +55,11 @@ def check_now(monitor_id: int) -> Result:
 def _network_works(settings: Settings) -> bool:
     """Whether the checker has no notice that it does not, and a canary answers us too."""
     noticed = leases.setting(Notice.NETWORK_DOWN) is not None
-    return not noticed and network_works(parse_canaries(settings.canaries))
+    if noticed:
+        return False
+    canaries = Canaries(settings)
+    canaries.recall()
+    return canaries.works()
 
 
 def check_fields(spec: CheckSpec) -> Outcome:

@@ -12,9 +12,11 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from http.client import HTTPResponse
 from time import monotonic
 from typing import Any
 
@@ -25,6 +27,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
+from app.net.charset import decode
+from app.net.codings import Decoder, codings
 from app.net.hosts import SystemNames
 from app.net.html_text import page_text
 from app.net.policy import Policy
@@ -65,7 +69,7 @@ class Response:
         """The body read as JSON; None when it is not."""
         try:
             return json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
 
@@ -95,32 +99,31 @@ class Network:
     ) -> Response:
         """POST once. ``own_setting``: the URL is this instance's own setting, which policy trusts.
 
-        Raises Blocked and Unreachable.
+        The status line is the answer: what fails behind it, in headers or body, does not undo that
+        the service took the message, and to send it again would repeat it for a day. Raises Blocked
+        and Unreachable.
         """
         deadline = monotonic() + self.total_seconds
         target = parse_url(url)
         addresses = self.addresses(target.ascii_host, own_setting=own_setting)
+        sent = {"User-Agent": USER_AGENT, "Accept": "*/*", **(headers or {})}
+        request = requests.Request("POST", target.url, sent, data=body, auth=auth).prepare()
         adapter = _PinnedAdapter(addresses, self.ca_bundle)
-        with requests.Session() as session, _watchdog(adapter.sockets, deadline) as expired:
-            session.trust_env = False  # a proxy of the environment would connect past the policy
-            session.mount("http://", adapter)
-            session.mount("https://", adapter)
+        # The adapter alone: a session reads a proxy from the environment, which would connect past
+        # the policy, and the whole body of a redirect, however large.
+        with closing(adapter), _watchdog(adapter.sockets, deadline) as expired:
             try:
-                with session.post(
-                    target.url,
-                    data=body,
-                    headers={"User-Agent": USER_AGENT, **(headers or {})},
-                    auth=auth,
-                    timeout=(CONNECT_SECONDS, READ_SECONDS),
-                    allow_redirects=False,
-                    stream=True,
-                ) as answer:
-                    text = _read(answer)
-                    if expired.is_set():  # what was cut off looks like an answer that ended
-                        raise requests.ReadTimeout
-                    return Response(answer.status_code, answer.headers, text)
-            except requests.RequestException as fault:
-                raise Unreachable(_say(fault, target, expired.is_set())) from None
+                answer = adapter.send(
+                    request, stream=True, timeout=(CONNECT_SECONDS, READ_SECONDS), proxies={}
+                )
+            except Exception as fault:
+                if adapter.status is not None:
+                    return Response(adapter.status, {}, "")
+                if isinstance(fault, requests.RequestException):
+                    raise Unreachable(_say(fault, target, expired.is_set())) from None
+                raise
+            with answer:
+                return Response(answer.status_code, answer.headers, _read(answer))
 
     def addresses(self, host: str, *, own_setting: bool = False) -> list[str]:
         """The open addresses of a host. Raises Blocked and Unreachable."""
@@ -139,13 +142,17 @@ class Network:
 
 
 def _read(answer: requests.Response) -> str:
-    """The start of the body. A service that streams without end must not fill our memory."""
-    data = b""
-    for chunk in answer.iter_content(4096):
-        data += chunk
-        if len(data) >= MAX_BODY:
-            break
-    return data[:MAX_BODY].decode(answer.encoding or "utf-8", errors="replace")
+    """The start of the body as text, or what came of it where it is broken or too slow.
+
+    Decoded here, in bounds: a service that streams or unpacks without end must not fill our memory.
+    """
+    raw = bytearray()
+    with suppress(Exception):  # the status has decided already
+        decoder = Decoder(codings([answer.headers.get("Content-Encoding", "")]), MAX_BODY)
+        raw = decoder.out
+        while not decoder.cut and (piece := answer.raw.read1(4096, decode_content=False)):
+            decoder.feed(piece)
+    return decode(bytes(raw), answer.headers.get("Content-Type"))
 
 
 def _say(fault: requests.RequestException, target: Target, expired: bool) -> str:
@@ -191,25 +198,53 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
             connection.close()
 
 
+class _Head(HTTPResponse):
+    """The status line and the headers of an answer. ``told`` gets the status as soon as it is read:
+    headers that are too many, too long or cut off raise behind it.
+    """
+
+    def __init__(self, told: Callable[[int], None], *args: Any, **kwargs: Any) -> None:
+        self._told = told
+        super().__init__(*args, **kwargs)
+
+    def begin(self) -> None:
+        try:
+            super().begin()
+            while self.status < 200:  # 103 and the like only announce the answer
+                self.headers = None  # type: ignore[assignment]  # as before the first line
+                super().begin()
+        finally:
+            # Both are words until they are read.
+            if isinstance(self.version, int) and isinstance(self.status, int) and self.status > 199:
+                self._told(self.status)
+
+
 class _PinnedAdapter(HTTPAdapter):
     """Connects to these addresses whatever the URL's host says; names and certificates stay the
-    host's. ``sockets`` are second handles on its connections, for the watchdog.
+    host's. ``sockets`` are second handles on its connections, for the watchdog; ``status`` is that
+    of the answer, once its first line is there.
     """
 
     def __init__(self, addresses: Sequence[str], ca_bundle: str | None) -> None:
         self._addresses = addresses
         self._ca_bundle = ca_bundle
         self.sockets: list[socket.socket] = []
+        self.status: int | None = None
         super().__init__(max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         addresses, sockets = self._addresses, self.sockets
+        head = partial(_Head, partial(setattr, self, "status"))
 
         class PinnedHTTP(HTTPConnection):
+            response_class = head  # type: ignore[assignment]  # called, never subclassed
+
             def _new_conn(self) -> socket.socket:
                 return _connect(self, addresses, sockets)
 
         class PinnedHTTPS(HTTPSConnection):
+            response_class = head  # type: ignore[assignment]  # called, never subclassed
+
             def _new_conn(self) -> socket.socket:
                 return _connect(self, addresses, sockets)
 

@@ -265,7 +265,7 @@ class _TcpExchange:
     def __init__(self, tcp: socket.socket, query: bytes) -> None:
         self._tcp = tcp
         self._out = struct.pack("!H", len(query)) + query
-        self._in = b""
+        self._in = bytearray()
 
     @property
     def sent(self) -> bool:
@@ -289,7 +289,7 @@ class _TcpExchange:
             length := struct.unpack("!H", self._in[:2])[0]
         ):
             return None
-        return self._in[2 : 2 + length]
+        return bytes(self._in[2 : 2 + length])
 
 
 def _parse(data: bytes) -> dns.message.Message | None:

@@ -27,6 +27,13 @@ _AUTHORITY = re.compile(
 # What the URL standard forbids in a host, and what curl refuses beyond that.
 _FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#/:<>?@\[\\\]^|%\"`{}!$&'()*+,;=]")
 _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
+# More characters than any host name has, however it is composed: putting the marks of a long one
+# into order takes time with the square of their number.
+_LONGEST_HOST = 1_000
+_TOO_LONG = "The URL's host is too long: 253 characters in all, 63 between dots."
+# What browsers, and urljoin, take off a Location before they read it, and out of it.
+_AROUND = "".join(map(chr, range(0x21)))
+_WITHIN = str.maketrans("", "", "\t\r\n")
 # What may stay as it is in a path or query; everything else is percent-encoded as UTF-8.
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 
@@ -66,6 +73,10 @@ class Target:
 @lru_cache(maxsize=20_000)
 def parse_url(text: str) -> Target:
     """Take a URL apart. Raises ValueError with a sentence when it is no plain http or https URL."""
+    return _parse(text)
+
+
+def _parse(text: str) -> Target:
     _refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
@@ -102,12 +113,13 @@ def join(base: Target, location: str) -> Target:
     Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the
     rest is as strict as ``parse_url``.
     """
-    tidy = location.strip(" \t").replace(" ", "%20")
+    # Not kept in the cache: a server may send another one, of any length, each time.
+    tidy = location.strip(_AROUND).translate(_WITHIN).replace(" ", "%20")
     if tidy.startswith("//"):
-        return parse_url(f"{base.scheme}:{tidy}")
+        return _parse(f"{base.scheme}:{tidy}")
     if _SHAPE.fullmatch(tidy):
-        return parse_url(tidy)  # not urljoin: it reads http:///path as a path on this host
-    return parse_url(urljoin(base.url, tidy))
+        return _parse(tidy)  # not urljoin: it reads http:///path as a path on this host
+    return _parse(urljoin(base.url, tidy))
 
 
 def _refuse_odd_characters(text: str) -> None:
@@ -146,6 +158,8 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
     """The host as it goes on the wire, and the address if it is one."""
     if not host or host == "[]":
         raise ValueError("The URL needs a host, such as https://example.com.")
+    if len(host) > _LONGEST_HOST:
+        raise ValueError(_TOO_LONG)
     if "%" in host:
         raise ValueError("The URL's host must not be percent-encoded.")
     if host.startswith("["):
@@ -163,7 +177,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
     if legacy := _legacy_ipv4(bare):
         return legacy, legacy
     if len(bare) > 253 or any(len(label) > 63 for label in bare.split(".")):
-        raise ValueError("The URL's host is too long: 253 characters in all, 63 between dots.")
+        raise ValueError(_TOO_LONG)
     return bare, None
 
 

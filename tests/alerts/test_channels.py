@@ -536,5 +536,4 @@ def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:
     began = time.monotonic()
     answer = post_json(outgoing, Tools(box.settings, network), {"text": "x"})
     assert time.monotonic() - began < 30
-    assert not answer.ok
-    assert "no answer in time" in answer.text
+    assert answer.text == "HTTP 200", "the status had come; to send again would repeat the alert"

@@ -7,7 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.net.canary import DEFAULT_CANARIES, network_works, parse_canaries
+from app.net.canary import (
+    DEFAULT_CANARIES,
+    Said,
+    ask,
+    have_accepted,
+    name_of,
+    network_works,
+    only_refuse,
+    parse_canaries,
+    read_memory,
+    write_memory,
+)
 from tests.lab.net import BlackHole, ClosedPort, Listener
 
 UNREACHABLE = ("127.255.255.255", 9)  # a broadcast address: the kernel refuses it at once
@@ -34,26 +45,69 @@ def dropping() -> Iterator[tuple[str, int]]:
     hole.close()
 
 
-def test_a_canary_that_accepts_or_refuses_shows_that_our_network_works(
+def test_a_canary_that_accepts_shows_that_our_network_works(accepting: tuple[str, int]) -> None:
+    assert network_works([accepting])
+    assert network_works([accepting], [name_of(accepting)])
+
+
+def test_a_refusal_is_an_answer_only_of_who_has_never_accepted(
     accepting: tuple[str, int], refusing: tuple[str, int]
 ) -> None:
-    assert network_works([accepting])
+    """A firewall or a captive portal refuses in the place of all that lies behind it."""
     assert network_works([refusing])
+    assert not network_works([refusing], [name_of(refusing)])
+    assert network_works([refusing, accepting], [name_of(refusing), name_of(accepting)])
+
+
+def test_each_canary_is_heard(
+    accepting: tuple[str, int], refusing: tuple[str, int], dropping: tuple[str, int]
+) -> None:
+    told = ask([accepting, refusing, dropping, UNREACHABLE], 0.5)
+    assert list(told.values()) == [Said.ACCEPTED, Said.REFUSED, Said.NOTHING, Said.NOTHING]
+    assert told[name_of(accepting)] is Said.ACCEPTED
+
+
+def test_who_has_accepted_once_is_never_forgotten() -> None:
+    kept = write_memory(None, "here", {"a:1": Said.ACCEPTED, "b:1": Said.REFUSED})
+    kept = write_memory(kept, "there", {"a:1": Said.REFUSED})
+    kept = write_memory(
+        kept, "here", {"a:1": Said.REFUSED, "b:1": Said.NOTHING, "c:1": Said.REFUSED}
+    )
+    here = read_memory(kept, "here")
+    assert have_accepted(here) == {"a:1"}
+    assert only_refuse([("a", 1), ("b", 1), ("c", 1), ("d", 1)], here) == ["c:1"]
+    assert have_accepted(read_memory(kept, "there")) == set(), "each place has its own network"
+
+
+@pytest.mark.parametrize(
+    "odd", [None, "", "no JSON", "[]", "1", '{"here": 1}', '{"here": {"a": 1}}']
+)
+def test_a_memory_that_cannot_be_read_is_learnt_anew(odd: str | None) -> None:
+    assert read_memory(odd, "here") == {}
+    kept = write_memory(odd, "here", {"a:1": Said.ACCEPTED})
+    assert have_accepted(read_memory(kept, "here")) == {"a:1"}
+
+
+def test_an_ipv6_canary_goes_by_the_name_that_the_setting_has() -> None:
+    assert [name_of(one) for one in parse_canaries("[::1]:443,a.example:53")] == [
+        "[::1]:443",
+        "a.example:53",
+    ]
 
 
 def test_one_dead_canary_does_not_blind_us_and_costs_no_wait(
     accepting: tuple[str, int], dropping: tuple[str, int]
 ) -> None:
     began = time.monotonic()
-    assert network_works([dropping, UNREACHABLE, ("no..name", 443), accepting], 5)
+    assert network_works([dropping, UNREACHABLE, ("no..name", 443), accepting], timeout=5)
     assert time.monotonic() - began < 2.5
 
 
 def test_silence_and_no_route_mean_that_our_network_is_down(dropping: tuple[str, int]) -> None:
     began = time.monotonic()
-    assert not network_works([dropping, dropping, UNREACHABLE], 0.3)
+    assert not network_works([dropping, dropping, UNREACHABLE], timeout=0.3)
     assert 0.3 <= time.monotonic() - began < 1.5
-    assert not network_works([UNREACHABLE], 5), "nothing to wait for, so it says so at once"
+    assert not network_works([UNREACHABLE], timeout=5), "nothing to wait for, so it says so at once"
     assert time.monotonic() - began < 2.5
 
 

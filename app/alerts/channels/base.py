@@ -5,6 +5,7 @@ answer.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,8 @@ from app.alerts.messages import Message
 from app.config import Settings
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules import masking
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,17 @@ def post(
         return answer.retry(masking.clean(str(fault), secrets))
     except ValueError as fault:  # no plain URL: the form's rule has been passed by
         return answer.permanent(masking.clean(str(fault), secrets))
-    said = masking.clean((read or _said)(response), secrets)
-    return read_response(response, said, outgoing.now)
+    return read_response(response, _words(response, read or _said, secrets), outgoing.now)
+
+
+def _words(response: Response, read: Callable[[Response], str], secrets: Sequence[str]) -> str:
+    """What the service said, cleaned, for people. A body that cannot be read decides nothing."""
+    try:
+        return masking.clean(read(response), secrets)
+    except Exception as fault:
+        # The fault's text may hold what was sent, and that the channel's secrets.
+        log.warning("What a service answered cannot be read: %s.", type(fault).__name__)
+        return "The answer could not be read."
 
 
 def read_response(response: Response, said: str, now: datetime) -> Answer:

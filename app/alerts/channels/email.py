@@ -8,11 +8,12 @@ is TLS from the first byte.
 from __future__ import annotations
 
 import contextlib
+import re
 import smtplib
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -25,6 +26,8 @@ from app.rules import masking
 STEP_SECONDS = 10.0  # for each command and its answer
 MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_SECONDS
 _PORTS = {"smtp": 25, "smtps": 465}
+_MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply: enough of what it says
+_DOTS = re.compile(rb"^\.", re.MULTILINE)  # a line of one dot ends a mail, so each is doubled
 _SUBMISSION = 587  # where a user and a password are wanted
 
 
@@ -114,13 +117,31 @@ def _transmit(smtp: smtplib.SMTP, sender: str, to: str, data: bytes, options: li
     """One mail to one address. Raises SMTPResponseException with the server's own words."""
     _expect(smtp.mail(sender, options))
     _expect(smtp.rcpt(to))
-    code, said = smtp.data(data)
+    _expect(smtp.docmd("DATA"), accepted=(354,))
+    smtp.send(_DOTS.sub(b"..", data).removesuffix(b"\r\n") + b"\r\n.\r\n")
+    code, said = _last_reply(smtp)
     _expect((code, said))
     return f"SMTP {code}: {_text(said)}"
 
 
-def _expect(reply: tuple[int, bytes]) -> None:
-    if not 200 <= reply[0] < 300:
+def _last_reply(smtp: smtplib.SMTP) -> tuple[int, bytes]:
+    """The reply to the mail itself. Its first line decides: smtplib's own reader raises for what
+    comes behind it (a long line, a lost connection), and an accepted mail would be sent again.
+    """
+    stream = smtp.file
+    line = stream.readline(_MAX_LINE) if stream is not None else b""
+    if not line[:3].isdigit():
+        raise smtplib.SMTPServerDisconnected("no reply to the mail")
+    code, said = int(line[:3]), [line[4:].strip()]
+    with contextlib.suppress(OSError):
+        while line[3:4] == b"-" and len(said) < _MAX_LINES and stream is not None:
+            line = stream.readline(_MAX_LINE)
+            said.append(line[4:].strip())
+    return code, b"\n".join(said)
+
+
+def _expect(reply: tuple[int, bytes], accepted: Container[int] = range(200, 300)) -> None:
+    if reply[0] not in accepted:
         raise smtplib.SMTPResponseException(reply[0], reply[1])
 
 
@@ -150,7 +171,8 @@ def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
             smtp.quit()  # what was accepted stays accepted, however the goodbye goes
     finally:
         timer.cancel()
-        smtp.close()
+        with contextlib.suppress(OSError):
+            smtp.close()
 
 
 def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:

@@ -127,12 +127,14 @@ def _vonage(provider: Provider, outgoing: Outgoing, tools: Tools) -> Answer:
 def _vonage_parts(response: Response) -> list[dict[str, object]]:
     body = response.body
     messages = body.get("messages") if isinstance(body, dict) else None
-    return [part for part in messages or [] if isinstance(part, dict)]
+    return (
+        [part for part in messages if isinstance(part, dict)] if isinstance(messages, list) else []
+    )
 
 
 def _vonage_said(response: Response) -> str:
     for part in _vonage_parts(response):
-        if part.get("status") != "0":
+        if str(part.get("status", "0")) != "0":
             return f"status {part.get('status')} {part.get('error-text', '')}"
     ids = [str(part.get("message-id")) for part in _vonage_parts(response)]
     return f"accepted {' '.join(ids)}" if ids else response.words
@@ -145,15 +147,17 @@ _VONAGE_PASSING = frozenset({"1", "5", "10"})
 def _vonage_verdict(
     got: Answer, response: Response, secrets: tuple[str, ...], outgoing: Outgoing
 ) -> Answer:
-    """Vonage answers 200 in any case; what became of the message is in the body."""
-    statuses = [str(part.get("status")) for part in _vonage_parts(response)]
+    """Vonage answers 200 in any case; what became of the message is in the body. A body that says
+    nothing of it leaves the status: to send once more would cost, and may repeat the message.
+    """
+    statuses = [str(part["status"]) for part in _vonage_parts(response) if "status" in part]
     bad = [status for status in statuses if status != "0"]
-    if statuses and not bad:
+    if not bad:
         return got
     said = masking.clean(_vonage_said(response), secrets)
-    if not statuses or bad[0] in _VONAGE_PASSING:
+    if bad[0] in _VONAGE_PASSING:
         pause = answer.retry_after(response.headers, response.body, outgoing.now)
-        return answer.retry(said or "The answer could not be read.", pause)
+        return answer.retry(said, pause)
     return answer.permanent(said)
 
 

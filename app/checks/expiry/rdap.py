@@ -35,6 +35,10 @@ _UNUSED: Mapping[str, Any] = {
 }
 # The events that name an end, the registry's own before the registrar's copy of it.
 _ENDINGS = ("expiration", "registrar expiration", "soft expiration")
+# An answer has some ten events, and its dates are those of RFC 3339. The reader of dates takes
+# seconds for a long text and for many short ones.
+_MAX_EVENTS = 100
+_MAX_DATE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,23 @@ def expiry_in(raw: bytes) -> datetime:
     events = data.get("events") if isinstance(data, dict) else None
     if not isinstance(events, list):
         raise NoAnswer("the answer tells no dates.")
-    found = {event["action"]: event["date"] for event in reversed(parse_events(events))}
     for name in _ENDINGS:
-        if name in found:
-            return plausible(found[name])
+        for event in events[:_MAX_EVENTS]:
+            if _action(event) == name and (moment := _date(event)) is not None:
+                return plausible(moment)
     raise NoAnswer("the answer tells no expiry.")
+
+
+def _action(event: Any) -> str | None:
+    action = event.get("eventAction") if isinstance(event, dict) else None
+    return action.strip().lower() if isinstance(action, str) else None
+
+
+def _date(event: dict[str, Any]) -> datetime | None:
+    date = event.get("eventDate")
+    if not isinstance(date, str) or len(date) > _MAX_DATE:
+        return None
+    try:
+        return next((found["date"] for found in parse_events([event])), None)
+    except Exception:  # its reader of dates raises all sorts; the next event may tell
+        return None

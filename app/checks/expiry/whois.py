@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
 
 from app.checks.expiry.registry import NoAnswer, plausible
 from app.net.policy import Policy
 
 IANA = "whois.iana.org"
 MAX_BYTES = 64 * 1024
+# What is read of an answer, so that no answer takes long to read: a pattern meets one short line at
+# a time, and a date costs a millisecond to find out that it is none.
+MAX_LINE = 300
+MAX_DATE = 100
+MAX_DATES = 30
 PORT = 43
 
 # How to put the question where the plain name does not do.
@@ -39,18 +45,18 @@ _LABELS = (
     r"domain_datebilleduntil",
     r"registrar registration expiration date",
 )
-_LINES = [
-    re.compile(rf"^[\s\[%*-]*(?:{label})\s*\]?[\s.]*[:\s]\s*(?P<value>\S.*?)\s*$", re.I | re.M)
+_ENDS = [
+    re.compile(rf"[\s\[%*-]*+(?:{label})(?=[\s\].:])[\s\].]*+:?+(?P<value>.*)", re.I | re.S)
     for label in _LABELS
 ]
 _UNKNOWN_DOMAIN = re.compile(
-    r"^\s*(?:%+\s*)?(?:no match|not found|no data found|no entries found|domain not found"
+    r"[%\s]*+(?:no match|not found|no data found|no entries found|domain not found"
     r"|no object found|nothing found|the queried object does not exist"
-    r"|status:\s*(?:free|available))",
-    re.I | re.M,
+    r"|status:\s*+(?:free|available))",
+    re.I,
 )
 _LIMITED = re.compile(r"quota|limit exceeded|rate limit|too many (?:queries|requests)", re.I)
-_REFERRAL = re.compile(r"^\s*(?:refer|whois):\s*(\S+)\s*$", re.I | re.M)
+_REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
 # Day first where it cannot be told: no registry writes the month first.
 _FORMATS = (
@@ -85,16 +91,20 @@ def expiry(
 
 
 def _referred(answer: str, tld: str) -> str:
-    found = _REFERRAL.search(answer)
-    if not found:
-        raise NoAnswer(f"no server is known for .{tld}.")
-    return found[1]
+    for line in _lines(answer):
+        if found := _REFERRAL.fullmatch(line):
+            return found[1]
+    raise NoAnswer(f"no server is known for .{tld}.")
 
 
 def ask(server: str, question: str, deadline: float, policy: Policy | None) -> str:
     """One question over TCP, at most 64 KiB of answer. Raises NoAnswer."""
     host, colon, port = server.rpartition(":")
-    host, number = (host.strip("[]"), port) if colon and port.isdigit() else (server, str(PORT))
+    host, number = (
+        (host.strip("[]"), port)
+        if colon and port.isascii() and port.isdigit()
+        else (server, str(PORT))
+    )
     try:
         rows = socket.getaddrinfo(host, int(number), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -125,7 +135,7 @@ def _wait_until(sock: socket.socket, deadline: float) -> None:
 
 
 def _read(sock: socket.socket, deadline: float) -> str:
-    data = b""
+    data = bytearray()
     while len(data) < MAX_BYTES:
         _wait_until(sock, deadline)
         chunk = sock.recv(8192)
@@ -135,23 +145,36 @@ def _read(sock: socket.socket, deadline: float) -> str:
     return data.decode("utf-8", "replace")
 
 
+def _lines(text: str) -> list[str]:
+    """The lines that say anything, each without the spaces around it and not too long."""
+    return [line for each in text.splitlines() if (line := each[:MAX_LINE].strip())]
+
+
 def expiry_in(text: str, domain: str = "the domain") -> datetime:
     """The expiry in a WHOIS answer, aware UTC. Raises NoAnswer with the reason."""
-    for line in _LINES:
-        for found in line.finditer(text):
-            moment = parse_date(found["value"])
-            if moment is not None:
-                return plausible(moment)
-    if _UNKNOWN_DOMAIN.search(text):
+    lines = _lines(text)
+    for value in islice(_named_as_the_end(lines), MAX_DATES):
+        moment = parse_date(value)
+        if moment is not None:
+            return plausible(moment)
+    if any(_UNKNOWN_DOMAIN.match(line) for line in lines):
         raise NoAnswer(f"the registry does not know {domain}.")
     if _LIMITED.search(text):
         raise NoAnswer("the registry takes no more questions for now.")
     raise NoAnswer("the answer tells no expiry.")
 
 
+def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:
+    """What stands behind each label, or in the next line where nothing does."""
+    for label in _ENDS:
+        for line, below in zip(lines, [*lines[1:], ""], strict=True):
+            if found := label.match(line):
+                yield found["value"].strip() or below
+
+
 def parse_date(value: str) -> datetime | None:
     """A registry's date, aware UTC (without a zone it is read as UTC), or None when it is none."""
-    value = value.strip().replace(",", " ")
+    value = " ".join(value[:MAX_DATE].replace(",", " ").split())
     clock = _TIME.search(value)
     day, rest = (value[: clock.start()], value[clock.end() :]) if clock else (value, "")
     if clock and re.match(r"\s*(?:[A-Z]{3,4}\s+)?\d{4}\s*$", rest):  # "Fri Aug 13 12:00 GMT 2026"
@@ -163,7 +186,10 @@ def parse_date(value: str) -> datetime | None:
         hours, minutes, *seconds = (int(part) for part in clock[1].split(":"))
         with suppress(ValueError):
             date = date.replace(hour=hours, minute=minutes, second=seconds[0] if seconds else 0)
-    return date.replace(tzinfo=_zone(rest)).astimezone(UTC)
+    try:
+        return date.replace(tzinfo=_zone(rest)).astimezone(UTC)
+    except OverflowError:  # the first or the last day of the calendar
+        return None
 
 
 def _day(text: str) -> datetime | None:

@@ -9,7 +9,7 @@ import re
 import secrets
 from functools import lru_cache
 
-from app.checks.http.decode import ACCEPT_ENCODING
+from app.net.codings import ACCEPT_ENCODING
 from app.records import CheckSpec, RequestMethod
 from app.rules.url import Target
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from app.checks.certificate import read_certificate
 from app.checks.http.story import Hop, Story
-from app.checks.http.text import charset
 from app.checks.redact import Redactor
+from app.net.charset import charset
 from app.records import EVIDENCE_BODY_BYTES, Timings
 
 # Bytes that are read for the body's beginning: more than are kept, so that a secret across the edge

@@ -25,9 +25,10 @@ from app.checks.certificate import (
     wrong_host,
 )
 from app.checks.http.story import Failure, Story
-from app.checks.http.text import decode, excerpt, judge_text
+from app.checks.http.text import excerpt, judge_text
 from app.checks.http.wire import Seen
 from app.checks.redact import Redactor
+from app.net.charset import decode
 from app.records import HEADERS_CAP_BYTES, TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.statuses import is_accepted
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pycurl
 
-from app.checks.http.decode import ACCEPT_ENCODING, Decoder, Undecodable, codings
+from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
 from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
 from app.rules.url import Target
@@ -371,15 +371,15 @@ def _status(line: bytes) -> int:
 
 def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
     """Names and values behind the status line. Bytes are read as Latin-1, which loses nothing."""
-    headers: list[tuple[str, str]] = []
+    headers: list[tuple[str, list[str]]] = []
     for line in lines[1:]:
         text = line.decode("latin-1").rstrip("\r\n")
         if text[:1] in (" ", "\t") and headers:  # obsolete folding
-            headers[-1] = (headers[-1][0], f"{headers[-1][1]} {text.strip()}")
+            headers[-1][1].append(text.strip())
         elif text:
             name, _, value = text.partition(":")
-            headers.append((name.strip(), value.strip()))
-    return headers
+            headers.append((name.strip(), [value.strip()]))
+    return [(name, " ".join(values)) for name, values in headers]
 
 
 def _certificates(chain: list[list[tuple[str, str]]]) -> tuple[str, ...]:

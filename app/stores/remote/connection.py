@@ -185,7 +185,7 @@ class Connection:
     def _note_clock(self, response: requests.Response) -> None:
         try:
             told = parsedate_to_datetime(response.headers.get("Date", ""))
-        except ValueError:
+        except (ValueError, OverflowError):  # the latter of an offset of twenty digits
             return
         ahead = told.replace(tzinfo=told.tzinfo or UTC) - datetime.now(UTC)
         # The header has whole seconds; less than two are no difference of clocks.
@@ -229,7 +229,7 @@ def _retry_after(response: requests.Response) -> float | None:
         return min(float(text), LONGEST_PAUSE)
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     left = (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
     return min(max(0.0, float(round(left))), LONGEST_PAUSE)

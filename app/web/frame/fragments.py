@@ -14,8 +14,8 @@ from typing import Any
 from flask import Response, render_template, request
 
 HEADER = "X-Fragment"
-_AGING = re.compile(r"(<time [^>]*data-ago[^>]*>)[^<]*|(data-since=[^>]*>)[^<]*")
-_TOKEN = re.compile(r'name="csrf_token"[^>]*>')
+_AGING = re.compile(r"(<time [^<>]*data-ago[^<>]*>)[^<]*|(data-since=[^<>]*>)[^<]*")
+_TOKEN = re.compile(r'name="csrf_token"[^<>]*>')
 
 
 def asked() -> bool:

@@ -47,9 +47,8 @@ MOST_LINES = 500
 NAMED = 50  # of those to be deleted
 TOLD = 3  # of those that could not be changed
 # A name may come first, as in a spreadsheet; a comma within a URL alone separates nothing.
-_NAMED = re.compile(
-    r"(?![A-Za-z][A-Za-z0-9+.-]*://)(.*?),\s*\"?([A-Za-z][A-Za-z0-9+.-]*://.*?)\"?\s*"
-)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://")
+_URL_BEHIND_A_NAME = re.compile(rf',\s*+"?+(?={_URL.pattern})')
 
 
 @blueprint.post("/bulk")
@@ -226,9 +225,10 @@ def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
 
 def split(line: str) -> tuple[str, str]:
     """Name and URL of ``name,URL``, of ``URL name`` or of a URL alone."""
-    named = _NAMED.fullmatch(line)
-    if named:
-        return named[1].strip().strip('"').strip(), named[2].strip()
+    comma = None if _URL.match(line) else _URL_BEHIND_A_NAME.search(line)
+    if comma:
+        name, url = line[: comma.start()], line[comma.end() :]
+        return name.strip().strip('"').strip(), url.rstrip().removesuffix('"').strip()
     url, _, name = line.partition(" ")
     return name.strip(), url
 

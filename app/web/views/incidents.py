@@ -118,7 +118,8 @@ def new() -> Answer:
 
 def _first_values() -> dict[str, Any]:
     monitor_id = request.args.get("monitor_id", "")
-    known = int(monitor_id) if monitor_id.isascii() and monitor_id.isdigit() else None
+    well_formed = monitor_id.isascii() and monitor_id.isdigit()
+    known = int(monitor_id[:19]) if well_formed else None  # int() refuses thousands of digits
     return {"monitor_id": known, "started_at": current_store().now()}
 
 

@@ -15,7 +15,8 @@ from flask import Blueprint, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, Unsupported
-from app.records import MAX_ID, MAX_REPORT_MONITORS, MonitorRef
+from app.records import MAX_REPORT_MONITORS, MonitorRef
+from app.rules.text import record_id
 from app.stats.report import ALL
 from app.stores import Feature, current_store
 from app.web.frame import servers
@@ -106,9 +107,10 @@ def _asked() -> Report:
 
 def _chosen() -> list[int]:
     texts = request.args.getlist("monitors")
-    if not all(text.isascii() and text.isdigit() and int(text) <= MAX_ID for text in texts):
-        raise Invalid({"monitors": ["Choose monitors by their ids."]})
-    return list(dict.fromkeys(int(text) for text in texts))
+    try:
+        return list(dict.fromkeys(record_id(text) for text in texts))
+    except ValueError:
+        raise Invalid({"monitors": ["Choose monitors by their ids."]}) from None
 
 
 def _report(month: Month, chosen: Sequence[int]) -> Report:

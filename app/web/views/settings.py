@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from app.access import webhook_secret
 from app.config import Settings
 from app.errors import Conflict
+from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import Role
 from app.stores import current_access
@@ -43,6 +44,8 @@ def show() -> Answer:
 
 def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     settings = _settings()
+    canaries = parse_canaries(settings.canaries)
+    told = read_memory(current_access().setting(MEMORY), settings.location)
     page = render_template(
         "settings/show.html",
         form=form,
@@ -52,6 +55,8 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         shown_at=webhook_secret.shown_at(settings, current_access()),
         overlap_until=webhook_secret.overlap_until(settings, current_access(), datetime.now(UTC)),
         settings=settings,
+        canaries=[name_of(canary) for canary in canaries],
+        only_refuse=only_refuse(canaries, told),
     )
     return page, 422 if form.is_submitted() and shown is None else 200
 

@@ -19,6 +19,9 @@ _PIECE = 64 * 1024  # bytes that a stage hands on at once
 _MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: what a zstd sender may ask of us
 _ZSTD_SLICE = 64  # its decoder cannot be told to stop; 64 bytes in are at most 2 MiB out
 _MAX_STAGES = 3
+# An empty member is a few bytes long and takes longer to begin than to send: a body of nothing else
+# never reaches the cap. Honest bodies have at most some hundred.
+_MAX_MEMBERS = 10_000
 
 # Not codings, but sent as if they were by misconfigured servers; browsers show such pages, so no
 # alarm.
@@ -29,6 +32,19 @@ _NOT_CODED = frozenset(
 
 class Undecodable(Exception):
     """The body is not what its Content-Encoding says. ``str`` is a part of a sentence."""
+
+
+class _Members:
+    """Counts the members of a body that is coded in pieces."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._begun = 0
+
+    def begin(self) -> None:
+        self._begun += 1
+        if self._begun > _MAX_MEMBERS:
+            raise Undecodable(f"{self._name}: it has more than {_MAX_MEMBERS:,} members")
 
 
 class _Stage(Protocol):
@@ -49,6 +65,7 @@ class _Zlib:
         self.name = name
         self._gzip = name == "gzip"
         self._inflate = zlib.decompressobj(31) if self._gzip else None
+        self._members = _Members(name)
         self._head = b""  # of deflate, until it is long enough to tell its two kinds apart
         self.whole = False
 
@@ -77,6 +94,7 @@ class _Zlib:
         """
         if not self._gzip or not data.startswith(b"\x1f\x8b"[: len(data)]):
             return False
+        self._members.begin()
         self._inflate = zlib.decompressobj(31)
         self.whole = False
         return True
@@ -130,21 +148,22 @@ class _Zstd:
 
     def __init__(self) -> None:
         self._decoder = _zstd_frame()
+        self._members = _Members(self.name)
         self.whole = False
 
     def push(self, data: bytes) -> Iterator[bytes]:
         view = memoryview(data)
         while view:
             if self.whole:
+                self._members.begin()
                 self._decoder = _zstd_frame()
-            part, view = view[:_ZSTD_SLICE], view[_ZSTD_SLICE:]
+            part = view[:_ZSTD_SLICE]
             try:
                 out = self._decoder.decompress(part)
             except zstandard.ZstdError as error:
                 raise Undecodable(f"zstd: {error}") from None
             self.whole = self._decoder.eof
-            if self.whole and self._decoder.unused_data:
-                view = memoryview(self._decoder.unused_data + bytes(view))
+            view = view[len(part) - len(self._decoder.unused_data) :]
             if out:
                 yield out
 
@@ -175,6 +194,7 @@ class Decoder:
             raise Undecodable(f"{len(codings)} codings on top of each other")
         self._stages = [_stage(name) for name in reversed(codings)]
         self._cap = cap
+        self._between = 0  # bytes that one coding has handed to the next
         self._fed = False
         self.out = bytearray()
         self.cut = False
@@ -191,9 +211,19 @@ class Decoder:
             self.cut = self.cut or len(data) > room
             return
         for piece in self._stages[depth].push(data):
+            if depth + 1 < len(self._stages):
+                self._count_between(len(piece))
             self._push(depth + 1, piece)
             if self.cut:
                 return
+
+    def _count_between(self, size: int) -> None:
+        """What is still coded is no longer than what it stands for, or it is a bomb whose next
+        stage hands on nothing: that one would run for minutes and never reach the cap.
+        """
+        self._between += size
+        if self._between > _MAX_STAGES * self._cap:
+            raise Undecodable("one coding unpacks to more than the whole body")
 
     @property
     def whole(self) -> bool:

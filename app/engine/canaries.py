@@ -1,0 +1,59 @@
+"""The canaries of this place, and which of them have ever accepted a connection (decisions.md 10).
+
+The database remembers it across restarts, and this process beside it: when our network fails, the
+database may be out of reach too.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from app.config import Settings
+from app.db import leases
+from app.net.canary import (
+    MEMORY,
+    ask,
+    have_accepted,
+    network_works,
+    parse_canaries,
+    read_memory,
+    write_memory,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Canaries:
+    """``learn`` and ``recall`` need an application context; ``works`` needs none and may take
+    seconds.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.named = parse_canaries(settings.canaries)
+        self._place = settings.location
+        self._accepted: frozenset[str] = frozenset()
+
+    def works(self) -> bool:
+        """Whether our own network works."""
+        return network_works(self.named, self._accepted)
+
+    def recall(self) -> None:
+        """Read what was learnt before; without it, a refusal counts as an answer."""
+        try:
+            self._keep(leases.setting(MEMORY))
+        except Exception:
+            log.exception("What canaries have said before cannot be read.")
+
+    def learn(self, now: datetime) -> None:
+        """Ask all of them, and remember who accepts."""
+        if self.named:
+            told = ask(self.named)
+            self._keep(
+                leases.change_setting(
+                    MEMORY, lambda kept: write_memory(kept, self._place, told), now
+                )
+            )
+
+    def _keep(self, memory: str | None) -> None:
+        self._accepted |= have_accepted(read_memory(memory, self._place))

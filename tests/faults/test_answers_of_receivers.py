@@ -1,0 +1,304 @@
+"""A receiver's status decides whether an alert is delivered, never what stands behind it.
+
+An answer that cannot be read counted as "not delivered" once: a receiver that said 200 with an
+unknown charset got the same alert again for a day (decisions.md 5).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from app.access.webhook_secret import PREFIX
+from app.alerts.channels import SENDERS
+from app.alerts.channels.answer import Answer, Verdict
+from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.messages import Message, Tone
+from app.config import Settings
+from app.net.client import MAX_BODY, Network
+from app.net.hosts import SystemNames
+from app.net.policy import Policy
+from app.records import Channel
+from tests.lab.net import Connection, Listener
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+DELIVERED, RETRY, PERMANENT = Verdict.DELIVERED, Verdict.RETRY, Verdict.PERMANENT
+
+
+def http(body: bytes = b"ok", *headers: str, status: str = "200 OK") -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def html(page: str) -> bytes:
+    return http(page.encode(), "Content-Type: text/html")
+
+
+def as_json(document: object) -> bytes:
+    return http(json.dumps(document).encode(), "Content-Type: application/json")
+
+
+def coded(coding: str, body: bytes) -> bytes:
+    return http(body, f"Content-Encoding: {coding}")
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+# What a receiver sends back, as bytes on the wire, and then closes the connection.
+ACCEPTED = {
+    "plainly": http(),
+    "with an unknown charset": http(b"ok", "Content-Type: text/plain; charset=utf8mb4"),
+    "with a charset that is no text": http(b"ok", "Content-Type: text/plain; charset=hex"),
+    "with a charset that no reader is safe from": http(b"ok", "Content-Type: a/b; charset=idna"),
+    "with a NUL in its charset": http(b"ok", "Content-Type: text/plain; charset=u\0tf"),
+    "in another charset than it says": http(b"\xff\xfe\xfd", "Content-Type: a/b; charset=ascii"),
+    "with broken gzip": coded("gzip", b"this is no gzip"),
+    "with gzip that is cut short": coded("gzip", gzip.compress(b"ok" * 999)[:-30]),
+    "with broken deflate": coded("deflate", b"\xff\xff\xff"),
+    "with broken brotli": coded("br", b"\xff\xff\xff\xff"),
+    "with broken zstd": coded("zstd", b"\x28\xb5\x2f\xfd\xff\xff\xff"),
+    "with a coding that nobody knows": coded("rot13", b"bx"),
+    "with a body that unpacks to much more": coded("gzip", gzip.compress(bytes(50_000_000))),
+    "with a chunk that is cut short": CHUNKED + b"ff\r\nok",
+    "with a chunk without a size": CHUNKED + b"zz\r\nok",
+    "with less than it announced": b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\nok",
+    "with a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: much\r\n\r\nok",
+    "with two hundred headers": http(b"", *(f"X-{n}: 1" for n in range(200))),
+    "with an endless header": http(b"", "X-Long: " + "x" * 100_000),
+    "with headers that stop": b"HTTP/1.1 200 OK\r\nContent-Ty",
+    "with a header that is none": http(b"ok", "this is no header"),
+    "after early hints": b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + http(),
+    "with JSON that is broken": http(b'{"ok": tru', "Content-Type: application/json"),
+    "with JSON that is nested deeply": http(b"[" * (MAX_BODY - 1)),
+    "with a number of five thousand digits": http(b'{"retry_after": ' + b"9" * 5000 + b"}"),
+    "with JSON of another shape": as_json([{"message": {"description": ["x"]}}]),
+    "with messages that are a number": as_json({"messages": 5, "message": 5, "description": {}}),
+    "with a word of failure": as_json({"ok": False, "error": "no", "message": "It failed."}),
+    "with a page that no parser takes": html("<![foo[ x"),
+    "with a page of a huge character": html("&#" + "9" * 5000 + ";"),
+    "with nothing but tags that never end": html("<a " * 5000),
+    "with an invalid Retry-After": http(b"ok", "Retry-After: never"),
+}
+
+
+@contextmanager
+def receiver(answer: Callable[[Connection], None]) -> Iterator[str]:
+    """The URL of a server that reads a request, and answers as it is told."""
+
+    def serve(connection: Connection) -> None:
+        head = connection.read_until(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        missing = length - len(head.partition(b"\r\n\r\n")[2])
+        while missing > 0:
+            missing -= len(connection.receive())
+        answer(connection)
+
+    listener = Listener(serve)
+    try:
+        yield f"http://127.0.0.1:{listener.port}"
+    finally:
+        listener.close()
+
+
+def send(channel: str, url: str, path: Path, *, sms: str = "twilio", seconds: float = 60) -> Answer:
+    """One alert through the sender of a channel, whose service is at ``url``."""
+    values = {Channel.TELEGRAM: "123:ABC/-100", Channel.SMS: "+447700900123"}
+    settings = Settings(
+        instance=path,
+        database_url="sqlite://",
+        secret_key="a key",
+        telegram_api=url,
+        sms_url=f"{sms}://account:password@Wakeful?api={url}",
+    )
+    network = Network(Policy.parse("loopback"), SystemNames(), total_seconds=seconds)
+    message = Message("test", Tone.PLAIN, "Test", "It works.", NOW)
+    value = values.get(Channel(channel), f"{url}/hook")
+    tools = Tools(settings, network, (PREFIX + "a" * 32,))
+    return SENDERS[channel](Outgoing("msg_1", value, message, NOW), tools)
+
+
+def outcome(answer: bytes, path: Path, channel: str = Channel.WEBHOOK, **how: str) -> Answer:
+    with receiver(lambda connection: connection.send(answer)) as url:
+        return send(channel, url, path, **how)
+
+
+@pytest.mark.parametrize("way", ACCEPTED)
+def test_who_answers_200_has_the_alert(way: str, tmp_path: Path) -> None:
+    answer = outcome(ACCEPTED[way], tmp_path)
+    assert answer.verdict is DELIVERED, answer
+    assert answer.text.startswith("HTTP 200")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "with an unknown charset",
+        "with JSON that is nested deeply",
+        "with JSON of another shape",
+        "with messages that are a number",
+        "with a page that no parser takes",
+    ],
+)
+@pytest.mark.parametrize(
+    ("channel", "sms"),
+    [
+        *((channel, "twilio") for channel in SENDERS if channel not in ("email", "apprise")),
+        ("sms", "vonage"),
+    ],
+)
+def test_no_sender_trips_over_a_body(channel: str, sms: str, way: str, tmp_path: Path) -> None:
+    assert outcome(ACCEPTED[way], tmp_path, channel, sms=sms).verdict is DELIVERED
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [("204 No Content", DELIVERED), ("302 Found", PERMANENT), ("404 Not Found", PERMANENT),
+     ("429 Too Many Requests", RETRY), ("503 Service Unavailable", RETRY)],
+)  # fmt: skip
+def test_a_status_decides_also_where_the_body_cannot_be_read(
+    status: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    broken = http(b"ok", "Content-Type: a/b; charset=utf8mb4", "Content-Encoding: gzip",
+                  "Location: http://[", status=status)  # fmt: skip
+    assert outcome(broken, tmp_path).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 abc OK\r\n\r\n", b"HTTP/1.1 7 OK\r\n\r\n", b"HTTP/1.1 2",
+     b"HTTP/1.1 103 Early Hints\r\n\r\n", b"SSH-2.0-OpenSSH\r\n"],
+)  # fmt: skip
+def test_without_a_status_the_alert_is_sent_again(garbage: bytes, tmp_path: Path) -> None:
+    assert outcome(garbage, tmp_path).verdict is RETRY
+
+
+def test_a_body_that_is_slower_than_the_limit_does_not_undo_its_status(tmp_path: Path) -> None:
+    def drip(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nTaken")
+        connection.wait_until_gone()
+
+    with receiver(drip) as url:
+        answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
+    assert (answer.verdict, answer.text) == (DELIVERED, "HTTP 200: Taken")
+
+
+def test_headers_that_never_end_do_not_undo_their_status(tmp_path: Path) -> None:
+    def drip(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 200 OK\r\nX-Slow: 1\r\n")
+        connection.wait_until_gone()
+
+    with receiver(drip) as url:
+        assert send(Channel.WEBHOOK, url, tmp_path, seconds=0.5).verdict is DELIVERED
+
+
+def test_silence_until_the_limit_is_no_answer(tmp_path: Path) -> None:
+    with receiver(lambda connection: connection.wait_until_gone() and None) as url:
+        answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
+    assert answer.verdict is RETRY
+    assert "no answer in time" in answer.text
+
+
+def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:
+    sent = []
+
+    def flood(connection: Connection) -> None:
+        connection.send(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\n\r\n")
+        for _ in range(4000):  # 250 MiB, if somebody takes them
+            connection.send(bytes(64 * 1024))
+            sent.append(1)
+
+    with receiver(flood) as url:
+        assert send(Channel.WEBHOOK, url, tmp_path).verdict is PERMANENT
+    assert len(sent) < 1000
+
+
+@pytest.mark.parametrize(
+    ("named", "pause"),
+    [
+        (["Retry-After: 7"], 7.0),
+        (["Retry-After: Sat, 21 Nov 2026 08:00:09 GMT"], 9.0),
+        (["Retry-After: never"], None),
+        (["Retry-After: Sat, 21 Nov 2026 08:00:09 +" + "9" * 20], None),
+        (["Retry-After: " + "9" * 5000], 999_999_999.0),
+        ([], None),
+    ],
+)
+def test_a_pause_that_cannot_be_read_is_none(
+    named: list[str], pause: float | None, tmp_path: Path
+) -> None:
+    answer = outcome(http(b"", *named, status="503 Busy"), tmp_path)
+    assert (answer.verdict, answer.retry_after) == (RETRY, pause)
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e999", "-1", "true", "NaN", '"5"'])
+def test_a_pause_in_the_body_that_is_no_pause_stops_nobody(number: str, tmp_path: Path) -> None:
+    body = f'{{"retry_after": {number}}}'.encode()
+    assert outcome(http(body, status="429 Slow down"), tmp_path).verdict is RETRY
+
+
+def test_what_vonage_documents_to_say_with_a_200_counts(tmp_path: Path) -> None:
+    """Vonage answers 200 to all; only a status within a message says that it was refused."""
+    for status, verdict in (("0", DELIVERED), ("1", RETRY), ("4", PERMANENT)):
+        body = as_json({"messages": [{"status": status, "error-text": "So it is."}]})
+        assert outcome(body, tmp_path, Channel.SMS, sms="vonage").verdict is verdict
+    for odd in ({}, {"messages": []}, {"messages": [{}]}, {"messages": "0"}):
+        assert outcome(as_json(odd), tmp_path, Channel.SMS, sms="vonage").verdict is DELIVERED
+
+
+# --- Mail
+
+# What a mail server says to the mail itself, and what it does then.
+MAIL = {
+    "plainly": (b"250 2.0.0 queued\r\n", DELIVERED),
+    "in several lines": (b"250-2.0.0 queued\r\n250 as 4711\r\n", DELIVERED),
+    "and a line without end": (b"250 " + b"x" * 20_000 + b"\r\n", DELIVERED),
+    "and the connection is lost in the second line": (b"250-2.0.0 queued\r\n25", DELIVERED),
+    "in a charset that is none": (b"250 \xff\xfe\r\n", DELIVERED),
+    "that it is to wait": (b"451 4.7.1 Greylisted\r\n", RETRY),
+    "that it is refused": (b"554-5.7.1 Spam.\r\n554 Go away\r\n", PERMANENT),
+    "nothing": (b"", RETRY),
+    "nonsense": (b"what?\r\n", RETRY),
+}
+
+
+@pytest.mark.parametrize("goodbye", ["lost", "reset", "refused", "garbage"])
+@pytest.mark.parametrize("said", MAIL)
+def test_what_is_said_to_the_mail_itself_decides(said: str, goodbye: str, tmp_path: Path) -> None:
+    reply, verdict = MAIL[said]
+
+    def serve(connection: Connection) -> None:
+        connection.send(b"220 mail.test\r\n")
+        for answer in (b"250 mail.test\r\n", b"250 OK\r\n", b"250 OK\r\n", b"354 Go on\r\n"):
+            connection.read_until(b"\r\n")
+            connection.send(answer)
+        mails.append(connection.read_until(b"\r\n.\r\n"))
+        connection.send(reply)
+        if goodbye == "lost" or not reply.endswith(b"\r\n"):
+            return
+        connection.read_until(b"\r\n")
+        if goodbye == "reset":
+            connection.reset()
+        else:
+            connection.send({"refused": b"500 No\r\n", "garbage": b"\xff" * 9000}[goodbye])
+
+    mails: list[bytes] = []
+    listener = Listener(serve)
+    try:
+        settings = Settings(
+            instance=tmp_path,
+            database_url="sqlite://",
+            secret_key="a key",
+            smtp_url=f"smtp://127.0.0.1:{listener.port}?from=wakeful@example.com",
+        )
+        message = Message("test", Tone.PLAIN, "Test", ".\n..two dots", NOW)
+        tools = Tools(settings, Network(Policy.parse("loopback"), SystemNames()))
+        answer = SENDERS["email"](Outgoing("msg_1", "ops@example.com", message, NOW), tools)
+    finally:
+        listener.close()
+    assert answer.verdict is verdict, answer
+    assert b"\r\n..\r\n...two dots" in mails[0], "a line's first dot is doubled"

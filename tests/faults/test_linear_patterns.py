@@ -1,0 +1,352 @@
+"""Nothing that strangers send, and nothing that people paste, takes longer to read than its length
+explains: a pattern that runs for minutes holds the interpreter, and every check waits.
+
+Each row of ``READERS`` is a reader and what is worst for it, as a function of a size. The guard at
+the end fails when a module of app/ gets a pattern that no row stands for.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import zstandard
+
+import app
+from app.alerts.channels import apprise_child, discord, slack, teams
+from app.alerts.channels.answer import retry_after
+from app.api.body import FORM, JSON, Body
+from app.checks.expiry import rdap, whois
+from app.checks.expiry.registry import NoAnswer
+from app.checks.http import compose, verdict, wire
+from app.checks.redact import Redactor
+from app.errors import Invalid, Unavailable
+from app.forms.binding import bind
+from app.forms.monitor import MonitorForm
+from app.net import charset
+from app.net.client import Response
+from app.net.codings import Decoder, Undecodable, codings
+from app.records import BODY_CAP_BYTES, CheckSpec, Pair
+from app.rules import brackets, channel_values, masking, quiet_hours, recurrence, statuses, url
+from app.rules import text as rules
+from app.stores.remote import connection
+from app.stores.remote import values as remote_values
+from app.web.frame import fragments
+from app.web.shown import comments, months
+from app.web.views import bulk
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+BASE = url.parse_url("http://a.example/dir/page")
+SPEC = CheckSpec(
+    url="http://a.example/?q=secret-in-the-query",
+    request_headers=(Pair("X-Token", "aaaaaaab"), Pair("Cookie", "a=aaaaaaaa; b=bbbbbbbb")),
+    auth=("user", "password"),
+    request_body="aaaaaaaa bbbbbbbb",
+)
+SECRETS = masking.secrets_in_url("https://x.example/aaaaaaab/aaaabbbb?key=aaaaaaaa")
+EMPTY_ZSTD = zstandard.ZstdCompressor().compress(b"")
+
+CEILING = 5.0  # seconds for the larger input, on any machine
+RATIO = 3.2  # of a reader whose input doubles: 2 is linear, 4 is quadratic
+# How a reader says no. Anything else that it raises is a fault of its own.
+REFUSALS = (ValueError, NoAnswer, Undecodable, Invalid, Unavailable)
+NOISE = 0.1  # seconds in which no ratio says anything
+
+
+def times(unit: str) -> Callable[[int], str]:
+    """``unit`` again and again, ``n`` characters in all."""
+    return lambda n: (unit * (n // len(unit) + 1))[:n]
+
+
+def around(before: str, unit: str, after: str = "") -> Callable[[int], str]:
+    return lambda n: before + times(unit)(n) + after
+
+
+def spec_redactor(value: str) -> None:
+    redactor = Redactor(SPEC)
+    redactor.text(value, cut=True)
+    redactor.header("x-other", value)
+    redactor.header("set-cookie", value)
+    redactor.whole(value, len(value) // 2, len(value) // 2 + 10)
+
+
+def check_answer(value: str) -> None:
+    """What a sender reads of the answer to an alert."""
+    for kind in ("text/html", "application/json"):
+        response = Response(503, {"Content-Type": kind, "Retry-After": value}, value)
+        masking.clean(response.words, SECRETS)
+        retry_after(response.headers, response.body, NOW)
+
+
+def remember_cookies(value: str) -> None:
+    carried = compose.Carried(SPEC)
+    carried.remember(BASE, [value, *value.split("\n")])
+    carried.state(BASE)
+
+
+def headers(value: str) -> None:
+    lines = [b"HTTP/1.1 200 OK\r\n", *(line.encode() + b"\r\n" for line in value.split("\n"))]
+    wire.read_headers(lines)
+
+
+def redirect(value: str) -> None:
+    found = url.join(BASE, value)
+    compose.without_buster(found.url)
+
+
+def api_json(value: str) -> None:
+    bind(MonitorForm, Body(value.encode(), JSON).pairs())
+
+
+def api_form(value: str) -> None:
+    bind(MonitorForm, Body(value.encode(), FORM).pairs())
+
+
+def remote_answer(value: str) -> None:
+    one = connection.Connection("http://other.example", "wkf_a_key")
+    told = SimpleNamespace(status_code=200, headers={"Date": value, "Retry-After": value})
+    one._note_clock(told)
+    connection._retry_after(told)
+    one._json(told, value.encode())
+
+
+def remote_values_of(value: str) -> None:
+    for read in (
+        remote_values.whole,
+        remote_values.moment,
+        remote_values.texts,
+        remote_values.flag,
+    ):
+        read(value)
+
+
+def whois_answer(value: str) -> None:
+    with suppress(whois.NoAnswer):
+        whois._referred(value, "example")
+    whois.expiry_in(value)
+
+
+def rdap_answer(*dates: str, times: int = 1) -> None:
+    events = [{"eventAction": "expiration", "eventDate": date} for date in dates] * times
+    rdap.expiry_in(json.dumps({"events": events}).encode())
+
+
+# Reader, what is worst for it, and how large the smaller of the two inputs is.
+READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = [
+    ("whois: spaces behind a label", whois_answer, around("expires", " "), 32_000),
+    ("whois: newlines", whois_answer, times("\n"), 32_000),
+    ("whois: newlines and a label", whois_answer, around("", "\n", "expires"), 32_000),
+    ("whois: labels", whois_answer, times("expires\n"), 32_000),
+    ("whois: labels of one line", whois_answer, times("expires "), 32_000),
+    ("whois: dots behind a label", whois_answer, around("expires on", ". "), 32_000),
+    ("whois: percent signs", whois_answer, times("% \n"), 32_000),
+    ("whois: dates that are none", whois_answer, times("expires: 2027-99-99 T1:1\n"), 32_000),
+    ("whois: a date that never ends", whois.parse_date, times("T "), 32_000),
+    ("whois: a date of digits", whois.parse_date, around("2027-01-01 1:1", "1"), 32_000),
+    ("whois: referrals", whois_answer, times("refer: \n"), 32_000),
+    ("whois: no referral", whois_answer, around("refer:", " ", "a b"), 32_000),
+    ("rdap: a long date", rdap_answer, times("1 a:"), 500_000),
+    ("rdap: many dates", lambda n: rdap_answer("Nonday 99 99", times=n), lambda n: n, 20_000),
+    ("rdap: nested", lambda s: rdap.expiry_in(s.encode()), times('{"events":['), 500_000),
+    ("rdap: a number", lambda s: rdap.expiry_in(s.encode()), times("9"), 500_000),
+    ("charset: header", lambda s: charset.charset(b"", s), around("charset=", " ", ";"), 32_000),
+    ("charset: header again", lambda s: charset.charset(b"", s), times("charset= "), 32_000),
+    ("charset: label", lambda s: charset.charset(b"", s), around("charset=", "a"), 32_000),
+    ("charset: meta", lambda s: charset.charset(s.encode(), None), times("<meta charset= "), 2_000),
+    ("charset: spaces", lambda s: charset.charset(s.encode(), None),
+     lambda n: "<meta charset=" * (n // 28) + " " * (n // 2), 2_000),
+    ("charset: xml", lambda s: charset.charset(s.encode(), None), around("<?xml encoding", " "),
+     2_000),
+    ("charset: comments", lambda s: charset.charset(s.encode(), None), times("<!--"), 2_000),
+    ("charset: style", lambda s: charset.charset(s.encode(), None), around("@charset", " "), 2_000),
+    ("headers: folded", headers, around("a: b", "\n c"), 30_000),
+    ("headers: of one letter", headers, times("a:\n"), 30_000),
+    ("evidence: starts of secrets", spec_redactor, times("aaaa"), 30_000),
+    ("evidence: secrets", spec_redactor, times("password"), 30_000),
+    ("evidence: users", spec_redactor, times("//a"), 30_000),
+    ("evidence: one long user", spec_redactor, around("//", "a"), 30_000),
+    ("verdict: curl's words", verdict._tidy, times("error:00000000:"), 30_000),
+    ("verdict: a bracket", verdict._tidy, times(" (1"), 30_000),
+    ("verdict: openssl", verdict._openssl_reason, times("error:0000000"), 30_000),
+    ("location: marks", redirect, around("http://", "\u0315\u0300"), 10_000),
+    ("location: marks behind a tab", redirect, around("/\t/", "\u0315\u0300"), 10_000),
+    ("location: international", redirect, around("http://", "ü."), 10_000),
+    ("location: dots", redirect, times("../"), 30_000),
+    ("location: at signs", redirect, around("http://", "@"), 30_000),
+    ("location: digits", redirect, around("http://", "0."), 30_000),
+    ("location: port", redirect, around("http://a:", "9"), 30_000),
+    ("location: cache busters", redirect, times("?wakeful_cache_buster=0"), 30_000),
+    ("cookies: semicolons", remember_cookies, around("a=b", ";"), 30_000),
+    ("cookies: many", remember_cookies, times("a=b\n"), 30_000),
+    ("codings: names", lambda s: codings([s]), times("gzip,"), 30_000),
+    ("codings: empty frames", lambda n: Decoder(["zstd"], BODY_CAP_BYTES).feed(EMPTY_ZSTD * n),
+     lambda n: n, 3_000),
+    ("statuses: commas", statuses.parse_statuses, around("200", ","), 30_000),
+    ("statuses: digits", statuses.parse_statuses, around("200-", "2"), 30_000),
+    *(
+        (f"receiver: {unit[:12]}", check_answer, times(unit), 8_000)
+        for unit in ("<a ", '<a x="', "<a\t/", "<!--", "<!", "</", "<script", "&", "&#9", "[",
+                     '{"a":', "9", " ", "aaaa", "<", "<![CDATA[", "\n<", "Mon, ", "1-")
+    ),
+    ("apprise: log", lambda s: apprise_child.refused_for_good([s]), times("error=1"), 30_000),
+    ("slack: calls", slack.escape, times("@channe"), 30_000),
+    ("teams: markdown", teams._MARKDOWN.findall, times("*_"), 30_000),
+    ("discord: markdown", discord.escape, times("*_"), 30_000),
+    ("remote: spaces", remote_answer, times(" "), 200_000),
+    ("remote: nested", remote_answer, times("["), 200_000),
+    ("remote: a number", remote_answer, times("9"), 200_000),
+    ("remote: escapes", remote_answer, around('"', "\\u00", '"'), 200_000),
+    ("remote: a date", remote_answer, times("1-"), 60_000),
+    ("remote: a clock of another age", remote_answer,
+     around("Sat, 21 Nov 2026 08:00:09 +", "9"), 60_000),
+    ("remote: a value of digits", remote_values_of, times("9"), 200_000),
+    ("remote: a value of commas", remote_values_of, times(","), 200_000),
+    ("remote: a cron line", recurrence.repeat_fault, times("1,"), 30_000),
+    ("remote: a cron line of digits", recurrence.repeat_fault, around("0 0 1 1 ", "9"), 30_000),
+    ("api: names", api_form, times("alerts[1][key]=a&"), 100_000),
+    ("api: indices", api_form,
+     lambda n: "&".join(f"tags[{'0' * (k % 50)}{k}]=a" for k in range(n // 50)), 100_000),
+    ("api: brackets", api_form, times("a[[["), 100_000),
+    ("api: a long index", api_form, around("alerts[", "9", "][key]=a"), 100_000),
+    ("api: nested", api_json, times('{"a":['), 100_000),
+    ("api: a number", api_json, around('{"interval": ', "9", "}"), 100_000),
+    ("api: an exponent", api_json, around('{"interval": 1e', "9", "}"), 100_000),
+    ("api: members", api_json, lambda n: json.dumps({f"a{k}": k for k in range(n)}), 2_000),
+    ("api: a list", api_json, lambda n: json.dumps({"tags": ["a"] * n}), 8_000),
+    ("paste: spaces", bulk.split, around("a,http://x", " ", "b"), 20_000),
+    ("paste: only spaces", bulk.split, around("a", " ", "b"), 20_000),
+    ("paste: commas", bulk.split, times(", "), 20_000),
+    ("paste: commas and letters", bulk.split, times(",a"), 20_000),
+    ("paste: spaces behind a comma", bulk.split, around("a,", " ", "b"), 20_000),
+    ("paste: quotes", bulk.split, around('a,"http://x', '" '), 20_000),
+    ("paste: a scheme", bulk.split, around("", "a", ","), 20_000),
+    ("form: email", lambda s: channel_values._email(s[:2048], False), times("a@"), 1_000),
+    ("form: email of dots", lambda s: channel_values._email(s[:2048], False), around("a@", "a."),
+     1_000),
+    ("form: telegram", channel_values.parse_telegram, around("1:", "a"), 30_000),
+    ("form: address", rules.email, times("a@"), 30_000),
+    ("form: integer", rules.integer, times("9"), 30_000),
+    ("form: moment", rules.moment, times("1 "), 30_000),
+    ("form: header name", rules.header_name, around("", "a", " "), 30_000),
+    ("form: clock", quiet_hours.parse_clock, times("1"), 30_000),
+    ("form: name in brackets", brackets.parse, around("a[", "1"), 30_000),
+    ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
+    ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),
+    ("comment: brackets", comments.remarks, times("["), 10_000),
+    ("live: texts", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
+     times("<time data-ago"), 30_000),
+    ("live: tokens", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
+     times('<name="csrf_token"'), 30_000),
+]  # fmt: skip
+
+
+def seconds(read: Callable[[Any], object], value: Any) -> float:
+    began = time.perf_counter()
+    with suppress(*REFUSALS):
+        read(value)
+    return time.perf_counter() - began
+
+
+@pytest.mark.parametrize(
+    ("read", "worst", "size"),
+    [pytest.param(*row[1:], id=row[0]) for row in READERS],
+)
+def test_twice_the_input_takes_twice_the_time(
+    read: Callable[[Any], object], worst: Callable[[int], Any], size: int
+) -> None:
+    small, large = worst(size), worst(2 * size)
+    for _attempt in range(5):  # another process may take the processor away
+        gc.collect()
+        before, after = (min(seconds(read, one) for _ in range(3)) for one in (small, large))
+        assert after < CEILING
+        if after < max(NOISE, RATIO * before):
+            return
+    pytest.fail(f"{before:.3f} s for {size}, {after:.3f} s for twice as much")
+
+
+# Where each pattern of app/ stands. One that is written where it is used goes by its function.
+PATTERNS = """
+alerts/channels/apprise_child.py _STATUS
+alerts/channels/discord.py _MARKDOWN
+alerts/channels/email.py _DOTS
+alerts/channels/slack.py _CALLS_PEOPLE
+alerts/channels/teams.py _MARKDOWN
+api/__init__.py _BELOW_API
+api/operations.py Path
+checks/expiry/whois.py _ENDS
+checks/expiry/whois.py _LIMITED
+checks/expiry/whois.py _REFERRAL
+checks/expiry/whois.py _TIME
+checks/expiry/whois.py _UNKNOWN_DOMAIN
+checks/expiry/whois.py _ZONE
+checks/expiry/whois.py parse_date
+checks/http/compose.py _BUSTED
+checks/http/evidence.py _CONTROL
+checks/http/verdict.py _OPENSSL_ERROR
+checks/http/verdict.py _tidy
+checks/redact.py _SECRET_NAME
+checks/redact.py _USER_INFO
+checks/redact.py _body_secrets
+forms/browser.py _WEB
+net/charset.py _COMMENTS
+net/charset.py _DECLARATIONS
+net/charset.py _HEADER_CHARSET
+net/client.py _PAGE
+net/html_text.py _COMMENT
+net/html_text.py _TAG
+rules/brackets.py _NAME
+rules/channel_values.py TELEGRAM_TOKEN
+rules/channel_values.py _APPRISE
+rules/channel_values.py _CHAT
+rules/channel_values.py _E164
+rules/channel_values.py _HOST_LABEL
+rules/channel_values.py _LOCAL_PART
+rules/channel_values.py _THREAD
+rules/masking.py clean
+rules/quiet_hours.py _CLOCK
+rules/text.py _EMAIL
+rules/text.py _INTEGER
+rules/text.py _MOMENT
+rules/text.py _TOKEN
+rules/text.py moment
+rules/url.py _AUTHORITY
+rules/url.py _FORBIDDEN_IN_HOST
+rules/url.py _LEGACY_IPV4
+rules/url.py _SHAPE
+stores/remote/connection.py _ESCAPED
+web/frame/fragments.py _AGING
+web/frame/fragments.py _TOKEN
+web/shown/comments.py _HEAD
+web/shown/months.py _MONTH
+web/views/bulk.py _URL
+web/views/bulk.py _URL_BEHIND_A_NAME
+"""
+
+
+def patterns() -> set[str]:
+    """Every use of ``re`` in app/, by the module and the name or function that it belongs to."""
+    root = Path(app.__file__).parent
+    found = set()
+    for path in sorted(root.rglob("*.py")):
+        for owner in ast.parse(path.read_text()).body:
+            names = [ast.unparse(one) for one in getattr(owner, "targets", [])]
+            name = names[0] if names else getattr(owner, "name", "")
+            for node in ast.walk(owner):
+                called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+                if called.startswith("re.") and called != "re.escape":
+                    found.add(f"{path.relative_to(root)} {name}")
+    return found
+
+
+def test_every_pattern_has_been_looked_at() -> None:
+    """A new pattern needs a row in ``READERS`` with what is worst for it, then a line here."""
+    assert patterns() == set(PATTERNS.split("\n")) - {""}
