@@ -44,6 +44,7 @@ DOING = {
 CHOOSE = "Choose what to do."
 TICKS = "tick-all"  # the id of what stands above the boxes
 MOST_LINES = 500
+MOST_FAULTS = 100  # of pasted lines, on one page
 NAMED = 50  # of those to be deleted
 TOLD = 3  # of those that could not be changed
 # A name may come first, as in a spreadsheet; a comma within a URL alone separates nothing.
@@ -254,8 +255,10 @@ def _sentences(fault: Invalid) -> str:
 
 
 def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
-    for line in wrong:
+    for line in wrong[:MOST_FAULTS]:
         form.urls.fault(f"Line {line.number}, {line.text[:80]}: {line.fault}")
+    if len(wrong) > MOST_FAULTS:  # a pasted log has a hundred thousand
+        form.urls.fault(f"{len(wrong) - MOST_FAULTS:,} more lines are wrong.")
     return _import_page(form, status)
 
 
