@@ -50,7 +50,7 @@ class Limits:
     body_seconds: float = 30.0
     answer_seconds: float = 60.0  # for the client to take it
     closing_seconds: float = 5.0  # for the client to read the last answer and close
-    ask_seconds: float = 0.5  # a body that takes longer: is it needed at all?
+    ask_seconds: float = 1.0  # a body that takes longer: is it needed at all?
     connections: int = 2000  # fewer where the system allows fewer files
     head_bytes: int = 64 * 1024
     body_bytes: int = MAX_FORM_BYTES
@@ -72,6 +72,8 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def init_process(self) -> None:
         self._lanes = {path: ThreadPoolExecutor(1, path.strip("/")) for path in LANES}
+        # Hundreds of slow bodies are asked about at once: whole requests do not queue behind them.
+        self._asking = ThreadPoolExecutor(1, "before-body")
         super().init_process()
 
     # --- connections come and go
@@ -192,10 +194,9 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _serve(self, conn: Connection, end: int | None) -> None:
         self._unpark(conn)
         conn.seal(end)
-        self._hand_over(conn, self.handle)
+        self._hand_over(conn, self.handle, self._lanes.get(conn.request.path, self.tpool))
 
-    def _hand_over(self, conn: Connection, work: Callable[[Connection], object]) -> None:
-        pool: Any = self._lanes.get(conn.request.path, self.tpool)
+    def _hand_over(self, conn: Connection, work: Callable[[Connection], object], pool: Any) -> None:
         pool.submit(work, conn).add_done_callback(
             lambda done: self.method_queue.defer(self.finish_request, conn, done)
         )
@@ -204,7 +205,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         """Whether the application answers without the body, which is slow or waits for a word."""
         conn.asked = True
         self._unpark(conn)
-        self._hand_over(conn, self._answer_before_body)
+        self._hand_over(conn, self._answer_before_body, self._asking)
 
     def handle(self, conn: Connection) -> object:
         """Answer; whether the connection can take another request. Runs in a thread."""

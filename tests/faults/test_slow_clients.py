@@ -8,18 +8,21 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+import requests
 
 from app.records import MAX_FORM_BYTES
 from tests.factories import PASSWORD, make_key, make_person
-from tests.support.web_process import Installation, Web, installation, web_process
+from tests.support.web_process import Installation, Web, csrf, installation, web_process
 
 CROWD = 40
 # A drip would reach none of the usual limits, which are on the time between two bytes.
@@ -396,3 +399,30 @@ def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installe
             release()
     assert {one.result().status_code for one in seen} == {503}
     assert all("keeps many requests waiting" in one.result().text for one in refused)
+
+
+def test_health_is_told_while_every_thread_waits(installed, key):
+    with web_process(installed) as web, ExitStack() as stack:
+        locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
+        session = requests.Session()
+        token = csrf(session, web.base)
+        locked.execute("BEGIN IMMEDIATE")  # whoever writes now waits for us
+        body = f"csrf_token={quote(token)}&email=a@wakeful.test&password=guessed".encode()
+        cookie = f"Cookie: wakeful={session.cookies['wakeful']}"
+        sent = post("/login", len(body), cookie) + body
+        for _ in range(20):
+            stack.enter_context(web.connect(sent))
+        await_standstill(web)
+        assert web.get("/healthz").status_code == 200
+        assert web.get("/readyz").status_code == 200
+        locked.rollback()
+
+
+def await_standstill(web: Web) -> None:
+    """Wait until an ordinary page is not answered."""
+    for _ in range(100):
+        try:
+            requests.get(f"{web.base}/login", timeout=1)
+        except requests.Timeout:
+            return
+    raise AssertionError("Some thread is always free.")
