@@ -36,6 +36,7 @@ def create_core(settings: config.Settings) -> Flask:
     from flask import Flask
 
     from app.config import SESSION_SECONDS
+    from app.records import MAX_FORM_BYTES
 
     app = Flask(
         "app",
@@ -53,6 +54,7 @@ def create_core(settings: config.Settings) -> Flask:
         SESSION_COOKIE_NAME="wakeful",
         # a form left open overnight must still save; the token lives with the session
         WTF_CSRF_TIME_LIMIT=None,
+        MAX_CONTENT_LENGTH=MAX_FORM_BYTES,
     )
     app.extensions["wakeful.settings"] = settings
     _add_database(app)

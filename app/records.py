@@ -135,6 +135,10 @@ MAX_TAGS = 20
 MAX_TAG = 50
 MAX_SEARCH = 255
 MAX_BODY_BYTES = 1024 * 1024  # an API request's body; more is 413
+# A form of the dashboard: a million characters of addresses, three bytes each where encoded.
+MAX_FORM_BYTES = 4 * 1024 * 1024
+# A window may name ten thousand monitors; more fields than that nobody fills in.
+MOST_FIELDS = 20_000
 MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
 
 TIMEOUT_SECONDS = (1, 60)

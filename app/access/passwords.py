@@ -1,23 +1,52 @@
-"""Passwords: argon2 hashes. The rule for a new one is ``app.rules.text``'s."""
+"""Passwords: argon2 hashes. The rule for a new one is ``app.rules.text``'s.
+
+A hash takes 64 MiB while it is made, on purpose, so few are made at once: sixteen log-ins at the
+same moment would take a gigabyte.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+
+from app.errors import Throttled
+from app.slots import BUSY_SECONDS, Slots
+
+BUSY = "Many people are logging in at this moment."
+_AT_ONCE = Slots(2, patience=5.0)
+_IN_LINE = Slots(12)  # those that wait included: some threads are left for other pages
 
 _hasher = PasswordHasher()
 # What an unknown email is compared with, so that the answer takes as long as for a known one.
 _nobody = _hasher.hash("nobody has this password")
 
 
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait until memory may be taken. Raises Throttled."""
+    with _IN_LINE.taken() as placed:
+        if placed:
+            with _AT_ONCE.taken() as free:
+                if free:
+                    yield
+                    return
+    raise Throttled(BUSY, BUSY_SECONDS)
+
+
 def hashed(password: str) -> str:
-    return _hasher.hash(password)
+    """Raises Throttled when too many are hashed at once, as ``matches`` does."""
+    with _turn():
+        return _hasher.hash(password)
 
 
 def matches(hash_: str | None, password: str) -> bool:
     """Whether ``password`` made ``hash_``; never for None, in the same time."""
     try:
-        return _hasher.verify(hash_ or _nobody, password) and hash_ is not None
+        with _turn():
+            return _hasher.verify(hash_ or _nobody, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False
 

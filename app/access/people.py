@@ -114,7 +114,8 @@ class People(Counters):
     def login(self, email: str, password: str, address: str | None = None) -> Person | None:
         """The person, or None when email or password is wrong or the account is disabled.
 
-        Raises Throttled after too many failed attempts for the account or from ``address``.
+        Raises Throttled after too many failed attempts for the account or from ``address``, and
+        when too many people log in at once.
         """
         account, origin = _account_counter(email), _address_counter(address)
         # Counted before the password is looked at: a thousand guesses at the same moment all see
@@ -124,7 +125,13 @@ class People(Counters):
         row = db.session.execute(
             select(PersonRow).where(PersonRow.email_folded == email.casefold())
         ).scalar_one_or_none()
-        right = passwords.matches(row.password_hash if row else None, password)
+        try:
+            right = passwords.matches(row.password_hash if row else None, password)
+        except Throttled:
+            # Nobody looked at the password, so it was no failed attempt.
+            for counter in (account, origin):
+                self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1)
+            raise
         if row is None or not right or row.disabled:
             return None
         id, hash_ = row.id, row.password_hash

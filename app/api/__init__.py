@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
 
 # Imported for what they put into the table of operations.
 from app.api import (  # noqa: F401
@@ -23,7 +25,7 @@ from app.api import (  # noqa: F401
     reports,
     windows,
 )
-from app.api.dispatch import dispatch
+from app.api.dispatch import dispatch, refusal
 
 _BELOW_API = re.compile(r"/+api(/.*)?", re.DOTALL)
 
@@ -32,7 +34,22 @@ def init_app(app: Flask) -> None:
     # First of all: nothing of the dashboard's (sessions, set-up, CSRF) may answer for the API.
     app.before_request_funcs.setdefault(None, []).insert(0, _answer_api)
     app.wsgi_app = _WithoutCookies(app.wsgi_app)  # type: ignore[method-assign]
+    app.extensions["wakeful.before_body"] = partial(_before_body, app)
     health.init_app(app)
+
+
+def _before_body(app: Flask, environ: dict[str, Any]) -> Response | None:
+    """For a server that has the header of a request and waits for its body: the answer to who has
+    no key, or None when the body is needed.
+    """
+    if not _BELOW_API.fullmatch(environ.get("PATH_INFO", "")):
+        return None
+    try:
+        with app.request_context(environ):
+            answer = refusal(request)
+            return answer and app.process_response(answer)
+    except HTTPException:  # a Host that cannot be read: told when all is there
+        return None
 
 
 def _answer_api() -> Response | None:

@@ -13,13 +13,11 @@ from urllib.parse import parse_qsl
 from flask import Request
 
 from app.errors import Invalid
-from app.records import MAX_BODY_BYTES
+from app.records import MAX_BODY_BYTES, MOST_FIELDS
 from app.rules.brackets import Members, Pairs, Typed, flatten
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-# A window may name ten thousand monitors; more fields than that are no request of a client's.
-MOST_FIELDS = 20_000
 # What is read of a body that is too large, so that its sender can finish and hear the answer.
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _CHUNK = 64 * 1024
@@ -67,7 +65,9 @@ def read_query(request: Request) -> Pairs:
 
 def _read(request: Request) -> tuple[bytes, bool]:
     """What came of the body, and whether that is all of it."""
-    if (request.content_length or 0) > _DRAINED_BYTES:
+    request.max_content_length = _DRAINED_BYTES  # not the dashboard's: what is kept is counted here
+    announced = request.content_length or 0
+    if announced > _DRAINED_BYTES:
         raise TooLarge
     kept = bytearray()
     seen = 0
@@ -82,7 +82,7 @@ def _read(request: Request) -> tuple[bytes, bool]:
     except Exception:
         # The client went away, or its chunks are none: every server has errors of its own for it.
         whole = False
-    if seen > MAX_BODY_BYTES:
+    if max(seen, announced) > MAX_BODY_BYTES:
         raise TooLarge
     return bytes(kept), whole
 

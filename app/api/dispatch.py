@@ -50,7 +50,16 @@ def dispatch(request: Request) -> Response:
         )
 
 
-def _answer(request: Request) -> Response:
+def refusal(request: Request) -> Response | None:
+    """What is answered whatever the body says; None when it is to be waited for. Counts nothing:
+    the whole request comes to ``dispatch`` later.
+    """
+    known = _known(request)
+    return known if isinstance(known, Response) else None
+
+
+def _known(request: Request) -> Response | tuple[Path, int | None, ApiKey | None]:
+    """The path, the id in it and the key; the answer when there is no such path or no valid key."""
     if current_app.extensions["wakeful.settings"].store != "local":
         return problem(404, REMOTE)
     # As it came: the framework's own ``path`` has a double slash at its start taken away.
@@ -59,11 +68,19 @@ def _answer(request: Request) -> Response:
     if found is None:
         return problem(404, NO_PATH)
     path, number = found
-    if path.public:
-        return _operate(request, path, number, None)
-    key = keys.authenticate(request)
-    if key is None:
+    key = None if path.public else keys.authenticate(request)
+    if key is None and not path.public:
         return problem(401, keys.UNAUTHENTICATED, WWW_Authenticate="Bearer")
+    return path, number, key
+
+
+def _answer(request: Request) -> Response:
+    known = _known(request)
+    if isinstance(known, Response):
+        return known
+    path, number, key = known
+    if key is None:
+        return _operate(request, path, number, None)
     limit = keys.RateLimit.count(key)
     if limit.exceeded:
         response = problem(
@@ -112,6 +129,8 @@ def _translated(fault: errors.WakefulError) -> Response:
         return problem(409, message, details=fault.details)
     if isinstance(fault, errors.Denied):
         return problem(403, message)
+    if isinstance(fault, errors.Throttled):
+        return problem(429, message, Retry_After=str(fault.retry_after))
     if isinstance(fault, errors.Unavailable):
         after = math.ceil(fault.retry_after) if fault.retry_after else 5
         return problem(503, message, Retry_After=str(after))

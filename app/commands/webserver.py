@@ -1,14 +1,19 @@
-"""gunicorn around the web application: one process, many threads."""
+"""gunicorn around the web application: one process, one event loop, some threads."""
 
 from __future__ import annotations
 
 import gc
-from typing import Any
+import resource
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
+from app.commands.webworker import Limits, Worker
 from app.config import Settings
+
+if TYPE_CHECKING:
+    from werkzeug.wrappers import Response
 
 THREADS = 16
 # A check on request may take a minute, and its thread with it.
@@ -16,6 +21,7 @@ TIMEOUT_SECONDS = 90
 STOP_SECONDS = 8
 # The longest search, percent-encoded; gunicorn's own 4094 answers before we can.
 REQUEST_LINE_BYTES = 8190
+FILES_OF_OTHERS = 500  # the database's, and those of checks on request
 
 
 def _settle(worker: object) -> None:
@@ -26,10 +32,24 @@ def _settle(worker: object) -> None:
     gc.freeze()
 
 
+def _connections(most: int) -> int:
+    """How many may be open at once, ``most`` or what the files allow that this process may open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + FILES_OF_OTHERS
+    if soft < wanted and soft != resource.RLIM_INFINITY:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    files = wanted if soft == resource.RLIM_INFINITY else soft
+    return max(THREADS + 1, min(most, files - FILES_OF_OTHERS))
+
+
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
     """``fd``: an open listening socket to serve on, instead of opening ``settings.bind``."""
 
-    def __init__(self, settings: Settings, fd: int | None = None) -> None:
+    def __init__(
+        self, settings: Settings, fd: int | None = None, limits: Limits | None = None
+    ) -> None:
+        self.limits = limits or Limits()
         self._settings = settings
         self._bind = settings.bind if fd is None else f"fd://{fd}"
         super().__init__()
@@ -38,8 +58,10 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         options: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,  # the prober, and on SQLite the one writer's lock, are shared by threads
-            "worker_class": "gthread",
+            "worker_class": Worker,
             "threads": THREADS,
+            "worker_connections": _connections(self.limits.connections),
+            "sendfile": False,  # it waits for the client
             "timeout": TIMEOUT_SECONDS,
             "graceful_timeout": STOP_SECONDS,
             "limit_request_line": REQUEST_LINE_BYTES,
@@ -58,4 +80,10 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         """Called in the worker process, after the fork: no connection is shared with the parent."""
         from app import create_app
 
-        return create_app(self._settings)
+        self._app = create_app(self._settings)
+        return self._app
+
+    def before_body(self, environ: dict[str, Any]) -> Response | None:
+        """The answer where the header alone calls for one; None when the body is needed."""
+        answer: Response | None = self._app.extensions["wakeful.before_body"](environ)
+        return answer

@@ -19,10 +19,12 @@ from app.engine import recorder
 from app.engine.canaries import Canaries
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import Policies, make_prober
-from app.errors import NotFound, Unavailable
+from app.errors import NotFound, Throttled, Unavailable
 from app.records import CheckSpec, Notice, Outcome, Result
+from app.slots import BUSY_SECONDS, LONG_WAITS
 
 _KEY = "wakeful.prober"
+BUSY = "Many checks on request are running at this moment. Try again in a few seconds."
 _lock = threading.Lock()
 
 
@@ -38,7 +40,7 @@ class _Own:
 def check_now(monitor_id: int) -> Result:
     """Check a stored monitor, wait, and record the result; also while it is paused.
 
-    Raises NotFound, and Unavailable when the check itself does not come back.
+    Raises NotFound, and what ``check_fields`` raises.
     """
     found = leases.specs([monitor_id])
     if not found:
@@ -63,7 +65,17 @@ def _network_works(settings: Settings) -> bool:
 
 
 def check_fields(spec: CheckSpec) -> Outcome:
-    """Check what is not stored, and wait. Nothing is kept. Raises Unavailable."""
+    """Check what is not stored, and wait. Nothing is kept.
+
+    Raises Unavailable when the check does not come back, and Throttled when too many run.
+    """
+    with LONG_WAITS.taken() as free:
+        if not free:
+            raise Throttled(BUSY, BUSY_SECONDS)
+        return _checked(spec)
+
+
+def _checked(spec: CheckSpec) -> Outcome:
     own = _own()
     own.policies.refresh()
     try:

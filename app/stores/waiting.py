@@ -6,14 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 
 from app.records import Delivery, DeliveryStatus
+from app.slots import LONG_WAITS
 
 
 def until_tried(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
-    """The deliveries once each has been tried, or as they are after ``seconds``. ``read`` reads one
-    anew, every ``pause`` seconds.
+    """The deliveries once each has been tried, or as they are after ``seconds``; as they are now
+    when too many requests wait already. ``read`` reads one anew, every ``pause`` seconds.
     """
+    with LONG_WAITS.taken() as free:
+        return _until_tried(read, ids, seconds if free else 0.0, pause)
+
+
+def _until_tried(
+    read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
+) -> list[Delivery]:
     deadline = time.monotonic() + seconds
     found = {id: read(id) for id in ids}
     while waiting := [id for id, one in found.items() if not _tried(one)]:

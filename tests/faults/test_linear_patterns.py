@@ -29,6 +29,7 @@ from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.http import compose, verdict, wire
 from app.checks.redact import Redactor
+from app.commands import connection as web_connection
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
@@ -229,6 +230,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("paste: spaces behind a comma", bulk.split, around("a,", " ", "b"), 20_000),
     ("paste: quotes", bulk.split, around('a,"http://x', '" '), 20_000),
     ("paste: a scheme", bulk.split, around("", "a", ","), 20_000),
+    ("request: line ends", lambda s: web_connection._BARE_LF.search(s.encode()), times("\r"), 30_000),
+    ("request: chunk size", lambda s: web_connection._CHUNK_SIZE.fullmatch(s.encode()),
+     around("1", " ", "x"), 8_000),
     ("form: email", lambda s: channel_values._email(s[:2048], False), times("a@"), 1_000),
     ("form: email of dots", lambda s: channel_values._email(s[:2048], False), around("a@", "a."),
      1_000),
@@ -296,6 +300,8 @@ checks/http/verdict.py _tidy
 checks/redact.py _SECRET_NAME
 checks/redact.py _USER_INFO
 checks/redact.py _body_secrets
+commands/connection.py _BARE_LF
+commands/connection.py _CHUNK_SIZE
 forms/browser.py _WEB
 net/charset.py _COMMENTS
 net/charset.py _DECLARATIONS

@@ -24,6 +24,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 
 from app.errors import Unavailable
 from app.records import MASK
+from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0  # for the whole answer
@@ -117,6 +118,16 @@ class Connection:
 
     def _send(
         self, method: str, url: str, seconds: float, *, query: Pairs = (), form: Pairs = ()
+    ) -> tuple[requests.Response, Answer]:
+        with (LONG_WAITS if seconds > ANSWER_SECONDS else REMOTE_ANSWERS).taken() as free:
+            if not free:
+                raise self.unavailable(
+                    "keeps many requests waiting at this moment.", BUSY_SECONDS, unsent=True
+                )
+            return self._exchange(method, url, seconds, query, form)
+
+    def _exchange(
+        self, method: str, url: str, seconds: float, query: Pairs, form: Pairs
     ) -> tuple[requests.Response, Answer]:
         deadline = time.monotonic() + seconds
         headers = {"Authorization": f"Bearer {self._key}", "Accept": "application/json"}

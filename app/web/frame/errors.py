@@ -12,7 +12,7 @@ from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 
-from app.errors import Conflict, Invalid, Unavailable, WakefulError
+from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.web.frame import servers
 from app.web.frame.security import is_api
 from app.web.frame.session import SAFE_METHODS
@@ -27,6 +27,7 @@ TITLES = {
     405: "This page does not take that",
     409: "That is not possible now",
     413: "That is too large",
+    415: "This form cannot be read",
     422: "This cannot be accepted",
     429: "Too many requests",
     500: "Something went wrong here",
@@ -36,6 +37,7 @@ SENTENCES = {
     404: "There is nothing under this address. It was deleted, or the address is misspelt.",
     405: "Go back and use the buttons on the page.",
     413: "What was sent is larger than Wakeful takes.",
+    415: "Go back and use the buttons on the page.",
 }
 TOO_OLD = (
     "This page is from before you logged in. Nothing was changed. Send it once more, or go back and"
@@ -53,12 +55,12 @@ NOT_KEPT = ("csrf_token", *SECRETS)
 def init_app(app: Flask) -> None:
     app.register_error_handler(WakefulError, _ours)
     app.register_error_handler(CSRFError, _csrf)
-    for code in (400, 403, 404, 405, 413, 429):
+    for code in (400, 403, 404, 405, 413, 415, 429):
         app.register_error_handler(code, _http)
     app.register_error_handler(500, _crash)
 
 
-def _ours(fault: WakefulError) -> tuple[str, int]:
+def _ours(fault: WakefulError) -> tuple[str, int, dict[str, str]]:
     if is_api(request.path):
         raise fault  # the API speaks for itself
     status = status_of(fault)
@@ -78,7 +80,8 @@ def _ours(fault: WakefulError) -> tuple[str, int]:
                 "outlook": outlook(fault),
                 "again": current_user.is_authenticated and _is_whole(),
             }
-    return _page(status, str(fault), **details), status
+    headers = {"Retry-After": str(fault.retry_after)} if isinstance(fault, Throttled) else {}
+    return _page(status, str(fault), **details), status, headers
 
 
 def _is_whole() -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response, current_app, request
+from flask import Flask, Response, abort, current_app, request
 from flask_wtf import CSRFProtect
+
+from app.records import MAX_FORM_BYTES, MOST_FIELDS
 
 csrf = CSRFProtect()
 
@@ -38,6 +40,7 @@ def init_app(app: Flask, *, https: bool) -> None:
     """``https``: people reach us through HTTPS, so cookies never travel without."""
     app.config["SESSION_COOKIE_SECURE"] = https
     app.config["WTF_CSRF_CHECK_DEFAULT"] = False
+    app.before_request(_bound_body)
     csrf.init_app(app)
     app.before_request(_check_csrf)
     app.after_request(_add_headers)
@@ -45,6 +48,21 @@ def init_app(app: Flask, *, https: bool) -> None:
 
 def is_api(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
+
+
+def _bound_body() -> None:
+    """First of all, because the CSRF check reads the form, and reading one takes memory for each
+    field, and a file on disk for each part of a multipart body. Strangers may send both.
+    """
+    if is_api(request.path):
+        return
+    if request.mimetype.startswith("multipart/"):  # no form here asks for a file
+        abort(415)
+    body = request.get_data()  # 413 when its length is announced and too large
+    # The framework reads a body without a length up to the limit, and takes that for all of it.
+    cut = request.content_length is None and len(body) >= MAX_FORM_BYTES
+    if cut or body.count(b"&") >= MOST_FIELDS:
+        abort(413)
 
 
 def _check_csrf() -> None:

@@ -1,0 +1,343 @@
+"""A gunicorn worker whose threads never wait for a client.
+
+gunicorn's own gthread gives a connection a thread from its first byte on: sixteen clients that send
+one byte a second stop everybody. Here the event loop reads requests and sends answers, each within
+a time limit for the whole of it; a thread gets a request when all of it has arrived. When too many
+connections are open or too many bytes are held, the connection that has waited longest is closed:
+an honest client waits milliseconds.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gunicorn.http import wsgi
+from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
+from gunicorn.workers.gthread import ThreadWorker
+
+from app.commands.connection import Connection, Malformed
+from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
+
+log = logging.getLogger(__name__)
+
+# Each has a thread of its own: they answer while every other thread is taken.
+LANES = ("/healthz", "/readyz")
+_ACCEPTED_AT_ONCE = 64
+_EXPIRY_PAUSE = 0.2  # seconds between two looks at who is late
+_NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_DRAINED_BYTES = 8 * MAX_BODY_BYTES
+_BODY_NEEDED = object()
+_LATE = "The request did not arrive in time."
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds are for the whole of something, however steadily its bytes trickle."""
+
+    idle_seconds: float = 2.0  # a kept connection, until the next request begins
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    answer_seconds: float = 60.0  # for the client to take it
+    closing_seconds: float = 5.0  # for the client to read the last answer and close
+    ask_seconds: float = 1.0  # a body that takes longer: is it needed at all?
+    connections: int = 2000  # fewer where the system allows fewer files
+    head_bytes: int = 64 * 1024
+    body_bytes: int = MAX_FORM_BYTES
+    held_bytes: int = 64 * 1024 * 1024  # of all connections that are not being served
+
+
+class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
+    """Its application (``WebServer``) has ``limits``, and ``before_body``, which answers from the
+    header alone or returns None.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits: Limits = self.app.limits
+        # Connections that the event loop looks after, the one that has waited longest first.
+        self._parked: dict[Connection, None] = {}
+        self._held = 0
+        self._expiry_due = 0.0
+
+    def init_process(self) -> None:
+        self._lanes = {path: ThreadPoolExecutor(1, path.strip("/")) for path in LANES}
+        # Hundreds of slow bodies are asked about at once: whole requests do not queue behind them.
+        self._asking = ThreadPoolExecutor(1, "before-body")
+        super().init_process()
+
+    # --- connections come and go
+
+    def accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                client, address = listener.accept()
+            except OSError as fault:
+                if fault.errno in _NO_MORE_FILES:
+                    self._close_oldest()
+                return
+            self.nr_conns += 1
+            conn = Connection(client, address, listener.getsockname())
+            self._park(conn, self._read_head, self._limits.head_seconds)
+
+    def _park(
+        self,
+        conn: Connection,
+        step: Callable[[Connection], None],
+        seconds: float,
+        events: int = selectors.EVENT_READ,
+    ) -> None:
+        """Take ``step`` whenever the socket is ready; the connection has ``seconds``."""
+        conn.step, conn.until = step, time.monotonic() + seconds
+        self._parked[conn] = None
+        self._count(conn)
+        self.poller.register(conn.socket, events, partial(self._ready, conn))
+
+    def _unpark(self, conn: Connection) -> None:
+        if conn in self._parked:
+            del self._parked[conn]
+            self._held -= conn.counted
+            conn.counted = 0
+            self.poller.unregister(conn.socket)
+
+    def _count(self, conn: Connection) -> None:
+        self._held += conn.held - conn.counted
+        conn.counted = conn.held
+
+    def _ready(self, conn: Connection, _socket: object) -> None:
+        if conn in self._parked:  # not closed by an event that came together with this one
+            self._take(conn, conn.step)
+        if conn in self._parked:
+            self._count(conn)
+
+    def _take(self, conn: Connection, step: Callable[[Connection], None]) -> None:
+        """Whatever goes wrong with one connection must not end the loop of all."""
+        try:
+            step(conn)
+        except OSError:
+            self._close(conn)
+        except Exception:
+            log.exception("A connection failed by a fault of ours")
+            self._close(conn)
+
+    def _close(self, conn: Connection) -> None:
+        self._unpark(conn)
+        conn.close()
+        self.nr_conns -= 1
+
+    def _close_oldest(self) -> None:
+        if self._parked:
+            self._close(next(iter(self._parked)))
+
+    # --- a request arrives
+
+    def _read_head(self, conn: Connection) -> None:
+        idle = not conn.received
+        if conn.receive() and idle and conn.keep:
+            conn.until = time.monotonic() + self._limits.head_seconds
+        self._look_at_head(conn)
+
+    def _look_at_head(self, conn: Connection) -> None:
+        too_large = len(conn.received) > self._limits.head_bytes
+        if not conn.has_head() and not too_large:
+            if conn.ended:
+                self._close(conn)
+            return
+        try:
+            conn.parse(self.cfg)
+        except (NoMoreData, StopIteration):
+            self._refuse(conn, LimitRequestHeaders("The header is too large."))
+        except Exception as fault:
+            self._refuse(conn, fault)
+        else:
+            conn.step = self._read_body
+            conn.until = time.monotonic() + self._limits.body_seconds
+            conn.ask_at = time.monotonic() + self._limits.ask_seconds
+            self._look_at_body(conn)
+
+    def _refuse(self, conn: Connection, fault: Exception) -> None:
+        conn.keep = False
+        self.handle_error(None, conn.sock, conn.client, fault)
+        self._unpark(conn)
+        self._send(conn)
+
+    def _read_body(self, conn: Connection) -> None:
+        conn.receive()
+        self._look_at_body(conn)
+
+    def _look_at_body(self, conn: Connection) -> None:
+        try:
+            end = conn.body_end()
+        except Malformed:
+            self._serve(conn, None)
+            return
+        if end is not None:
+            self._serve(conn, end)
+        elif conn.ended or conn.is_larger(self._limits.body_bytes):
+            # The application says what is wrong with it.
+            self._serve(conn, None)
+        elif conn.expects_continue and not conn.asked:
+            self._ask(conn)
+
+    # --- a thread has it
+
+    def _serve(self, conn: Connection, end: int | None) -> None:
+        self._unpark(conn)
+        conn.seal(end)
+        self._hand_over(conn, self.handle, self._lanes.get(conn.request.path, self.tpool))
+
+    def _hand_over(self, conn: Connection, work: Callable[[Connection], object], pool: Any) -> None:
+        pool.submit(work, conn).add_done_callback(
+            lambda done: self.method_queue.defer(self.finish_request, conn, done)
+        )
+
+    def _ask(self, conn: Connection) -> None:
+        """Whether the application answers without the body, which is slow or waits for a word."""
+        conn.asked = True
+        self._unpark(conn)
+        self._hand_over(conn, self._answer_before_body, self._asking)
+
+    def handle(self, conn: Connection) -> object:
+        """Answer; whether the connection can take another request. Runs in a thread."""
+        return self._guarded(
+            conn, lambda: bool(self.handle_request(conn.request, conn)) and conn.is_clean()
+        )
+
+    def _answer_before_body(self, conn: Connection) -> object:
+        return self._guarded(conn, lambda: self._early(conn))
+
+    def _guarded(self, conn: Connection, answer: Callable[[], object]) -> object:
+        try:
+            return answer()
+        except (ConnectionError, NoMoreData, StopIteration):
+            return False  # the client has gone, or gunicorn gave an answer up in its middle
+        except Exception as fault:
+            self.handle_error(conn.request, conn.sock, conn.client, fault)
+            return False
+
+    def _early(self, conn: Connection) -> object:
+        expects, conn.request._expected_100_continue = conn.expects_continue, False
+        response, environ = wsgi.create(conn.request, conn.sock, conn.client, conn.server, self.cfg)
+        answer = self.app.before_body(environ)
+        if answer is None:
+            if expects:
+                conn.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            return _BODY_NEEDED
+        response.force_close()
+        for part in answer(environ, response.start_response):
+            response.write(part)
+        response.close()
+        return False
+
+    # --- the answer leaves
+
+    def finish_request(self, conn: Connection, done: Future[object]) -> None:
+        """A thread has done its part. Runs in the event loop."""
+        result = False if done.cancelled() or done.exception() else done.result()
+        conn.keep = result is True
+        self._take(conn, self._await_body if result is _BODY_NEEDED else self._send)
+
+    def _await_body(self, conn: Connection) -> None:
+        self._park(conn, self._read_body, conn.until - time.monotonic())
+        self._look_at_body(conn)
+
+    def _send(self, conn: Connection) -> None:
+        """Send the answer, now and as the client takes it. Raises OSError."""
+        if not conn.sock.flush():
+            if conn not in self._parked:
+                seconds = self._limits.answer_seconds
+                self._park(conn, self._send, seconds, selectors.EVENT_WRITE)
+            return
+        self._unpark(conn)
+        if conn.keep:
+            self._await_next(conn)
+        else:
+            self._hang_up(conn)
+
+    def _await_next(self, conn: Connection) -> None:
+        conn.renew()
+        limits = self._limits
+        seconds = limits.head_seconds if conn.received else limits.idle_seconds
+        self._park(conn, self._read_head, seconds)
+        self._look_at_head(conn)  # a client may send several requests without waiting
+
+    def _hang_up(self, conn: Connection) -> None:
+        """Close, but after the client: what it still sends would make the system take back an
+        answer that it has not read.
+        """
+        conn.received.clear()
+        with suppress(OSError):
+            conn.socket.shutdown(socket.SHUT_WR)
+        if conn.ended:
+            self._close(conn)
+        else:
+            self._park(conn, self._drain, self._limits.closing_seconds)
+
+    def _drain(self, conn: Connection) -> None:
+        conn.drained += conn.receive()
+        conn.received.clear()
+        if conn.ended or conn.drained > _DRAINED_BYTES:
+            self._close(conn)
+
+    # --- time runs out (gunicorn's loop calls these after each wait for events)
+
+    def murder_pending(self) -> None:
+        """Close who is late, and who takes the room of others."""
+        while self._parked and self._is_full():
+            self._close_oldest()
+        now = time.monotonic()
+        if now < self._expiry_due:
+            return
+        self._expiry_due = now + _EXPIRY_PAUSE
+        for conn in list(self._parked):
+            if conn.until <= now:
+                self._expire(conn)
+            elif conn.step == self._read_body and not conn.asked and conn.ask_at <= now:
+                self._ask(conn)
+
+    def _is_full(self) -> bool:
+        return self.nr_conns >= self.worker_connections or self._held > self._limits.held_bytes
+
+    def _expire(self, conn: Connection) -> None:
+        arriving = conn.step == self._read_body or (
+            conn.step == self._read_head and bool(conn.received)
+        )
+        if not arriving:
+            self._close(conn)
+            return
+        conn.keep = False
+        self._unpark(conn)
+        self._take(conn, self._refuse_late)
+
+    def _refuse_late(self, conn: Connection) -> None:
+        conn.sock.sendall(_late(conn))
+        self._send(conn)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """The worker stops: whoever has not sent a request by ``deadline`` is closed."""
+        for conn in self._parked:
+            if conn.step in (self._read_head, self._drain):
+                conn.until = min(conn.until, deadline)
+
+
+def _late(conn: Connection) -> bytes:
+    """408, as the API speaks where the path is known to be the API's."""
+    if conn.request is not None and conn.request.path.startswith("/api/"):
+        kind, text = "application/json", json.dumps({"message": _LATE, "status": 408})
+    else:
+        kind, text = "text/plain", _LATE + "\n"
+    head = (
+        "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(text)}\r\n\r\n"
+    )
+    return (head + text).encode()

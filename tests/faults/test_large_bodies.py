@@ -1,0 +1,140 @@
+"""Bodies that are too large are refused before they take memory or disk."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from app.records import MAX_FORM_BYTES
+from tests.factories import PASSWORD, make_person
+from tests.support.web_process import Installation, Web, installation, web_process
+
+MIB = 1024 * 1024
+MANY_BYTES = 200 * MIB  # what a client tries to send
+BOUND = 100 * MIB  # of memory, beside what the server takes anyway
+FORM = "application/x-www-form-urlencoded"
+BOUNDARY = b"--parts"
+PART = BOUNDARY + b'\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
+
+
+@pytest.fixture(scope="module")
+def installed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return installation(tmp_path_factory.mktemp("instance"), sqlite_template)
+
+
+@pytest.fixture(scope="module")
+def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder for temporary files of the server."""
+    return tmp_path_factory.mktemp("spool")
+
+
+@pytest.fixture(scope="module")
+def web(installed: Installation, spool: Path) -> Iterator[Web]:
+    with pytest.MonkeyPatch.context() as patch, installed.app() as app:
+        make_person(app)
+        patch.setenv("TMPDIR", str(spool))
+        with web_process(installed) as running:
+            yield running
+
+
+def head(path: str, *lines: str) -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: wakeful.test", *lines, "", ""]).encode()
+
+
+def send_many(client: socket.socket, piece: bytes, chunked: bool) -> None:
+    """Send ``MANY_BYTES`` of ``piece``, or less when the server closes."""
+    framed = b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece
+    with suppress(ConnectionError):
+        for _ in range(MANY_BYTES // len(piece)):
+            client.sendall(framed)
+
+
+def answer(client: socket.socket) -> bytes:
+    """What the server said, as far as its closing left it readable."""
+    said = b""
+    with suppress(ConnectionError):
+        while part := client.recv(65536):
+            said += part
+    return said
+
+
+def written(pid: int) -> int:
+    """The bytes that the process has handed to the disk."""
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["write_bytes"])
+
+
+@pytest.mark.parametrize("path", ["/login", "/monitors/import", "/no/such/page"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["announced", "chunked"])
+@pytest.mark.parametrize("multipart", [False, True], ids=["form", "multipart"])
+def test_a_flood_is_refused_without_taking_memory_or_disk(web, spool, path, chunked, multipart):
+    web.forget_peak()
+    memory, disk = web.peak_memory(), written(web.worker)
+    kind = f"multipart/form-data; boundary={BOUNDARY[2:].decode()}" if multipart else FORM
+    length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {MANY_BYTES}"
+    with web.connect(head(path, f"Content-Type: {kind}", length)) as client:
+        if multipart:
+            client.sendall(b"%x\r\n%b\r\n" % (len(PART), PART) if chunked else PART)
+        send_many(client, b"a" * MIB, chunked)
+    assert web.get("/healthz").status_code == 200
+    assert web.peak_memory() - memory < BOUND
+    assert written(web.worker) - disk < MIB
+    assert os.listdir(spool) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "length", "status", "said"),
+    [
+        (FORM, MAX_FORM_BYTES + 1, b"413", b"That is too large"),
+        ("multipart/form-data; boundary=parts", MAX_FORM_BYTES + 1, b"415", b"cannot be read"),
+    ],
+)
+def test_the_refusal_is_a_page_that_says_why(web, kind, length, status, said):
+    sent = head("/login", f"Content-Type: {kind}", f"Content-Length: {length}")
+    with web.connect(sent) as client:
+        page = answer(client)
+    assert page.startswith(b"HTTP/1.1 " + status)
+    assert b"</html>" in page
+    assert said in page
+
+
+def test_chunks_that_grow_too_large_are_refused_by_a_page_too(web):
+    sent = head("/login", f"Content-Type: {FORM}", "Transfer-Encoding: chunked")
+    with web.connect(sent) as client:
+        body = b"a" * (MAX_FORM_BYTES + 1)
+        client.sendall(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        page = answer(client)
+    assert page.startswith(b"HTTP/1.1 413 ")
+    assert b"That is too large" in page
+
+
+def test_a_form_of_too_many_fields_is_refused(web):
+    web.forget_peak()
+    memory = web.peak_memory()
+    refused = web.post(
+        "/login", "&".join("a" * (MAX_FORM_BYTES // 2)), headers={"Content-Type": FORM}
+    )
+    assert refused.status_code == 413
+    assert web.peak_memory() - memory < BOUND
+
+
+def test_the_largest_form_is_read(web):
+    person = web.log_in("admin@wakeful.test", PASSWORD)
+    token = csrf_of(person, web)
+    lines = "\n".join(f"https://host{n}.wakeful.test/{'ü' * 40}" for n in range(8_000))
+    fields = {"csrf_token": token, "urls": f"{lines}\nthis is no URL", "interval": "60"}
+    answered = person.post(f"{web.base}/monitors/import", fields, timeout=120)
+    assert len(answered.request.body) > 2 * MIB
+    assert len(answered.request.body) < MAX_FORM_BYTES
+    assert answered.status_code == 422, answered.text[:2000]
+
+
+def csrf_of(person, web):
+    page = person.get(f"{web.base}/monitors/import", timeout=60).text
+    return re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]

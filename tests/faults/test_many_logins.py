@@ -1,0 +1,86 @@
+"""A password takes 64 MiB while it is hashed. Many at once do not take many times as much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import requests
+
+from app.access import passwords
+from app.errors import Throttled
+from tests.factories import PASSWORD, make_person
+from tests.support.web_process import Installation, Web, csrf, installation, web_process
+
+MIB = 1024 * 1024
+HASH = 64 * MIB
+
+
+@pytest.fixture(scope="module")
+def installed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    found = installation(tmp_path_factory.mktemp("instance"), sqlite_template)
+    with found.app() as app:
+        for number in range(16):
+            make_person(app, email=f"person{number}@wakeful.test")
+    return found
+
+
+@pytest.fixture(scope="module")
+def web(installed: Installation) -> Iterator[Web]:
+    with web_process(installed) as running:
+        yield running
+
+
+def log_in(web: Web, session: requests.Session, email: str, token: str) -> requests.Response:
+    fields = {"email": email, "password": PASSWORD, "csrf_token": token}
+    return session.post(f"{web.base}/login", fields, timeout=60, allow_redirects=False)
+
+
+def test_sixteen_log_ins_at_once_take_the_memory_of_few(web):
+    people = []
+    for number in range(16):
+        session = requests.Session()
+        people.append((session, f"person{number}@wakeful.test", csrf(session, web.base)))
+    web.forget_peak()
+    before = web.peak_memory()
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda one: log_in(web, *one), people))
+    assert web.peak_memory() - before < 4 * HASH
+    # Most wait for their turn; who would wait too long is asked to come again.
+    assert {answer.status_code for answer in answers} <= {302, 429}
+    assert [answer.status_code for answer in answers].count(302) >= 2
+    for refused in (answer for answer in answers if answer.status_code == 429):
+        assert int(refused.headers["Retry-After"]) > 0
+        assert passwords.BUSY in refused.text
+
+
+@pytest.mark.sqlite
+def test_who_is_not_let_in_because_of_others_has_not_failed(app):
+    person = make_person(app)
+    with app.app_context():
+        access = app.extensions["wakeful.access"]
+        with ExitStack() as stack:
+            while stack.enter_context(passwords._IN_LINE.taken()):
+                pass
+            for _ in range(60):  # more than an account or an address may fail
+                with pytest.raises(Throttled, match=passwords.BUSY):
+                    access.login(person.email, PASSWORD, "192.0.2.1")
+        found = access.login(person.email, PASSWORD, "192.0.2.1")
+        assert found is not None
+        assert found.id == person.id
+
+
+@pytest.mark.sqlite
+def test_a_new_password_waits_for_its_turn_as_well(app):
+    person = make_person(app)
+    with app.app_context(), ExitStack() as stack:
+        while stack.enter_context(passwords._IN_LINE.taken()):
+            pass
+        access = app.extensions["wakeful.access"]
+        with pytest.raises(Throttled):
+            access.change_password(person.id, "another passphrase", current=PASSWORD)
+        with pytest.raises(Throttled):
+            access.create_person("other@wakeful.test", PASSWORD, "viewer")

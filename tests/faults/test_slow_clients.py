@@ -1,0 +1,428 @@
+"""Clients that are slow on purpose: each holds a socket for a bounded time, and never a thread.
+
+The server has 16 threads; every crowd here is larger.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import requests
+
+from app.records import MAX_FORM_BYTES
+from tests.factories import PASSWORD, make_key, make_person
+from tests.support.web_process import Installation, Web, csrf, installation, web_process
+
+CROWD = 40
+# A drip would reach none of the usual limits, which are on the time between two bytes.
+DRIP_SECONDS = 0.05
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
+MONITOR = b"name=Dripped&url=http://dripped.test/&interval=60"
+HEADERS = b"GET /login HTTP/1.1\r\nHost: wakeful.test\r\nX-Slow: a"
+CSS = b"GET /bootstrap/static/css/bootstrap.min.css HTTP/1.1\r\nHost: wakeful.test\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def installed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return installation(tmp_path_factory.mktemp("instance"), sqlite_template)
+
+
+@pytest.fixture(scope="module")
+def key(installed: Installation) -> str:
+    with installed.app() as app:
+        make_person(app)
+        return make_key(app)
+
+
+@pytest.fixture(scope="module")
+def patient(installed: Installation, key: str) -> Iterator[Web]:
+    """With the limits that everybody gets."""
+    with web_process(installed) as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def strict(installed: Installation, key: str) -> Iterator[Web]:
+    """The same with limits that a test can wait for."""
+    limits = {"head_seconds": 0.6, "body_seconds": 0.6, "answer_seconds": 0.6, "ask_seconds": 0.1}
+    with web_process(installed, limits) as web:
+        yield web
+
+
+def post(path: str, length: int, *headers: str) -> bytes:
+    """The header of a POST whose body is ``length`` bytes long."""
+    lines = [f"POST {path} HTTP/1.1", "Host: wakeful.test", *headers, f"Content-Length: {length}"]
+    return "\r\n".join([*lines, ""]).encode() + FORM + b"\r\n"
+
+
+def bearer(key: str) -> str:
+    return f"Authorization: Bearer {key}"
+
+
+@contextmanager
+def crowd(web: Web, sent: bytes, **more: int) -> Iterator[list[socket.socket]]:
+    """Connections that have sent so much and stay open."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(web.connect(sent, **more)) for _ in range(CROWD)]
+
+
+def answers_everybody(web: Web, key: str) -> None:
+    """Fails with a timeout when no thread is left."""
+    assert web.get("/healthz").status_code == 200
+    assert web.get("/readyz").status_code == 200
+    assert web.get("/login").status_code == 200
+    me = web.get("/api/v1/me", headers={"Authorization": f"Bearer {key}"})
+    assert me.status_code == 200
+
+
+def everything_from(client: socket.socket) -> bytes:
+    """What the server sends until it closes."""
+    parts = []
+    with suppress(ConnectionResetError):
+        while part := client.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
+    """Send a byte at a time until the server closes; what it said. Ends in any case."""
+    client.settimeout(DRIP_SECONDS)
+    said = b""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            part = client.recv(65536)
+        except TimeoutError:
+            client.send(byte)
+            continue
+        except ConnectionResetError:
+            return said
+        if not part:
+            return said
+        said += part
+    raise AssertionError("The server lets this client drip for as long as it likes.")
+
+
+# Nobody holds a thread -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        HEADERS,
+        post("/login", 500) + b"email=a",
+        post("/api/v1/monitors", 500) + b"name=a",
+        post("/api/v1/monitors", 500, "Authorization: Bearer wrong") + b"name=a",
+        post("/no/such/page", 500) + b"a",
+        b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\n\r\n" + HEADERS,
+    ],
+    ids=[
+        "nothing",
+        "headers",
+        "a login's body",
+        "an API body without a key",
+        "an API body with a wrong key",
+        "a body to an unknown path",
+        "a chunk",
+        "a second request behind a first",
+    ],
+)
+def test_a_crowd_that_never_finishes_stops_nobody(patient, key, sent):
+    with crowd(patient, sent):
+        answers_everybody(patient, key)
+
+
+def test_a_crowd_that_keeps_its_connections_idle_stops_nobody(patient, key):
+    with crowd(patient, b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\n\r\n") as clients:
+        for client in clients:
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+        answers_everybody(patient, key)
+
+
+def test_a_crowd_that_does_not_read_its_answers_stops_nobody(patient, key):
+    # Many large files asked for on each connection, more than the system keeps for a reader.
+    with crowd(patient, CSS * 60, buffer=4096):
+        answers_everybody(patient, key)
+
+
+def test_who_comes_when_all_places_are_taken_gets_one_from_who_waits_longest(installed, key):
+    with web_process(installed, {"connections": 20}) as web, ExitStack() as stack:
+        first = [stack.enter_context(web.connect(HEADERS)) for _ in range(CROWD)]
+        answers_everybody(web, key)
+        assert everything_from(first[0]) == b""
+
+
+def test_who_comes_when_much_is_held_gets_room_from_who_waits_longest(installed, key):
+    with web_process(installed, {"held_bytes": 1_000_000}) as web:
+        waiting = post("/login", 200_000) + b"a" * 150_000
+        with crowd(web, waiting) as clients:
+            answers_everybody(web, key)
+            assert everything_from(clients[0]) == b""
+
+
+# Every part of a request has a time limit as a whole -------------------------------------------
+
+
+def test_headers_that_drip_are_given_up_with_a_408(strict):
+    with strict.connect(HEADERS) as client:
+        assert drip(client).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_drips_is_given_up_with_a_408(strict):
+    with strict.connect(post("/login", 100_000)) as client:
+        assert drip(client).startswith(b"HTTP/1.1 408 ")
+
+
+def test_chunks_that_drip_are_given_up_with_a_408(strict):
+    head = b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with strict.connect(head) as client:
+        assert drip(client, b"1\r\na\r\n").startswith(b"HTTP/1.1 408 ")
+
+
+def test_an_api_body_that_drips_is_given_up_in_json(strict, key):
+    with strict.connect(post("/api/v1/monitors", 100_000, bearer(key))) as client:
+        head, _, body = drip(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(body) == {"message": "The request did not arrive in time.", "status": 408}
+
+
+def test_who_sends_nothing_is_closed_without_a_word(strict):
+    with strict.connect() as client:
+        assert everything_from(client) == b""
+
+
+def test_who_does_not_read_the_answer_is_closed(strict):
+    with strict.connect(CSS * 60, buffer=4096) as client:
+        assert client.recv(16, socket.MSG_PEEK) == b"HTTP/1.1 200 OK\r"
+        gone(client)
+
+
+def gone(client: socket.socket) -> None:
+    """Wait until the server has closed, without reading what it had sent."""
+    client.settimeout(DRIP_SECONDS)
+    for _ in range(400):
+        try:
+            client.send(b"\r")
+        except OSError:
+            return
+        time.sleep(DRIP_SECONDS)
+    raise AssertionError("The server waits for this reader for as long as it likes.")
+
+
+def test_who_does_not_close_after_the_last_answer_is_closed(installed):
+    with web_process(installed, {"closing_seconds": 0.3}) as web:
+        request = b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\n"
+        with web.connect(request) as client:
+            assert everything_from(client).endswith(b'{"status":"ok"}')
+            gone(client)
+
+
+# Requests that are well are served as ever -----------------------------------------------------
+
+
+def test_section_1_no_key_is_answered_without_the_body(patient):
+    for header in ((), ("Authorization: Bearer wrong",)):
+        with patient.connect(post("/api/v1/monitors", 500, *header)) as client:
+            assert everything_from(client).startswith(b"HTTP/1.1 401 ")
+
+
+def test_a_client_that_asks_first_is_told_to_go_on_only_with_a_key(patient, key):
+    expects = "Expect: 100-continue"
+    with patient.connect(post("/api/v1/monitors", len(MONITOR), expects)) as client:
+        assert everything_from(client).startswith(b"HTTP/1.1 401 ")
+    with patient.connect(post("/api/v1/monitors", len(MONITOR), expects, bearer(key))) as client:
+        assert client.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(MONITOR)
+        assert client.recv(65536).startswith(b"HTTP/1.1 201 ")
+
+
+def test_a_client_that_asks_first_is_told_at_once_when_its_body_is_too_large(patient):
+    with patient.connect(post("/login", MAX_FORM_BYTES + 1, "Expect: 100-continue")) as client:
+        assert everything_from(client).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_request_that_comes_a_byte_at_a_time_is_whole_in_the_end(patient, key):
+    body = b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in MONITOR) + b"0\r\nX-Trailer: a\r\n\r\n"
+    head = f"POST /api/v1/monitors HTTP/1.1\r\nHost: wakeful.test\r\n{bearer(key)}\r\n".encode()
+    request = head + FORM + b"Transfer-Encoding: chunked\r\n\r\n" + body
+    with patient.connect() as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in request:
+            client.send(bytes([byte]))
+        answer = client.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert b'"name":"Dripped"' in answer
+
+
+def test_requests_sent_without_waiting_are_answered_in_their_order(patient, key):
+    chunked = b"Transfer-Encoding: chunked\r\n" + FORM + bearer(key).encode() + b"\r\n\r\n"
+    requests = [
+        b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\n\r\n",
+        post("/api/v1/monitors", len(MONITOR), bearer(key)) + MONITOR,
+        b"POST /api/v1/monitors HTTP/1.1\r\nHost: wakeful.test\r\n"
+        + chunked
+        + (b"%x\r\n%b\r\n0\r\n\r\n" % (len(MONITOR), MONITOR)),
+        b"GET /no/such/page HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\n",
+    ]
+    with patient.connect(b"".join(requests)) as client:
+        answers = everything_from(client)
+    statuses = re.findall(rb"HTTP/1\.1 (\d+) ", answers)
+    assert statuses == [b"200", b"201", b"201", b"404"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\nHost: wakeful.test\n\n", b"400"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"GET / HTTP/1.1\r\n" + b"X-Large: a\r\n" * 20_000, b"431"),
+        (
+            b"POST /login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n",
+            b"400",
+        ),
+    ],
+    ids=["bare line feeds", "no request", "a long line", "endless headers", "no chunk"],
+)
+def test_what_is_no_request_is_refused_at_once(patient, sent, status):
+    with patient.connect() as client:
+        with suppress(ConnectionError):
+            client.sendall(sent)
+        assert everything_from(client).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(patient, key):
+    with patient.connect(post("/api/v1/monitors", 500, bearer(key)) + MONITOR) as client:
+        client.shutdown(socket.SHUT_WR)
+        answer = everything_from(client)
+    assert answer.startswith(b"HTTP/1.1 422 ")
+    assert b"broke off" in answer
+
+
+# Slow work behind a request --------------------------------------------------------------------
+
+
+@contextmanager
+def silent() -> Iterator[tuple[str, Callable[[], None]]]:
+    """The URL of a server that accepts connections and says nothing until it is released, which
+    closes them; and the release."""
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
+        released = threading.Event()
+
+        def release() -> None:
+            if not released.is_set():
+                released.set()
+                listening.shutdown(socket.SHUT_RDWR)
+                accepting.join()
+
+        def accept() -> None:
+            with ExitStack() as stack, suppress(OSError):
+                while not released.is_set():
+                    stack.enter_context(listening.accept()[0])
+
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", release
+        finally:
+            release()
+
+
+def test_slow_checks_on_request_leave_threads_for_others(patient, key):
+    headers = {"Authorization": f"Bearer {key}"}
+    with silent() as (url, release), ThreadPoolExecutor(20) as pool:
+        fields = {"url": url, "timeout": "60"}
+        asked = [
+            pool.submit(patient.post, "/api/v1/checks", fields, headers=headers) for _ in range(20)
+        ]
+        refused = first_done(asked, 14)
+        answers_everybody(patient, key)
+        release()
+        checked = [one.result() for one in asked if one not in refused]
+    for answer in (one.result() for one in refused):
+        assert answer.status_code == 429
+        assert int(answer.headers["Retry-After"]) > 0
+        assert "Try again" in answer.json()["message"]
+    assert [answer.status_code for answer in checked] == [200] * 6
+    assert {answer.json()["data"]["verdict"] for answer in checked} == {"down"}
+
+
+def first_done(futures, number):
+    """The first ``number`` that are done; the others are still waiting."""
+    deadline = time.monotonic() + 30
+    while len(done := [one for one in futures if one.done()]) < number:
+        assert time.monotonic() < deadline, f"{len(done)} of {number} are done"
+        time.sleep(0.02)
+    assert len(done) == number
+    return done
+
+
+def test_slow_tests_on_the_dashboard_say_that_too_many_run(patient, key):
+    person = patient.log_in("admin@wakeful.test", PASSWORD)
+    page = person.get(f"{patient.base}/monitors/new", timeout=30).text
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)[1]
+    with silent() as (url, release), ThreadPoolExecutor(20) as pool:
+        typed = {"csrf_token": token, "name": "Slow", "url": url, "timeout": "60", "test": "1"}
+        more = {"headers": {"X-Fragment": "test"}, "cookies": person.cookies.get_dict()}
+        asked = [pool.submit(patient.post, "/monitors/new", typed, **more) for _ in range(20)]
+        refused = first_done(asked, 14)
+        answers_everybody(patient, key)
+        release()
+    for answer in (one.result() for one in refused):
+        assert "Many checks on request are running" in answer.text
+
+
+def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installed, key):
+    with silent() as (url, release):
+        remote = {"STORE": "remote", "REMOTE_URL": url, "REMOTE_KEY": "key"}
+        with web_process(installed, **remote) as web, ThreadPoolExecutor(20) as pool:
+            person = web.log_in("admin@wakeful.test", PASSWORD)
+            cookies = person.cookies.get_dict()
+            seen = [pool.submit(web.get, "/", cookies=cookies) for _ in range(20)]
+            refused = first_done(seen, 12)
+            assert web.get("/healthz").status_code == 200
+            assert web.get("/readyz").status_code == 200
+            assert web.get("/login").status_code == 200
+            release()
+    assert {one.result().status_code for one in seen} == {503}
+    assert all("keeps many requests waiting" in one.result().text for one in refused)
+
+
+def test_health_is_told_while_every_thread_waits(installed, key):
+    with web_process(installed) as web, ExitStack() as stack:
+        locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
+        session = requests.Session()
+        token = csrf(session, web.base)
+        locked.execute("BEGIN IMMEDIATE")  # whoever writes now waits for us
+        body = f"csrf_token={quote(token)}&email=a@wakeful.test&password=guessed".encode()
+        cookie = f"Cookie: wakeful={session.cookies['wakeful']}"
+        sent = post("/login", len(body), cookie) + body
+        for _ in range(20):
+            stack.enter_context(web.connect(sent))
+        await_standstill(web)
+        assert web.get("/healthz").status_code == 200
+        assert web.get("/readyz").status_code == 200
+        locked.rollback()
+
+
+def await_standstill(web: Web) -> None:
+    """Wait until an ordinary page is not answered."""
+    for _ in range(100):
+        try:
+            requests.get(f"{web.base}/login", timeout=1)
+        except requests.Timeout:
+            return
+    raise AssertionError("Some thread is always free.")

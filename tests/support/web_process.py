@@ -1,0 +1,146 @@
+"""The web server as ``wakeful web`` runs it, a process of its own, with limits of a test's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+from flask import Flask
+
+from app import create_app
+from app.commands.serve import listen
+from app.commands.webserver import WebServer
+from app.commands.webworker import Limits
+from app.config import Settings, read
+from app.db import db
+
+ROOT = Path(__file__).parents[2]
+SECRET_KEY = "a secret key for tests only"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A database of its own, on SQLite, for one process after another."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "INSTANCE": str(self.folder),
+            "DATABASE_URL": f"sqlite:///{self.folder}/wakeful.db",
+            "SECRET_KEY": SECRET_KEY,
+            "ALLOW_NETWORKS": "loopback",
+            "CANARIES": "",
+            "RATE_LIMIT": "0",
+        }
+
+    @contextmanager
+    def app(self) -> Iterator[Flask]:
+        """The application in this process, to make records with."""
+        url = self.environment["DATABASE_URL"]
+        app = create_app(Settings(instance=self.folder, database_url=url, secret_key=SECRET_KEY))
+        try:
+            yield app
+        finally:
+            with app.app_context():
+                db.engine.dispose()
+
+
+def installation(folder: Path, sqlite_template: Path) -> Installation:
+    shutil.copyfile(sqlite_template, folder / "wakeful.db")
+    return Installation(folder)
+
+
+@dataclass(frozen=True)
+class Web:
+    port: int
+    pid: int  # of gunicorn's parent process
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, path: str, **more: Any) -> requests.Response:
+        """A request on a connection of its own."""
+        return requests.get(self.base + path, timeout=20, allow_redirects=False, **more)
+
+    def post(self, path: str, fields: Any = None, **more: Any) -> requests.Response:
+        return requests.post(self.base + path, fields, timeout=60, allow_redirects=False, **more)
+
+    def connect(self, sent: bytes = b"", *, buffer: int | None = None) -> socket.socket:
+        """A connection over which ``sent`` has gone; ``buffer``: what it takes unread, in bytes."""
+        client = socket.socket()
+        if buffer is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        client.settimeout(30)
+        client.connect(("127.0.0.1", self.port))
+        client.sendall(sent)
+        return client
+
+    def log_in(self, email: str, password: str) -> requests.Session:
+        session = requests.Session()
+        fields = {"email": email, "password": password, "csrf_token": csrf(session, self.base)}
+        answer = session.post(f"{self.base}/login", fields, timeout=30, allow_redirects=False)
+        assert answer.status_code == 302, answer.text
+        return session
+
+    @property
+    def worker(self) -> int:
+        """The process id of the one that answers."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return int(children.split()[0])
+
+    def peak_memory(self) -> int:
+        """The most bytes that it had in memory since ``forget_peak``."""
+        status = Path(f"/proc/{self.worker}/status").read_text()
+        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        assert found
+        return int(found[1]) * 1024
+
+    def forget_peak(self) -> None:
+        Path(f"/proc/{self.worker}/clear_refs").write_text("5")
+
+
+def csrf(session: requests.Session, base: str) -> str:
+    page = session.get(f"{base}/login", timeout=30).text
+    found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
+    assert found, page
+    return found[1]
+
+
+@contextmanager
+def web_process(
+    installation: Installation, limits: dict[str, Any] | None = None, **settings: str
+) -> Iterator[Web]:
+    """``settings`` are named as in the environment, without the prefix."""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
+    settings = installation.environment | settings
+    environ |= {f"WAKEFUL_{name}": value for name, value in settings.items()}
+    with listen("127.0.0.1:0") as listener:
+        words = ["tests.support.web_process", str(listener.fileno()), json.dumps(limits or {})]
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words], env=environ, cwd=ROOT, pass_fds=[listener.fileno()]
+        )
+        web = Web(listener.getsockname()[1], process.pid)
+        try:
+            assert requests.get(f"{web.base}/healthz", timeout=60).status_code == 200
+            yield web
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+if __name__ == "__main__":
+    WebServer(read(), int(sys.argv[1]), Limits(**json.loads(sys.argv[2]))).run()
