@@ -35,6 +35,7 @@ from app.checks.policy import Policy
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import HeartbeatRow
+from app.errors import Conflict
 from app.records import Channel, DeliveryStatus
 from app.stores.access import Access
 
@@ -242,7 +243,10 @@ class Worker:
             allowed = self._access.setting(ALLOW_NETWORKS) or ""
         if allowed != self._allowed:
             self._network = self._make_network(allowed)
-        secrets = secret.webhook_secrets(self.settings, self._access, now)
+        try:
+            secrets = secret.webhook_secrets(self.settings, self._access, now)
+        except Conflict:
+            secrets = ()  # webhooks then wait and say why; everything else is sent
         db.session.rollback()
         return Tools(self.settings, self._network, secrets)
 

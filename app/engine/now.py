@@ -54,8 +54,9 @@ def check_now(monitor_id: int) -> Result:
 
 def _network_works(settings: Settings) -> bool:
     """Whether the checker has no notice that it does not, and a canary answers us too."""
-    noticed = leases.setting(Notice.NETWORK_DOWN) is not None
-    return not noticed and network_works(parse_canaries(settings.canaries))
+    return not leases.noticed(Notice.NETWORK_DOWN) and network_works(
+        parse_canaries(settings.canaries)
+    )
 
 
 def check_fields(spec: CheckSpec) -> Outcome:
