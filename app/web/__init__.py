@@ -15,7 +15,7 @@ from flask_login import current_user
 from app.alerts.values import CHANNELS
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
-from app.records import PAGE_SIZES, Role
+from app.records import PAGE_SIZES, Role, words_of
 from app.stores import current_store
 from app.web import (
     addresses,
@@ -50,6 +50,7 @@ def init_app(app: Flask) -> None:
         full_path=addresses.full_path,
         times=times,
         words=words,
+        words_of=words_of,
         standing=notices.standing,
         Role=Role,
         PAGE_SIZES=PAGE_SIZES,

@@ -51,6 +51,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         secret=shown,
         shown_at=secret.shown_at(settings, current_access()),
         overlap_until=secret.overlap_until(settings, current_access(), datetime.now(UTC)),
+        unreadable=current_access().unreadable_settings(),
         settings=settings,
     )
     return page, 422 if form.is_submitted() and shown is None else 200
