@@ -291,6 +291,20 @@ class Location(IntEnum):
 
 MASK = "••••"
 
+# The fields of a monitor that are kept encrypted, and so may be unreadable, as people call them.
+SECRET_FIELDS = {
+    "request_headers": "request headers",
+    "request_auth_password": "password",
+    "request_body": "request body",
+    "alerts": "alerts",
+}
+
+
+def words_of(fields: Sequence[str]) -> str:
+    """``request headers and alerts``, of those fields."""
+    *others, last = [SECRET_FIELDS.get(name, name) for name in fields] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
 
 def mask(secret: str) -> str:
     """What may be shown of a secret:
@@ -354,6 +368,7 @@ class Monitor:
     quiet_end: str | None = None
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     # read only
+    unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``: what cannot be read reads as empty
     request_auth_password_set: bool = False
     status: str = MonitorStatus.PENDING
     paused: bool = False
@@ -408,6 +423,7 @@ class Incident:
     acknowledged_by: str | None = None
     by_hand: bool = False
     classification: str | None = None  # see ``Classification``
+    unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
 
 
 # What is told of a certificate, beside the ``names`` that it is for.
@@ -462,6 +478,7 @@ class CheckSpec:
     cache_buster: bool = False
     slow_after: int | None = None  # ms
     ssl_alert_days: int | None = None
+    fault: str | None = None  # why this check cannot be made: a stored field cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,6 +548,7 @@ class Delivery:
     next_attempt_at: datetime | None = None
     delivered_at: datetime | None = None
     covers: tuple[int, ...] = ()
+    unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
 
 
 @dataclass(frozen=True, slots=True)

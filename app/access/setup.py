@@ -28,8 +28,10 @@ class Setup(People, SettingsTable):
 
     def setup_token(self) -> str:
         """The secret part of the set-up link: made once, the same until the first account
-        exists.
+        exists. One that cannot be read is made anew: the link is printed at each start.
         """
+        if SETUP_TOKEN in self.unreadable_settings():
+            self.set_setting(SETUP_TOKEN, None)
         return self.setting_or_make(SETUP_TOKEN, lambda: secrets.token_urlsafe(24))
 
     def is_setup_token(self, token: str) -> bool:

@@ -28,6 +28,7 @@ class SettingsAccess(Protocol):
     """What this needs of ``app.access.Access``."""
 
     def setting(self, name: str) -> str | None: ...
+    def unreadable_settings(self) -> frozenset[str]: ...
     def set_setting(self, name: str, value: str | None) -> None: ...
     def setting_or_make(self, name: str, make: Callable[[], str]) -> str: ...
 
@@ -37,8 +38,15 @@ def make_secret() -> str:
 
 
 def webhook_secret(settings: Settings, access: SettingsAccess) -> str:
-    """The secret that receivers verify with; made now if there is none yet."""
+    """The secret that receivers verify with; made now if there is none yet. Raises Conflict where
+    the stored one cannot be read: another, made in its place, would be refused by all receivers.
+    """
     return settings.webhook_secret or access.setting_or_make(SETTING, make_secret)
+
+
+def is_unreadable(settings: Settings, access: SettingsAccess) -> bool:
+    """Whether there is a secret that cannot be read. Changing it ends that."""
+    return not settings.webhook_secret and SETTING in access.unreadable_settings()
 
 
 def webhook_secrets(settings: Settings, access: SettingsAccess, now: datetime) -> tuple[str, ...]:
@@ -56,10 +64,10 @@ def overlap_until(settings: Settings, access: SettingsAccess, now: datetime) -> 
 
 def shown_at(settings: Settings, access: SettingsAccess) -> datetime | None:
     """When a page showed the present secret; None when none has yet."""
-    raw = access.setting(SHOWN)
-    kept = json.loads(raw) if raw else {}
-    mine = kept.get("secret") == _mark(webhook_secret(settings, access))
-    return datetime.fromisoformat(kept["at"]) if mine else None
+    kept = _kept(access, SHOWN, "at")
+    if kept is None or is_unreadable(settings, access):
+        return None
+    return kept[1] if kept[0] == _mark(webhook_secret(settings, access)) else None
 
 
 def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
@@ -86,19 +94,26 @@ def rotate(settings: Settings, access: SettingsAccess, now: datetime) -> str:
     """A new secret; the old one goes on signing beside it for 24 hours. Raises Conflict."""
     if settings.webhook_secret:
         raise Conflict("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart.")
-    old = webhook_secret(settings, access)
-    kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
-    # The old one is kept first: a crash between the two lines must not end the overlap at once.
-    access.set_setting(PREVIOUS, json.dumps(kept))
+    if not is_unreadable(settings, access):
+        old = webhook_secret(settings, access)
+        kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
+        # The old one is kept first: a crash before the last line must not end the overlap at once.
+        access.set_setting(PREVIOUS, json.dumps(kept))
     fresh = make_secret()
     access.set_setting(SETTING, fresh)
     return fresh
 
 
 def _previous(access: SettingsAccess, now: datetime) -> tuple[str, datetime] | None:
-    raw = access.setting(PREVIOUS)
-    if raw is None:
+    kept = _kept(access, PREVIOUS, "until")
+    return kept if kept is not None and now < kept[1] else None
+
+
+def _kept(access: SettingsAccess, name: str, moment: str) -> tuple[str, datetime] | None:
+    """What is kept of a secret, with its time; None where there is nothing that can be read."""
+    try:
+        kept = json.loads(access.setting(name) or "null")
+        at = datetime.fromisoformat(kept[moment])
+        return str(kept["secret"]), at if at.tzinfo else at.replace(tzinfo=UTC)
+    except (KeyError, TypeError, ValueError):
         return None
-    kept = json.loads(raw)
-    until = datetime.fromisoformat(kept["until"])
-    return (kept["secret"], until) if now < until else None

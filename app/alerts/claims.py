@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Update, func, or_, select, text, update
 
 from app.alerts import restraint
-from app.alerts.messages import FIRST_NAMED
+from app.alerts.messages import FIRST_NAMED, is_complete
 from app.alerts.outbox import AnySession, Reason, moment, new_row
 from app.alerts.restraint import History, Lane, Told, Waiting
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.types import Unreadable, Why, readable
 from app.records import DeliveryStatus, Event
+
+log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
 MAX_PENDING = 5_000  # rows of one lane that are looked at
@@ -95,6 +99,9 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
     history = _history(session, lane, rows)
     while rows:
         decision = restraint.decide(rows, history, state, now)
+        if broken := give_up_unreadable(session, _read(decision)):
+            rows = [row for row in rows if row.id not in broken]
+            continue
         if isinstance(decision, restraint.Send):
             return Turn(_lease(session, decision.row.id, now, decision.flapping))
         if cut and not isinstance(decision, restraint.Hold | restraint.Defer):
@@ -105,6 +112,15 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
             return Turn(waits=any(row.next_attempt_at <= now for row in rows))
         rows = _apart(session, rows, decision)
     return None if cut else Turn()
+
+
+def _read(decision: restraint.Decision) -> list[int]:
+    """The rows whose content a decision takes to carry out."""
+    if isinstance(decision, restraint.Send):
+        return [decision.row.id]
+    if isinstance(decision, restraint.Group):
+        return [row.id for row in decision.rows[:FIRST_NAMED]]
+    return []
 
 
 def _apart(
@@ -246,12 +262,9 @@ def _lease(
     if getattr(done, "rowcount", 0) != 1:
         return None
     again = select(DeliveryRow).where(DeliveryRow.id == id)
-    try:
-        row = session.execute(again.execution_options(populate_existing=True)).scalar_one()
-    except RuntimeError as fault:
-        # Written with another SECRET_KEY: it cannot be read, and must not stop all the others.
-        give_up(session, id, str(fault))
-        return None
+    row = session.execute(again.execution_options(populate_existing=True)).scalar_one()
+    if isinstance(row.value, Unreadable):
+        return None  # it was given up before; see ``give_up_unreadable``
     if flapping is not None:
         row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
     return Claim(
@@ -280,7 +293,7 @@ def _group(session: AnySession, group: restraint.Group, now: datetime) -> Claim 
         "incidents": [row.facts for row in first],
         "deliveries": ids,
     }
-    made = new_row(group.event, first[0].channel, first[0].value, facts, now)
+    made = new_row(group.event, first[0].channel, readable(first[0].value) or "", facts, now)
     session.add(made)
     session.flush()
     _hold(session, ids, Reason.BURST, made.id)
@@ -349,6 +362,31 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
             lease_token=None,
         )
     )
+
+
+def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
+    """Give up those of these rows that cannot be read, or say too little for a message; their ids.
+
+    Each says so in the log of deliveries. Whatever else is due goes on.
+    """
+    rows = session.scalars(
+        select(DeliveryRow).where(DeliveryRow.id.in_(ids)).execution_options(populate_existing=True)
+    )
+    broken = {row.id: reason for row in rows if (reason := _fault(row))} if ids else {}
+    for id, reason in broken.items():
+        log.error("Delivery %d is given up: %s", id, reason)
+        give_up(session, id, reason)
+    return set(broken)
+
+
+def _fault(row: DeliveryRow) -> str | None:
+    """Why a row cannot be sent, as a sentence; None where it can."""
+    for name, value in (("target", row.value), ("message", row.facts)):
+        if isinstance(value, Unreadable):
+            return f"Not sent: its stored {name} cannot be read, because {value.why}."
+    if not is_complete(row.facts):
+        return f"Not sent: its stored message cannot be read, because {Why.ODD}."
+    return None
 
 
 def hurry(session: AnySession, lane: str, now: datetime) -> None:

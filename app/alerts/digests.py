@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, or_, select, update
 
-from app.alerts.claims import give_up
+from app.alerts.claims import give_up_unreadable
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import (
     NEVER_QUIET,
@@ -27,6 +27,7 @@ from app.alerts.outbox import (
     snapshot,
 )
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.types import readable
 from app.records import DeliveryStatus, Event
 
 Known = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
@@ -96,31 +97,30 @@ def release(session: AnySession, now: datetime) -> int:
         .values(reminded_at=now)
         .execution_options(synchronize_session=False)
     )
-    for rows in lanes.values():
-        _tell(session, rows, known, now)
-    return len(lanes)
+    return sum(_tell(session, rows, known, now) for rows in lanes.values())
 
 
-def _tell(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> None:
+def _tell(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> bool:
+    """Write the digest of one channel value; whether anything could be told. The rows that it reads
+    are the first, for the value, and those of the notices: one that cannot be read is given up.
+    """
     ids = [row.id for row in rows]
     noticed = [row.id for row in rows if row.event in _NOTICES]
     wanted = [ids[0], *noticed[:FIRST_NAMED]]
-    try:
-        found = {
-            row.id: row
-            for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(wanted)))
-        }
-    except RuntimeError as fault:
-        # Written with another SECRET_KEY: they cannot be read, and must not stop all the others.
-        for id in ids:
-            give_up(session, id, str(fault))
-        return
+    if broken := give_up_unreadable(session, wanted):
+        left = [row for row in rows if row.id not in broken]
+        return bool(left) and _tell(session, left, known, now)
+    found = {
+        row.id: row
+        for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(wanted)))
+    }
     facts = _facts(rows, known, now) | {
         "notices": [found[id].facts for id in noticed[:FIRST_NAMED]],
         "notice_count": len(noticed),
     }
     first = found[ids[0]]
-    made = new_row(Event.INCIDENTS_DIGEST, first.channel, first.value, facts, now)
+    value = readable(first.value) or ""
+    made = new_row(Event.INCIDENTS_DIGEST, first.channel, value, facts, now)
     session.add(made)
     session.flush()
     session.execute(
@@ -129,6 +129,7 @@ def _tell(session: AnySession, rows: Sequence[Any], known: Known, now: datetime)
         .values(covered_by=made.id, next_attempt_at=None)
         .execution_options(synchronize_session=False)
     )
+    return True
 
 
 def _incidents(session: AnySession, rows: Sequence[Any]) -> Known:

@@ -10,9 +10,10 @@ from typing import Any
 
 from sqlalchemy import delete, func, or_, select
 
-from app.alerts.outbox import AnySession
+from app.alerts.outbox import AnySession, lane
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
+from app.db.types import Unreadable, readable
 from app.records import Delivery, DeliveryStatus, mask
 
 
@@ -26,7 +27,7 @@ def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
         monitor_id=row.monitor_id,
         incident_id=row.incident_id,
         channel=row.channel,
-        target=mask(row.value),
+        target=mask(readable(row.value) or ""),
         status=row.status,
         reason=row.reason,
         attempts=tuple(_attempt(attempt) for attempt in row.attempts or ()),
@@ -34,6 +35,11 @@ def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
         next_attempt_at=row.next_attempt_at,
         delivered_at=row.delivered_at,
         covers=tuple(covers),
+        unreadable=tuple(
+            name
+            for name, value in (("target", row.value), ("message", row.facts))
+            if isinstance(value, Unreadable)
+        ),
     )
 
 
@@ -90,7 +96,16 @@ def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
     covered = select(DeliveryRow.monitor_id).where(DeliveryRow.covered_by == failed.id)
     ids = [failed.monitor_id] if failed.monitor_id else session.scalars(covered.limit(20)).all()
     alerts = session.scalars(select(MonitorRow.alerts).where(MonitorRow.id.in_(ids)))
-    return any([failed.channel, failed.value] in (pairs or []) for pairs in alerts)
+    return any(_has(pairs, failed) for pairs in alerts)
+
+
+def _has(pairs: Sequence[Sequence[str]] | Unreadable | None, failed: DeliveryRow) -> bool:
+    """Whether a monitor's alerts have the channel value of a delivery, or may have it."""
+    if isinstance(pairs, Unreadable):
+        return True
+    if isinstance(failed.value, Unreadable):
+        return failed.lane in {lane(*pair) for pair in pairs or ()}
+    return [failed.channel, failed.value] in (pairs or [])
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:

@@ -118,6 +118,17 @@ def compose(facts: Facts, context: Context) -> Message:
     return _COMPOSERS[facts["event"]](facts, context)
 
 
+def is_complete(facts: Facts) -> bool:
+    """Whether these facts make a message. Asked before several become one: a single incomplete one
+    would keep the message of all from being written.
+    """
+    try:
+        compose(facts, Context("", str))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return False
+    return True
+
+
 def _name(facts: Facts) -> str:
     return words.shorten(facts["monitor"]["name"], words.MAX_NAME_SHOWN)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,9 +22,12 @@ from sqlalchemy.orm import Session, scoped_session
 
 from app.db import writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
 from app.rules import quiet_hours
+
+log = logging.getLogger(__name__)
 
 AnySession = Session | scoped_session[Any]
 Target = tuple[str, str]  # channel and value
@@ -63,12 +67,16 @@ def enqueue(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so
-    they have ids. In the monitor's quiet hours they are held at once, until those end.
+    they have ids. In the monitor's quiet hours they are held at once, until those end. None where
+    the monitor's alerts cannot be read: that must not keep an incident from opening.
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
     ``domain`` for ``domain.expiring``.
     """
+    if isinstance(monitor.alerts, Unreadable):
+        log.error("Nobody is told of %s: %s", event, alerts_unreadable(monitor, monitor.alerts))
+        return []
     targets = targets_of(monitor)
     if event in WEBHOOK_ONLY:
         targets = [target for target in targets if target[0] == Channel.WEBHOOK]
@@ -76,8 +84,20 @@ def enqueue(
 
 
 def targets_of(monitor: MonitorRow) -> list[Target]:
-    """The channel values of a monitor, each once, in their order."""
+    """The channel values of a monitor, each once, in their order. Raises Conflict where they cannot
+    be read.
+    """
+    if isinstance(monitor.alerts, Unreadable):
+        raise Conflict(alerts_unreadable(monitor, monitor.alerts))
     return list(dict.fromkeys((channel, value) for channel, value in monitor.alerts or ()))
+
+
+def alerts_unreadable(monitor: MonitorRow, found: Unreadable) -> str:
+    """What is wrong with the alerts of a monitor, and what to do."""
+    return (
+        f"The stored alerts of monitor {monitor.id} cannot be read, because {found.why}. Edit the"
+        " monitor and enter them again."
+    )
 
 
 def _write(
@@ -229,6 +249,8 @@ def retry(delivery_id: int, now: datetime) -> None:
             raise Conflict("This message was delivered. There is nothing to send again.")
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
+        if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
+            raise Conflict("This message cannot be read any more, so it cannot be sent again.")
         row.status = DeliveryStatus.PENDING
         row.reason = Reason.BY_HAND
         row.covered_by = None

@@ -32,6 +32,7 @@ from app.alerts.restraint import Lane
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import HeartbeatRow
+from app.errors import Conflict
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
@@ -242,7 +243,10 @@ class Worker:
             allowed = self._access.setting(ALLOW_NETWORKS) or ""
         if allowed != self._allowed:
             self._network = self._make_network(allowed)
-        secrets = webhook_secret.webhook_secrets(self.settings, self._access, now)
+        try:
+            secrets = webhook_secret.webhook_secrets(self.settings, self._access, now)
+        except Conflict:
+            secrets = ()  # webhooks then wait and say why; everything else is sent
         db.session.rollback()
         return Tools(self.settings, self._network, secrets)
 

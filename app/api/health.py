@@ -31,12 +31,16 @@ def _healthz() -> Response:
 
 
 def _readyz() -> Response:
-    """200 when checks run and the database answers, 503 with the reasons otherwise."""
+    """200 when checks run and the database answers, 503 with the reasons otherwise. ``warnings``:
+    what is wrong though the service works.
+    """
     found = health(datetime.now(UTC), checks=_checks_here())
     return answer(
         {
             "status": "not ready" if found.faults else "ready",
             "faults": found.faults,
+            "warnings": found.warnings,
+            "unreadable": found.unreadable,
             "last_check_at": moment(found.last_check_at),
             "last_check_age": found.last_check_age,
             "heartbeat_age": found.heartbeat_age,
@@ -73,6 +77,11 @@ class _Figures(Collector):
         found = health(datetime.now(UTC), checks=_checks_here())
         yield GaugeMetricFamily(
             "wakeful_ready", "1 when the service is ready.", value=0 if found.faults else 1
+        )
+        yield GaugeMetricFamily(
+            "wakeful_unreadable_values",
+            "Stored values of monitors and settings that cannot be read.",
+            value=found.unreadable,
         )
         yield from _ages(found)
         if DATABASE_FAILED in found.faults:

@@ -162,6 +162,10 @@ FIGURES: dict[str, Schema] = {
     **dict.fromkeys(report.MEASURES, nullable(INTEGER)),
 }
 
+UNREADABLE = array(
+    STRING, description="Fields whose stored value cannot be read; they are shown as empty."
+)
+
 RECORDS: dict[str, Schema] = {
     "Monitor": record(
         {
@@ -175,6 +179,7 @@ RECORDS: dict[str, Schema] = {
             "request_headers": array(PAIR),
             "request_auth_username": nullable(STRING),
             "request_auth_password_set": BOOLEAN,
+            "unreadable": UNREADABLE,
             "request_body": nullable(STRING),
             "cache_buster": {**INTEGER, "enum": list(CACHE_BUSTER)},
             "ssl_alert_days": nullable(INTEGER),
@@ -228,6 +233,7 @@ RECORDS: dict[str, Schema] = {
             "acknowledged_by": nullable(STRING),
             "by_hand": BOOLEAN,
             "classification": nullable(words(Classification)),
+            "unreadable": UNREADABLE,
             "created_at": MOMENT,
             "updated_at": MOMENT,
         }
@@ -283,6 +289,7 @@ RECORDS: dict[str, Schema] = {
             "next_attempt_at": nullable(MOMENT),
             "delivered_at": nullable(MOMENT),
             "covers": array(INTEGER),
+            "unreadable": UNREADABLE,
         }
     ),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),

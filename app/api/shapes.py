@@ -45,6 +45,7 @@ def monitor(record: Monitor, masked: bool) -> dict[str, Any]:
         "request_headers": _pairs(record.request_headers, masked),
         "request_auth_username": record.request_auth_username,
         "request_auth_password_set": record.request_auth_password_set,
+        "unreadable": list(record.unreadable),
         "request_body": mask(body) if masked and body is not None else body,
         "cache_buster": int(record.cache_buster),
         "ssl_alert_days": record.ssl_alert_days,
@@ -100,6 +101,7 @@ def incident(record: Incident) -> dict[str, Any]:
         "acknowledged_by": record.acknowledged_by,
         "by_hand": record.by_hand,
         "classification": record.classification,
+        "unreadable": list(record.unreadable),
         "created_at": moment(record.created_at),
         "updated_at": moment(record.updated_at),
     }
@@ -140,6 +142,7 @@ def delivery(record: Delivery) -> dict[str, Any]:
         "next_attempt_at": moment(record.next_attempt_at),
         "delivered_at": moment(record.delivered_at),
         "covers": list(record.covers),
+        "unreadable": list(record.unreadable),
     }
 
 

@@ -154,6 +154,10 @@ class Prober:
             )
             finish(self._outcomes.broken(spec, error))
 
+        if spec.fault is not None:
+            log.error("Monitor %s is not checked: %s", spec.monitor_id, spec.fault)
+            finish(self._outcomes.ours(spec, spec.fault))
+            return
         try:
             Run(self._tools, spec, self._policy(), told, broken).start()
         except Exception as error:

@@ -16,7 +16,7 @@ from flask import Flask
 from sqlalchemy import func, select, text
 
 from app.config import Settings
-from app.db import db, leases, schema
+from app.db import db, leases, schema, unreadable
 from app.db.tables import MonitorRow, MonitorStateRow
 from app.engine.probing import ALLOW_NETWORKS
 from app.net.canary import (
@@ -33,6 +33,15 @@ from app.stores import health
 SECONDS = 5.0  # for each question to somebody else
 CLOCK_OFF = timedelta(seconds=5)
 
+# What ends it, by the table that a value cannot be read of.
+MENDED_BY = {
+    "monitors": "Edit the monitor and enter it again, or remove it.",
+    "monitor_evidence": "It is dropped when the next incident of that monitor opens.",
+    "incidents": "The incident stands without its evidence. Deleting the incident ends this.",
+    "deliveries": "It cannot be sent. It is deleted by its age.",
+    "settings": "Set it again on the Settings page.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -46,7 +55,7 @@ class Finding:
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     """All findings, one after the other. Needs no context; never raises for what it looks at."""
     looks: list[Callable[[Settings], Iterator[Finding]]] = [
-        _folder, _database, _clock, _checker, _policy, _names, _canaries, _mail,
+        _folder, _database, _secrets, _clock, _checker, _policy, _names, _canaries, _mail,
     ]  # fmt: skip
     for look in looks:
         try:
@@ -78,9 +87,19 @@ def _database(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("tables", f"They are up to date ({present}).")
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow))
-    leases.setting(ALLOW_NETWORKS)
-    schema.read_secrets()
-    yield Finding("monitors", f"{monitors} are stored, and their secrets can be read.")
+    schema.check_key()
+    yield Finding("monitors", f"{monitors} are stored.")
+
+
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    if not _tables_are_there() or unreadable.key_is_wrong():
+        return  # ``_database`` has said so
+    whole = True
+    for broken in unreadable.scan():
+        whole = False
+        yield Finding("secrets", f"{broken}. {MENDED_BY[broken.table]}", fault=True)
+    if whole:
+        yield Finding("secrets", "All that is stored encrypted can be read.")
 
 
 def _tables_are_there() -> bool:

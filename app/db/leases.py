@@ -7,7 +7,7 @@ application context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,8 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
 
 from app.db import db, writing
 from app.db.tables import MonitorRow, MonitorStateRow, SettingRow
-from app.records import Cause, CheckSpec, Pair
+from app.db.types import Unreadable, readable
+from app.records import Cause, CheckSpec, Notice, Pair, words_of
 
 # Beyond a check's own time limit: waiting for a place in the prober, and to be recorded.
 LEASE_MARGIN = timedelta(seconds=30)
@@ -78,7 +79,9 @@ def release(monitor_ids: Collection[int], token: str) -> None:
 
 
 def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
-    """What a check of each of these monitors needs to know; unknown ids are left out."""
+    """What a check of each of these monitors needs to know; unknown ids are left out. A spec whose
+    monitor cannot be read whole says so as its ``fault``.
+    """
     if not monitor_ids:
         return []
     rows = db.session.execute(select(*_SPEC_COLUMNS).where(MonitorRow.id.in_(monitor_ids))).all()
@@ -109,10 +112,19 @@ def checks_per_second() -> float:
 
 
 def setting(name: str) -> str | None:
-    """A value of the settings table; the engine runs without the stores."""
-    found: str | None = db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
+    """A value of the settings table; the engine runs without the stores. One that cannot be read
+    counts as not set.
+    """
+    found = db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
     db.session.rollback()
-    return found
+    return readable(found)
+
+
+def noticed(name: Notice) -> bool:
+    """Whether a notice stands, whatever it says."""
+    found = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
+    db.session.rollback()
+    return found is not None
 
 
 def keep_setting(name: str, value: str | None, now: datetime) -> None:
@@ -130,7 +142,7 @@ def change_setting(name: str, change: Callable[[str | None], str], now: datetime
     """Keep what ``change`` makes of a value in the settings table, and return it."""
     with writing() as session:
         row = session.get(SettingRow, name, with_for_update=True)
-        before = row.value if row is not None else None
+        before = readable(row.value) if row is not None else None
         value = change(before)
         if value != before:
             session.merge(SettingRow(name=name, value=value, updated_at=now))
@@ -147,13 +159,21 @@ def _until(now: datetime, timeout: int) -> datetime:
 
 def _spec(row: Any) -> CheckSpec:
     user = row.request_auth_username
+    needed = {
+        "request_headers": row.request_headers,
+        "request_auth_password": None if user is None else row.request_auth_password,
+        "request_body": row.request_body,
+    }
+    broken = {name: value for name, value in needed.items() if isinstance(value, Unreadable)}
     return CheckSpec(
         url=row.url,
         monitor_id=row.id,
         request_method=row.request_method,
-        request_headers=tuple(Pair(key, value) for key, value in row.request_headers or ()),
-        auth=None if user is None else (user, row.request_auth_password or ""),
-        request_body=row.request_body,
+        request_headers=tuple(
+            Pair(key, value) for key, value in readable(row.request_headers) or ()
+        ),
+        auth=None if user is None else (user, readable(row.request_auth_password) or ""),
+        request_body=readable(row.request_body),
         alert_condition=row.alert_condition,
         alert_text_lookup=row.alert_text_lookup,
         timeout=row.timeout,
@@ -163,4 +183,14 @@ def _spec(row: Any) -> CheckSpec:
         cache_buster=bool(row.cache_buster),
         slow_after=row.slow_after,
         ssl_alert_days=row.ssl_alert_days,
+        fault=not_checked(broken) if broken else None,
+    )
+
+
+def not_checked(broken: Mapping[str, Unreadable]) -> str:
+    """Why a check is not made, and what to do; ``broken`` by the name of the field."""
+    why = next(iter(broken.values())).why
+    return (
+        f"Not checked: the stored {words_of(list(broken))} cannot be read, because {why}."
+        " Edit the monitor and enter or remove what is missing."
     )

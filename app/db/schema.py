@@ -9,11 +9,14 @@ from alembic import command
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from flask import current_app
-from sqlalchemy import select
 
-from app.db import db
-from app.db.types import Encrypted
+from app.config import SettingError
+from app.db import db, unreadable
 from app.paths import MIGRATIONS
+
+log = logging.getLogger(__name__)
+
+IN_USE = ("monitors", "settings")  # tables whose values decide what is checked and who is told
 
 
 def upgrade() -> None:
@@ -35,14 +38,26 @@ def wanted() -> str | None:
     return ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
-def read_secrets() -> None:
-    """Read one of each kind, if there are any: a changed WAKEFUL_SECRET_KEY shows at the start and
-    not at 3 a.m. Raises SettingError.
+def check_key() -> None:
+    """Refuse another WAKEFUL_SECRET_KEY than the database was written with: it shows at the start
+    and not at 3 a.m. Raises SettingError.
     """
-    for table in db.metadata.sorted_tables:
-        for column in table.c:
-            if isinstance(column.type, Encrypted):
-                db.session.execute(select(column).where(column.is_not(None)).limit(1)).all()
+    if unreadable.key_is_wrong():
+        # The usual reason is a lost or changed key file.
+        raise SettingError(
+            "The stored secrets cannot be read: WAKEFUL_SECRET_KEY is not the one"
+            " that this database was written with."
+        )
+
+
+def read_secrets() -> None:
+    """``check_key``, and log what cannot be read of what is used each day. A single broken value
+    must not keep the service from starting.
+    """
+    check_key()
+    for broken in unreadable.scan(IN_USE):
+        log.error("%s. The rest works. wakeful doctor says what to do.", broken)
+    db.session.rollback()
 
 
 def _config() -> Any:

@@ -1,9 +1,9 @@
 """Every table. Migrations under ``migrations/`` are what really makes them; a test holds the two
 together.
 
-Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``. ``*_folded``
-columns hold the case-folded text that searches and orders use, because SQLite's own ``lower`` knows
-only ASCII.
+Times are ``Moment`` (milliseconds). Columns that hold secrets are ``Encrypted``; where one cannot
+be read, it holds ``Unreadable``. ``*_folded`` columns hold the case-folded text that searches and
+orders use, because SQLite's own ``lower`` knows only ASCII.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sqlalchemy import JSON, BigInteger, ForeignKey, Index, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model, db
-from app.db.types import Encrypted, EncryptedJson, Moment
+from app.db.contents import is_check, is_checks, is_evidence, is_facts, is_pairs
+from app.db.types import Encrypted, EncryptedJson, Moment, Unreadable
 from app.records import DEFAULT_QUIET_ZONE, DEFAULT_WINDOW_ZONE
 
 # SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
@@ -45,16 +46,19 @@ class MonitorRow(Model):
     alert_text_lookup: Mapped[str | None] = mapped_column(Text)
     request_method: Mapped[str] = mapped_column(String(8))
     # [[name, value], ...]
-    request_headers: Mapped[list[list[str]] | None] = mapped_column(EncryptedJson)
+    request_headers: Mapped[list[list[str]] | Unreadable | None] = mapped_column(
+        EncryptedJson(is_pairs)
+    )
     request_auth_username: Mapped[str | None] = mapped_column(Text)
-    request_auth_password: Mapped[str | None] = mapped_column(Encrypted)
-    request_body: Mapped[str | None] = mapped_column(Encrypted)
+    request_auth_password: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
+    request_body: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
     cache_buster: Mapped[int] = mapped_column(SmallInteger)
     ssl_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
     domain_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
     maintenance_start_at: Mapped[datetime | None] = mapped_column(Moment)
     maintenance_end_at: Mapped[datetime | None] = mapped_column(Moment)
-    alerts: Mapped[list[list[str]] | None] = mapped_column(EncryptedJson)  # [[channel, value], ...]
+    # [[channel, value], ...]
+    alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
     timeout: Mapped[int] = mapped_column(SmallInteger)  # seconds
     accepted_statuses: Mapped[str] = mapped_column(Text)
     follow_redirects: Mapped[bool]
@@ -123,8 +127,8 @@ class MonitorEvidenceRow(Model):
     monitor_id: Mapped[int] = mapped_column(
         Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
     )
-    last_good: Mapped[Any | None] = mapped_column(EncryptedJson)
-    failing: Mapped[Any | None] = mapped_column(EncryptedJson)
+    last_good: Mapped[Any | None] = mapped_column(EncryptedJson(is_check))
+    failing: Mapped[Any | None] = mapped_column(EncryptedJson(is_checks))
 
 
 class LocationRow(Model):
@@ -246,7 +250,7 @@ class IncidentRow(Model):
     cause_folded: Mapped[str | None] = mapped_column(Folded)
     cause_code: Mapped[str | None] = mapped_column(String(32))
     comment: Mapped[str | None] = mapped_column(Text)
-    evidence: Mapped[Any | None] = mapped_column(EncryptedJson, deferred=True)
+    evidence: Mapped[Any | None] = mapped_column(EncryptedJson(is_evidence), deferred=True)
     by_hand: Mapped[bool] = mapped_column(default=False)
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
@@ -282,10 +286,10 @@ class DeliveryRow(Model):
         Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True
     )
     channel: Mapped[str] = mapped_column(String(16))
-    value: Mapped[str] = mapped_column(Encrypted)
+    value: Mapped[str | Unreadable] = mapped_column(Encrypted)
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
     # What the message says, as it was when it was written
-    facts: Mapped[Any] = mapped_column(EncryptedJson)
+    facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))
     status: Mapped[str] = mapped_column(String(16))
     reason: Mapped[str | None] = mapped_column(Text)
     attempts: Mapped[Any] = mapped_column(JSON, default=list)
@@ -427,7 +431,7 @@ class SettingRow(Model):
     __tablename__ = "settings"
 
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
-    value: Mapped[str | None] = mapped_column(Encrypted)
+    value: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 

@@ -1,12 +1,19 @@
-"""Column types of our own: moments, encrypted text, JSON in an encrypted column."""
+"""Column types of our own: moments, encrypted text, JSON in an encrypted column.
+
+An encrypted value that cannot be read comes back as ``Unreadable``: to raise would take all other
+rows of the same query with it. Who needs the value asks ``isinstance``, or ``readable``.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -15,7 +22,7 @@ from flask import current_app
 from sqlalchemy import BigInteger, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
-from app.config import SettingError
+T = TypeVar("T")
 
 
 def to_ms(moment: datetime) -> int:
@@ -82,7 +89,41 @@ def _cipher() -> _Cipher:
     return cipher
 
 
-class Encrypted(TypeDecorator[str]):
+class Why(StrEnum):
+    """Why a stored value cannot be read, as the end of a sentence."""
+
+    OTHER_KEY = "it was written with another WAKEFUL_SECRET_KEY, or changed since"
+    DAMAGED = "it is damaged"
+    ODD = "its content is not what Wakeful writes there"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What stands in a record for an encrypted value that cannot be read."""
+
+    why: Why
+
+
+def readable(value: T | Unreadable) -> T | None:
+    """``value``; None where it cannot be read."""
+    return None if isinstance(value, Unreadable) else value
+
+
+# The parts of a Fernet token: version, time and initialisation vector; blocks; signature.
+_HEAD, _BLOCK, _SIGNATURE = 1 + 8 + 16, 16, 32
+
+
+def _why_not(token: str) -> Why:
+    """A whole token has another key's signature, or was changed; a piece of one is damaged."""
+    try:
+        raw = base64.urlsafe_b64decode(token)
+    except ValueError:
+        return Why.DAMAGED
+    blocks, rest = divmod(len(raw) - _HEAD - _SIGNATURE, _BLOCK)
+    return Why.OTHER_KEY if raw[:1] == b"\x80" and blocks > 0 and not rest else Why.DAMAGED
+
+
+class Encrypted(TypeDecorator[Any]):
     """Text that is unreadable to whoever holds only the database. Needs an application context."""
 
     impl = Text
@@ -91,24 +132,27 @@ class Encrypted(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else _cipher().encrypt(value.encode()).decode()
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         if value is None:
             return None
         try:
             return _cipher().decrypt(value.encode()).decode()
         except InvalidToken:
-            # Without this the person sees a bare traceback; the usual reason is a lost or changed
-            # key file.
-            raise SettingError(
-                "A stored secret cannot be read: WAKEFUL_SECRET_KEY is not the one"
-                " that this database was written with."
-            ) from None
+            return Unreadable(_why_not(value))
+        except UnicodeDecodeError:
+            return Unreadable(Why.ODD)
 
 
 class EncryptedJson(Encrypted):
-    """JSON-ready data in an encrypted column."""
+    """JSON-ready data in an encrypted column. ``fits`` tells whether it has the shape that is
+    written there.
+    """
 
     cache_ok = True
+
+    def __init__(self, fits: Callable[[Any], bool]) -> None:
+        super().__init__()
+        self.fits = fits
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         text = None if value is None else json.dumps(value, separators=(",", ":"))
@@ -116,4 +160,10 @@ class EncryptedJson(Encrypted):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         text = super().process_result_value(value, dialect)
-        return None if text is None else json.loads(text)
+        if text is None or isinstance(text, Unreadable):
+            return text
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return Unreadable(Why.ODD)
+        return data if self.fits(data) else Unreadable(Why.ODD)

@@ -215,7 +215,7 @@ class Checker:
     def _noticed(self) -> bool:
         """Whether our network was down when the checker before us ended."""
         try:
-            return leases.setting(NOTICE_NETWORK) is not None
+            return leases.noticed(NOTICE_NETWORK)
         except OperationalError:
             return False
 

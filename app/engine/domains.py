@@ -17,6 +17,7 @@ from app.checks.expiry.domain import DomainExpiry, domain_of
 from app.db import db, writing
 from app.db.journal import insert_new
 from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
+from app.db.types import Unreadable
 from app.engine.recorder.quiet import Quiet
 from app.records import Event
 
@@ -118,8 +119,8 @@ def tell_expiring(now: datetime) -> int:
                 continue
             if state.domain_alerted and _same_date(state.domain_alerted, expires):
                 continue
-            if quiet.covers(monitor, now):
-                continue
+            if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
+                continue  # it is told afterwards
             facts = {"expires_at": expires, "days_left": left, "domain": state.domain}
             enqueue(session, Event.DOMAIN_EXPIRING, monitor, None, now, facts)
             session.execute(

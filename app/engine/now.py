@@ -56,8 +56,7 @@ def check_now(monitor_id: int) -> Result:
 
 def _network_works(settings: Settings) -> bool:
     """Whether the checker has no notice that it does not, and a canary answers us too."""
-    noticed = leases.setting(Notice.NETWORK_DOWN) is not None
-    if noticed:
+    if leases.noticed(Notice.NETWORK_DOWN):
         return False
     canaries = Canaries(settings)
     canaries.recall()

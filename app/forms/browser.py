@@ -185,7 +185,22 @@ class _WithPassword(BrowserForm):
 class BrowserMonitorForm(_WithPassword, MonitorForm):
     """New, edit and clone. Of a clone, ``fields()`` has a password only when one was typed (or
     None: removed). A URL without a name is enough: the script that fills the name in may not run.
+
+    What cannot be read of the record shows as empty. It stays as it is unless something is entered
+    for it, or the box says to remove it.
     """
+
+    remove_unreadable = ExtraSwitch(
+        "Remove what cannot be read and is left empty here", default=False
+    )
+
+    def fields(self) -> dict[str, Any]:
+        fields = super().fields()
+        if not self.remove_unreadable.data:
+            return fields
+        values = self.values()
+        lost = getattr(self.record, "unreadable", ())
+        return {name: values[name] for name in lost if name in values} | fields
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)

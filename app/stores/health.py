@@ -6,13 +6,15 @@ there is nothing to complain about: a fresh installation is ready.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from flask import current_app
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db
+from app.db import db, schema, unreadable
 from app.db.tables import HeartbeatRow, MonitorStateRow
 
 # A checker beats every few seconds; one that has not for so long is dead or stuck.
@@ -23,6 +25,9 @@ CHECKS_LATE_AFTER = timedelta(seconds=150)
 LAST_SIGN = select(func.max(HeartbeatRow.at)).where(HeartbeatRow.name.startswith("checker:"))
 LAST_OF_LIVING = LAST_SIGN.where(HeartbeatRow.ended_at.is_(None))
 
+COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
+_KEPT = "wakeful.unreadable"
+
 DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
 CHECKS_LATE = "Checks are due, but none has finished for a while."
@@ -30,12 +35,24 @@ CHECKS_LATE = "Checks are due, but none has finished for a while."
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``faults`` are sentences, none when all is well. Ages in seconds; None before the first."""
+    """``faults`` are sentences, none when all is well. Ages in seconds; None before the first.
+    ``unreadable``: stored values of monitors and settings that cannot be read. The service does all
+    the rest, so this is no fault that another instance would mend.
+    """
 
     faults: tuple[str, ...]
     last_check_at: datetime | None = None
     last_check_age: float | None = None
     heartbeat_age: float | None = None
+    unreadable: int = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        count = self.unreadable
+        if not count:
+            return ()
+        values = "1 stored value" if count == 1 else f"{count:,} stored values"
+        return (f"{values} cannot be read. wakeful doctor names each and says what to do.",)
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
@@ -51,6 +68,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
                 select(func.min(MonitorStateRow.next_check_at)).scalar_subquery(),
             )
         ).one()
+        broken = _unreadable() if checks else 0
     except SQLAlchemyError:
         db.session.rollback()
         return Health((DATABASE_FAILED,))
@@ -62,7 +80,16 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     # A check can only be late when one is due; that nothing finished while nothing was due is fine.
     if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
         faults.append(CHECKS_LATE)
-    return Health(tuple(faults), checked, _age(now, checked), _age(now, sign))
+    return Health(tuple(faults), checked, _age(now, checked), _age(now, sign), broken)
+
+
+def _unreadable() -> int:
+    """How many values cannot be read. They are all read for it, so not for each question."""
+    kept: tuple[float, int] | None = current_app.extensions.get(_KEPT)
+    if kept is None or time.monotonic() - kept[0] >= COUNTED_EVERY:
+        kept = time.monotonic(), sum(1 for _ in unreadable.scan(schema.IN_USE))
+        current_app.extensions[_KEPT] = kept
+    return kept[1]
 
 
 def is_silent(now: datetime, living: datetime | None) -> bool:

@@ -14,7 +14,7 @@ from flask_login import current_user
 
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
-from app.records import PAGE_SIZES, Role
+from app.records import PAGE_SIZES, Role, words_of
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web import views
@@ -40,6 +40,7 @@ def init_app(app: Flask) -> None:
         full_path=links.full_path,
         times=times,
         words=looks,
+        words_of=words_of,
         standing=notices.standing,
         Role=Role,
         PAGE_SIZES=PAGE_SIZES,

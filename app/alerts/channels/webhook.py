@@ -11,12 +11,19 @@ import hmac
 import json
 
 from app.access.webhook_secret import PREFIX
-from app.alerts.channels.answer import Answer
+from app.alerts.channels.answer import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools, post_json
 from app.alerts.outbox import moment
 
+UNSIGNED = (
+    "The stored webhook secret cannot be read, so this message cannot be signed. Change the secret"
+    " on the Settings page."
+)
+
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
+    if not tools.webhook_secrets:
+        return retry(UNSIGNED)
     body = json.dumps(payload(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
     stamp = str(int(outgoing.now.timestamp()))
     headers = {

@@ -68,12 +68,17 @@ class Outcomes:
 
     def broken(self, spec: CheckSpec, error: Exception) -> Outcome:
         """The outcome of a check in which we failed ourselves."""
+        name = type(error).__name__
+        return self.ours(spec, f"The check itself failed: {name}. The log says more.")
+
+    def ours(self, spec: CheckSpec, sentence: str) -> Outcome:
+        """The outcome of a check that a fault of ours has kept from being made."""
         result = Result(
             checked_at=datetime.now(UTC),
             verdict=Verdict.UNKNOWN,
             monitor_id=spec.monitor_id,
             cause_code=Cause.CHECK_ERROR,
-            cause=f"The check itself failed: {type(error).__name__}. The log says more.",
+            cause=sentence,
             location=self._location,
         )
         return Outcome(result)

@@ -8,8 +8,9 @@ from app.alerts.outbox import enqueue
 from app.checks.certificate import days_left
 from app.db import rollups
 from app.db.tables import IncidentRow, MonitorRow
+from app.db.types import Unreadable
 from app.engine.recorder import evidence
-from app.engine.recorder.rows import AnySession, end, open_incident, whole
+from app.engine.recorder.rows import AnySession, end, open_incident, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 
 
@@ -39,13 +40,7 @@ def open_automatic(
     session.flush()
     # Confirming may have taken longer than the rollups wait for.
     rollups.reroll(monitor_id, incident.started_at)
-    enqueue(
-        session,
-        Event.INCIDENT_OPENED,
-        session.get_one(MonitorRow, monitor_id),
-        incident,
-        now,
-    )
+    tell_opened(session, session.get_one(MonitorRow, monitor_id), incident, now)
     return incident.started_at
 
 
@@ -96,18 +91,17 @@ def certificate_due(outcome: Outcome, alert_days: int | None, now: datetime) -> 
     return days_left(outcome.ssl_expires_at, now) <= alert_days
 
 
-def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now: datetime) -> None:
-    expires = outcome.ssl_expires_at
-    if expires is not None:
-        enqueue(
-            session,
-            Event.CERTIFICATE_EXPIRING,
-            session.get_one(MonitorRow, monitor_id),
-            None,
-            now,
-            {
-                "expires_at": expires,
-                "days_left": days_left(expires, now),
-                "host": outcome.ssl_host,
-            },
-        )
+def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now: datetime) -> bool:
+    """Tell of a certificate that expires; whether it counts as told. Not while the monitor's alerts
+    cannot be read: it is told when they can be.
+    """
+    expires, monitor = outcome.ssl_expires_at, session.get_one(MonitorRow, monitor_id)
+    if expires is None or isinstance(monitor.alerts, Unreadable):
+        return False
+    facts = {
+        "expires_at": expires,
+        "days_left": days_left(expires, now),
+        "host": outcome.ssl_host,
+    }
+    enqueue(session, Event.CERTIFICATE_EXPIRING, monitor, None, now, facts)
+    return True

@@ -14,6 +14,7 @@ from typing import Any
 from flask import current_app
 
 from app.db.tables import MonitorEvidenceRow
+from app.db.types import readable
 from app.engine.recorder.rows import AnySession
 from app.records import Outcome, Verdict
 
@@ -61,7 +62,8 @@ def keep_failing(session: AnySession, outcome: Outcome, *, first: bool) -> None:
     monitor_id = outcome.result.monitor_id
     if monitor_id is not None:
         row = _row(session, monitor_id)
-        row.failing = [*([] if first else row.failing or []), check_of(outcome)]
+        before = [] if first else readable(row.failing) or []
+        row.failing = [*before, check_of(outcome)]
 
 
 def drop_failing(session: AnySession, monitor_id: int) -> None:
@@ -71,10 +73,13 @@ def drop_failing(session: AnySession, monitor_id: int) -> None:
 
 
 def of_incident(session: AnySession, monitor_id: int) -> dict[str, Any]:
-    """The evidence of an incident that opens with the check kept last."""
+    """The evidence of an incident that opens with the check kept last. What cannot be read is
+    dropped: no evidence must keep an incident from opening.
+    """
     row = _row(session, monitor_id)
-    checks = row.failing or []
+    checks = readable(row.failing) or []
     row.failing = None
+    row.last_good = readable(row.last_good)
     return {
         "failing": checks[0] if checks else None,
         "confirming": checks[1:],

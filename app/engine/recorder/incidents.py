@@ -13,7 +13,14 @@ from sqlalchemy import select
 
 from app.alerts.outbox import enqueue
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
-from app.engine.recorder.rows import AnySession, lock, open_incident, start_afresh, whole
+from app.engine.recorder.rows import (
+    AnySession,
+    lock,
+    open_incident,
+    start_afresh,
+    tell_opened,
+    whole,
+)
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Event
 
@@ -48,7 +55,7 @@ def store_incident(
     session.flush()
     if ended is None:
         start_afresh(session, state)
-        enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
+        tell_opened(session, monitor, incident, now)
     return incident
 
 
@@ -111,7 +118,7 @@ def _tell(
     if is_open and not was_open:
         # People were told that it is over; now it is not. Reminders count from here.
         incident.reminded_at = now
-        enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
+        tell_opened(session, monitor, incident, now)
 
 
 def _locked(session: AnySession, incident_id: int) -> tuple[IncidentRow, MonitorStateRow]:

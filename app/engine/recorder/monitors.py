@@ -23,11 +23,11 @@ from app.engine.recorder.rows import (
     forget_good,
     lock,
     open_incident,
+    remark,
     start_afresh,
 )
 from app.engine.schedule import next_check
 from app.errors import NotFound
-from app.records import MAX_COMMENT
 
 WATCHING_STOPPED = "Watching stopped: the monitor was paused."
 
@@ -89,8 +89,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     incident = open_incident(session, monitor_id)
     if incident is not None:
         end(incident, now, now)
-        before = (incident.comment or "")[: MAX_COMMENT - len(WATCHING_STOPPED) - 1]
-        incident.comment = f"{before}\n{WATCHING_STOPPED}" if before else WATCHING_STOPPED
+        remark(incident, WATCHING_STOPPED)
 
 
 def resume(session: AnySession, monitor_id: int, now: datetime) -> None:

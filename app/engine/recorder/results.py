@@ -219,10 +219,10 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
     told = columns["ssl_alerted"] or ""
-    if not alerting.knows(told, outcome.ssl_fingerprint) and alerting.certificate_due(
+    due = not alerting.knows(told, outcome.ssl_fingerprint) and alerting.certificate_due(
         outcome, known.monitor.ssl_alert_days, batch.now
-    ):
-        alerting.tell_certificate(batch.session, known.monitor.id, outcome, batch.now)
+    )
+    if due and alerting.tell_certificate(batch.session, known.monitor.id, outcome, batch.now):
         columns["ssl_alerted"] = alerting.remember(told, outcome.ssl_fingerprint)
 
 

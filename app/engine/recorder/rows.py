@@ -8,12 +8,19 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorStateRow
+from app.alerts.outbox import enqueue
+from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
+from app.db.types import Unreadable
 from app.engine.state import State
 from app.errors import NotFound
-from app.records import Verdict
+from app.records import MAX_COMMENT, Event, Verdict
 
 AnySession = Session | scoped_session[Any]
+
+NOBODY_TOLD = (
+    "Nobody was told of this: the stored alerts of the monitor cannot be read. Edit the monitor and"
+    " enter them again."
+)
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
@@ -81,6 +88,21 @@ def forget_good(session: AnySession, monitor_id: int) -> None:
 def whole(moment: datetime) -> datetime:
     """Incidents keep whole seconds: what the API shows and takes back is then the same."""
     return moment.replace(microsecond=0)
+
+
+def remark(incident: IncidentRow, sentence: str) -> None:
+    """Add a sentence of ours to an incident's comment."""
+    before = (incident.comment or "")[: MAX_COMMENT - len(sentence) - 1]
+    incident.comment = f"{before}\n{sentence}" if before else sentence
+
+
+def tell_opened(
+    session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
+) -> None:
+    """Alert people of an incident; one that nobody can be told of says so itself."""
+    if isinstance(monitor.alerts, Unreadable):
+        remark(incident, NOBODY_TOLD)
+    enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime) -> datetime:

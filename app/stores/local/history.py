@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlalchemy import func, select
 
 from app.db import db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
+from app.db.leases import not_checked
 from app.db.tables import (
     IncidentRow,
     MonitorEvidenceRow,
@@ -17,7 +19,7 @@ from app.db.tables import (
     MonitorStateRow,
     ResultRow,
 )
-from app.db.types import to_ms
+from app.db.types import Unreadable, readable, to_ms
 from app.errors import Invalid
 from app.records import (
     CERTIFICATE,
@@ -72,7 +74,8 @@ class History(Part):
             chain = check.get("tls") or []
             # A check from before a renewal shows what is no longer sent.
             if chain and chain[0].get("sha256") == leaf:
-                seen_at = datetime.fromisoformat(check["checked_at"])
+                at = check.get("checked_at")
+                seen_at = datetime.fromisoformat(at) if at else None
                 return CertificateChain(seen_at, tuple(_certificate(one) for one in chain))
         return CertificateChain()
 
@@ -117,7 +120,10 @@ class History(Part):
         password = fields.get("request_auth_password")
         if secrets_from is not None and password is None:
             password = found_monitor(db.session, secrets_from).request_auth_password
-        return now.check_fields(spec_of(fields, password))
+        spec = spec_of(fields, readable(password))
+        if spec.auth is not None and isinstance(password, Unreadable):
+            spec = replace(spec, fault=not_checked({"request_auth_password": password}))
+        return now.check_fields(spec)
 
 
 def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
@@ -128,8 +134,10 @@ def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
             IncidentRow.monitor_id == monitor_id, IncidentRow.ended_at.is_(None)
         )
     )
-    checks = [*((kept.failing or []) if kept else []), (opened or {}).get("failing")]
-    return [check for check in [*checks, kept.last_good if kept else None] if check]
+    failing = (readable(kept.failing) or []) if kept else []
+    last_good = readable(kept.last_good) if kept else None
+    checks = [*failing, (readable(opened) or {}).get("failing"), last_good]
+    return [check for check in checks if check]
 
 
 def _certificate(kept: Mapping[str, Any]) -> dict[str, Any]:

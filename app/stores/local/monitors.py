@@ -16,6 +16,7 @@ from app.db.tables import (
     MonitorStateRow,
     StatusPageMonitorRow,
 )
+from app.db.types import Unreadable
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.records import (
@@ -41,6 +42,7 @@ from app.stores.local.rows import Known, monitor_columns, monitor_record
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
+ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 DEFAULTS: Mapping[str, Any] = {
     "alert_condition": AlertCondition.URL_UNAVAILABLE,
     "request_method": RequestMethod.GET,
@@ -203,8 +205,12 @@ def _records(
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:
-    if columns.get("request_auth_username") and not columns.get("request_auth_password"):
-        columns["request_auth_password"] = found_monitor(session, source).request_auth_password
+    if not columns.get("request_auth_username") or "request_auth_password" in columns:
+        return
+    password = found_monitor(session, source).request_auth_password
+    if isinstance(password, Unreadable):
+        raise Invalid({"request_auth_password": [ENTER_AGAIN]})
+    columns["request_auth_password"] = password
 
 
 def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> None:

@@ -13,7 +13,9 @@ from app.db.tables import (
     MonitorRow,
     MonitorStateRow,
 )
+from app.db.types import Unreadable, readable
 from app.records import (
+    SECRET_FIELDS,
     Incident,
     IncidentStatus,
     MaintenanceWindow,
@@ -58,7 +60,7 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
         accepted_statuses=row.accepted_statuses,
         follow_redirects=row.follow_redirects,
         verify_tls=row.verify_tls,
-        request_body=row.request_body,
+        request_body=readable(row.request_body),
         slow_after=row.slow_after,
         confirmations=row.confirmations,
         tags=tags_of(row.tags),
@@ -66,6 +68,7 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
         quiet_start=row.quiet_start,
         quiet_end=row.quiet_end,
         quiet_zone=row.quiet_zone,
+        unreadable=unreadable_fields(row),
         request_auth_password_set=row.request_auth_password is not None,
         status=known.status,
         paused=row.paused,
@@ -99,7 +102,7 @@ def incident_record(
         comment=row.comment,
         status=incident_status(row),
         cause_code=row.cause_code,
-        evidence=None if brief else row.evidence,
+        evidence=None if brief else readable(row.evidence),
         duration=max(0, int(((row.ended_at or now) - row.started_at).total_seconds())),
         monitor=monitor,
         created_at=row.created_at,
@@ -107,7 +110,13 @@ def incident_record(
         acknowledged_by=row.acknowledged_by,
         by_hand=row.by_hand,
         classification=row.classification,
+        unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),
     )
+
+
+def unreadable_fields(row: MonitorRow) -> tuple[str, ...]:
+    """The fields of a monitor whose stored value cannot be read."""
+    return tuple(name for name in SECRET_FIELDS if isinstance(getattr(row, name), Unreadable))
 
 
 def incident_status(row: IncidentRow) -> str:
@@ -155,5 +164,5 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split("\n") if tag)
 
 
-def _pairs(stored: list[list[str]] | None) -> tuple[Pair, ...]:
-    return tuple(Pair(key, value) for key, value in stored or ())
+def _pairs(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
+    return tuple(Pair(key, value) for key, value in readable(stored) or ())

@@ -89,6 +89,7 @@ def monitor(data: Any) -> Monitor:
         remind_after=whole(data.get("remind_after")),
         quiet_start=text(data.get("quiet_start")),
         quiet_end=text(data.get("quiet_end")),
+        unreadable=texts(data.get("unreadable")),
         request_auth_password_set=bool(
             flag(data.get("request_auth_password_set")) or data.get("request_auth_password")
         ),
@@ -146,6 +147,7 @@ def incident(data: Any, now: datetime) -> Incident:
         acknowledged_by=text(data.get("acknowledged_by")),
         by_hand=bool(flag(data.get("by_hand"))),
         classification=word(Classification, data.get("classification")),
+        unreadable=texts(data.get("unreadable")),
     )
 
 
@@ -192,6 +194,7 @@ def delivery(data: Any) -> Delivery:
         next_attempt_at=moment(data.get("next_attempt_at")),
         delivered_at=moment(data.get("delivered_at")),
         covers=ids(data.get("covers")),
+        unreadable=texts(data.get("unreadable")),
     )
 
 

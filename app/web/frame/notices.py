@@ -27,10 +27,16 @@ def standing() -> Sequence[tuple[str, str]]:
 def _said(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
         return "info", DEMO
-    since = times.exact(datetime.fromisoformat(value))
     return (
         "warning",
-        f"Wakeful's own network does not work since {since}. Monitors that cannot be reached are"
+        f"Wakeful's own network does not work{_since(value)}. Monitors that cannot be reached are"
         " unknown until it does. No incident opens for them, and the time counts neither as up nor"
         " as down.",
     )
+
+
+def _since(value: str) -> str:
+    try:
+        return f" since {times.exact(datetime.fromisoformat(value))}"
+    except ValueError:
+        return ""  # the stored time cannot be read

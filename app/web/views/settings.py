@@ -54,6 +54,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         secret=shown,
         shown_at=webhook_secret.shown_at(settings, current_access()),
         overlap_until=webhook_secret.overlap_until(settings, current_access(), datetime.now(UTC)),
+        unreadable=current_access().unreadable_settings(),
         settings=settings,
         canaries=[name_of(canary) for canary in canaries],
         only_refuse=only_refuse(canaries, told),

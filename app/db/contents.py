@@ -1,0 +1,63 @@
+"""The shapes of what encrypted JSON columns hold; other content cannot be read. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+
+def is_pairs(data: Any) -> bool:
+    """``[[key, value], ...]``, all of it text."""
+    return isinstance(data, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(half, str) for half in pair)
+        for pair in data
+    )
+
+
+def is_facts(data: Any) -> bool:
+    """What the outbox needs of a message; ``app.alerts.messages`` sees whether it says enough."""
+    if not isinstance(data, dict):
+        return False
+    by_hand = data.get("by_hand")
+    return (
+        (by_hand is None or _is_moment(by_hand))
+        and isinstance(data.get("earlier_attempts", 0), int)
+        and isinstance(data.get("extra") or {}, dict)
+    )
+
+
+def is_check(data: Any) -> bool:
+    """One check of the evidence: when it was made, and what it saw."""
+    if not isinstance(data, dict):
+        return False
+    at, headers = data.get("checked_at"), data.get("headers") or []
+    return (
+        (at is None or _is_moment(at))
+        and _is_objects(data.get("tls") or [])
+        and isinstance(data.get("timings") or {}, dict)
+        and isinstance(headers, list)
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in headers)
+    )
+
+
+def is_checks(data: Any) -> bool:
+    return isinstance(data, list) and all(is_check(check) for check in data)
+
+
+def is_evidence(data: Any) -> bool:
+    """The evidence of an incident."""
+    if not isinstance(data, dict) or not is_checks(data.get("confirming") or []):
+        return False
+    alone = [check for name in ("failing", "last_good") if (check := data.get(name)) is not None]
+    return is_checks(alone)
+
+
+def _is_objects(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(one, dict) for one in data)
+
+
+def _is_moment(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False

@@ -1,0 +1,335 @@
+"""A monitor whose secrets cannot be read is set aside in the open: its neighbours are checked, it
+says what is wrong, and it can be mended through the API and on the dashboard.
+"""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from app.db import db, writing
+from app.db.tables import (
+    DeliveryRow,
+    DomainRow,
+    IncidentRow,
+    MonitorEvidenceRow,
+    MonitorRow,
+)
+from app.engine import domains, recorder
+from app.engine.recorder.rows import NOBODY_TOLD
+from app.records import Event
+from tests.api.conftest import Api
+from tests.engine.test_checker import Site, results, running, until
+from tests.factories import (
+    make_incident,
+    make_key,
+    make_monitor,
+    make_outcome,
+    make_person,
+    now,
+)
+from tests.faults.broken import KINDS, TEXT_KINDS, corrupt, raw_value
+from tests.web.visitor import Visitor
+
+ALERTS = [["email", "ops@example.test"]]
+SECRETS = {
+    "request_headers": [["X-Token", "a secret header"]],
+    "request_auth_username": "shop",
+    "request_auth_password": "a secret password",
+    "request_body": "a secret body",
+}
+CHECKED = [
+    (MonitorRow.request_headers, "null"),
+    (MonitorRow.request_auth_password, "truncated"),
+    (MonitorRow.request_body, "another key"),
+]
+# A value of each field, as the API takes it.
+ANEW = {
+    "request_headers": {"request_headers[0][key]": "X-Token", "request_headers[0][value]": "new"},
+    "request_auth_password": {"request_auth_password": "new"},
+    "request_body": {"request_body": "new"},
+    "alerts": {"alerts[0][key]": "email", "alerts[0][value]": "new@example.test"},
+}
+ALL = [*CHECKED, (MonitorRow.alerts, "another shape")]
+
+
+def named(param):
+    return param if isinstance(param, str) else param.key
+
+
+@pytest.fixture
+def site():
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def api(app):
+    return Api(app.test_client(), make_key(app))
+
+
+@pytest.fixture
+def visitor(app):
+    return Visitor(app).log_in(make_person(app, "editor").email)
+
+
+def open_incident(app, monitor):
+    """As the checks of an outage do."""
+    with app.app_context():
+        for _ in range(monitor.confirmations + 1):
+            recorder.record([(monitor.id, make_outcome("down"))], now())
+        return db.session.scalar(select(IncidentRow.id).where(IncidentRow.ended_at.is_(None)))
+
+
+@pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
+def test_its_neighbours_are_checked_and_it_says_what_to_do(app, settings, site, column, kind):
+    broken = make_monitor(app, url=site.url, **SECRETS)
+    others = [make_monitor(app, url=site.url).id for _ in range(3)]
+    corrupt(app, column, broken.id, kind)
+    with running(app, settings):
+        for id in (broken.id, *others):
+            until(app, lambda id=id: results(id))
+    with app.app_context():
+        assert [results(id)[0].verdict for id in others] == ["up"] * 3
+        found = results(broken.id)[0]
+        assert (found.verdict, found.cause_code) == ("unknown", "check_error")
+        assert found.cause.startswith("Not checked: the stored ")
+        assert "Edit the monitor" in found.cause
+        assert not db.session.scalars(select(IncidentRow)).all()
+    assert site.asked == 3, "nothing was sent with a secret missing"
+
+
+@pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
+def test_it_is_checked_again_as_soon_as_it_is_mended(app, settings, site, api, column, kind):
+    broken = make_monitor(app, url=site.url, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    assert api.data("POST", f"/monitors/{broken.id}/check")["cause_code"] == "check_error"
+    with running(app, settings):
+        until(app, lambda: len(results(broken.id)) >= 2)
+        api.data("PATCH", f"/monitors/{broken.id}", data=ANEW[column.key])
+        until(app, lambda: results(broken.id)[-1].verdict == "up")
+
+
+@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
+def test_the_api_lists_it_and_names_the_field(app, api, column, kind):
+    neighbour = make_monitor(app, alerts=ALERTS)
+    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    listed = {one["id"]: one for one in api.get("/monitors")["data"]}
+    assert listed[neighbour.id]["unreadable"] == []
+    assert listed[broken.id]["unreadable"] == [column.key]
+    assert api.data("GET", f"/monitors/{broken.id}") == listed[broken.id]
+    empty = {"request_headers": [], "alerts": [], "request_body": None}
+    if column.key in empty:
+        assert listed[broken.id][column.key] == empty[column.key]
+    assert listed[broken.id]["request_auth_password_set"] is True
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
+def test_an_update_of_other_fields_leaves_it_and_one_of_the_field_mends_it(
+    app, api, column, kind, method
+):
+    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    before = raw_value(app, column, broken.id)
+    changed = api.data(method, f"/monitors/{broken.id}", data={"name": "Renamed"})
+    assert (changed["name"], changed["unreadable"]) == ("Renamed", [column.key])
+    assert raw_value(app, column, broken.id) == before, "another key may still read it"
+    mended = api.data(method, f"/monitors/{broken.id}", data=ANEW[column.key])
+    assert mended["unreadable"] == []
+
+
+@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
+def test_an_empty_value_removes_it(app, api, column, kind):
+    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    mended = api.data("PATCH", f"/monitors/{broken.id}", data={column.key: ""})
+    assert mended["unreadable"] == []
+    assert raw_value(app, column, broken.id) is None
+
+
+@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
+def test_it_can_be_deleted(app, api, column, kind):
+    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    assert api("DELETE", f"/monitors/{broken.id}").status_code == 200
+    assert api.get("/monitors")["data"] == []
+
+
+@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
+def test_every_page_that_holds_it_shows_it(app, visitor, column, kind):
+    neighbour = make_monitor(app, name="Neighbour")
+    broken = make_monitor(app, name="Broken", alerts=ALERTS, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    for path in ("/", "/monitors", "/wall", "/reports", f"/monitors/{neighbour.id}"):
+        visitor.open(path)
+        assert visitor.status == 200, path
+    assert "cannot be read" in visitor.open("/monitors").text
+    for path in ("", "/edit", "/clone"):
+        assert "cannot be read" in visitor.open(f"/monitors/{broken.id}{path}").text
+        assert visitor.status == 200
+
+
+@pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
+def test_the_form_saves_other_fields_and_removes_it_when_asked(app, visitor, api, column, kind):
+    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    corrupt(app, column, broken.id, kind)
+    visitor.open(f"/monitors/{broken.id}/edit").press("Save", name="Renamed")
+    assert "Renamed is saved." in visitor.text
+    assert api.data("GET", f"/monitors/{broken.id}")["unreadable"] == [column.key]
+    visitor.open(f"/monitors/{broken.id}/edit").press("Save", remove_unreadable=True)
+    assert visitor.status == 200
+    assert api.data("GET", f"/monitors/{broken.id}")["unreadable"] == []
+    assert "cannot be read" not in visitor.text
+
+
+@pytest.mark.sqlite
+def test_the_form_replaces_what_cannot_be_read(app, visitor, api):
+    broken = make_monitor(app, alerts=ALERTS, **SECRETS)
+    for name in ANEW:
+        corrupt(app, getattr(MonitorRow, name), broken.id)
+    visitor.open(f"/monitors/{broken.id}/edit")
+    visitor.press(
+        "Save", **{name: value for fields in ANEW.values() for name, value in fields.items()}
+    )
+    mended = api.data("GET", f"/monitors/{broken.id}")
+    assert mended["unreadable"] == []
+    assert mended["alerts"] == [{"key": "email", "value": "new@example.test"}]
+    assert mended["request_headers"] == [{"key": "X-Token", "value": "new"}]
+    assert mended["request_body"] == "new"
+
+
+@pytest.mark.sqlite
+def test_a_clone_asks_for_the_password_that_cannot_be_read(app, visitor, api):
+    broken = make_monitor(app, **SECRETS)
+    corrupt(app, MonitorRow.request_auth_password, broken.id)
+    visitor.open(f"/monitors/{broken.id}/clone").press("Save")
+    assert visitor.status == 422
+    assert "Enter it again, or remove it." in visitor.text
+    visitor.press("Save", remove_unreadable=True)
+    assert "is saved." in visitor.text
+    clone = api.get("/monitors")["data"][0]
+    assert (clone["unreadable"], clone["request_auth_password_set"]) == ([], False)
+
+
+@pytest.mark.sqlite
+def test_a_test_before_saving_does_not_go_out_without_its_password(app, site, visitor):
+    broken = make_monitor(app, url=site.url, **SECRETS)
+    corrupt(app, MonitorRow.request_auth_password, broken.id)
+    visitor.open(f"/monitors/{broken.id}/edit").press("Test")
+    assert "the stored password cannot be read" in visitor.text
+    assert site.asked == 0
+
+
+def test_what_is_done_to_many_at_once_reaches_it(app, visitor, api):
+    ids = [make_monitor(app, alerts=ALERTS).id for _ in range(2)]
+    corrupt(app, MonitorRow.alerts, ids[0])
+    visitor.open("/monitors").press("Apply", ids=str(ids[0]), action="interval", interval="300")
+    assert api.data("GET", f"/monitors/{ids[0]}")["interval"] == 300
+
+
+@pytest.mark.parametrize("kind", [*TEXT_KINDS, "null", "another shape"])
+def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
+    shop = make_monitor(app, alerts=ALERTS)
+    corrupt(app, MonitorRow.alerts, shop.id, kind)
+    id = open_incident(app, shop)
+    found = api.data("GET", f"/incidents/{id}")
+    assert found["comment"] == NOBODY_TOLD
+    assert found["evidence"]["failing"]["verdict"] == "down"
+    with app.app_context():
+        assert not db.session.scalars(select(DeliveryRow)).all()
+    assert "Nobody was told of this" in visitor.open(f"/incidents/{id}").text
+    tested = api("POST", f"/monitors/{shop.id}/test-alert")
+    assert tested.status_code == 409
+    assert "alerts" in tested.json["message"]
+
+    api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
+    with app.app_context():
+        for _ in range(2):
+            recorder.record([(shop.id, make_outcome("up"))], now())
+        events = db.session.scalars(select(DeliveryRow.event)).all()
+    assert events == ["incident.resolved"], "who was entered since hears of the end"
+
+
+@pytest.mark.parametrize("by", ["hand", "reopening"])
+def test_so_does_one_that_a_person_opens(app, api, by):
+    shop = make_monitor(app, alerts=ALERTS)
+    corrupt(app, MonitorRow.alerts, shop.id)
+    if by == "hand":
+        fields = {"monitor_id": str(shop.id), "started_at": "2026-01-01T08:00:00"}
+        found = api.data("POST", "/incidents", data=fields)
+    else:
+        ended = make_incident(app, shop, ended_at=now(), comment="Seen.")
+        found = api.data("PATCH", f"/incidents/{ended.id}", data={"ended_at": ""})
+    assert found["ended_at"] is None
+    assert found["comment"].endswith(NOBODY_TOLD)
+
+
+@pytest.mark.parametrize("column", [MonitorEvidenceRow.last_good, MonitorEvidenceRow.failing],
+                         ids=named)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_incident_opens_without_the_evidence_that_cannot_be_read(app, api, column, kind):
+    shop, neighbour = (make_monitor(app, alerts=ALERTS, confirmations=1) for _ in range(2))
+    with app.app_context():
+        for one in (shop, neighbour):
+            recorder.record([(one.id, make_outcome("up"))], now())
+            recorder.record([(one.id, make_outcome("down"))], now())
+    corrupt(app, column, shop.id, "null" if kind == "missing keys" else kind)
+    with app.app_context():
+        both = [(one.id, make_outcome("down")) for one in (shop, neighbour)]
+        recorded = recorder.record(both, now())
+    assert None not in recorded
+    kept = {one["monitor_id"]: one["evidence"] for one in api.get("/incidents")["data"]}
+    assert kept[neighbour.id]["last_good"]["verdict"] == "up"
+    assert kept[shop.id]["failing"]["verdict"] == "down"
+    if column.key == "last_good":
+        assert kept[shop.id]["last_good"] is None
+    with app.app_context():
+        assert len(db.session.scalars(select(DeliveryRow)).all()) == 2
+    assert api.data("GET", f"/monitors/{shop.id}/certificates")["certificates"] == []
+
+
+@pytest.mark.parametrize("kind", [*TEXT_KINDS, "broken JSON", "null", "another shape"])
+def test_an_incident_whose_evidence_cannot_be_read_is_listed_shown_and_changed(
+    app, api, visitor, kind
+):
+    shop = make_monitor(app, alerts=ALERTS)
+    id = open_incident(app, shop)
+    neighbour = make_incident(app, make_monitor(app), evidence={"failing": {"cause": "Refused."}})
+    corrupt(app, IncidentRow.evidence, id, kind)
+    listed = {one["id"]: one for one in api.get("/incidents")["data"]}
+    assert (listed[id]["evidence"], listed[id]["unreadable"]) == (None, ["evidence"])
+    assert listed[neighbour.id]["evidence"] == {"failing": {"cause": "Refused."}}
+    assert listed[neighbour.id]["unreadable"] == []
+    visitor.open(f"/incidents/{id}")
+    assert "The stored evidence of this incident cannot be read." in visitor.text
+    assert visitor.open(f"/monitors/{shop.id}").status == 200
+    ended = api.data("PATCH", f"/incidents/{id}", data={"ended_at": f"{now():%Y-%m-%dT%H:%M:%S}"})
+    assert ended["status"] == "resolved"
+
+
+def test_an_expiry_is_told_once_the_alerts_can_be_read_again(app, api):
+    days = {"ssl_alert_days": 30, "domain_alert_days": 30}
+    shop, neighbour = (
+        make_monitor(app, alerts=ALERTS, state={"domain": "x.test"}, **days) for _ in range(2)
+    )
+    corrupt(app, MonitorRow.alerts, shop.id)
+    soon = now() + timedelta(days=3)
+
+    def look():
+        with app.app_context():
+            with writing() as session:
+                session.merge(DomainRow(domain="x.test", expires_at=soon))
+            domains.tell_expiring(now())
+            for one in (shop, neighbour):
+                seen = make_outcome("up", ssl_expires_at=soon, ssl_fingerprint="ab" * 32)
+                recorder.record([(one.id, seen)], now())
+            rows = db.session.execute(select(DeliveryRow.monitor_id, DeliveryRow.event)).all()
+            return sorted(tuple(row) for row in rows)
+
+    both = [Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING]
+    assert look() == [(neighbour.id, event) for event in both]
+    api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
+    assert look() == sorted((one.id, event) for one in (shop, neighbour) for event in both)

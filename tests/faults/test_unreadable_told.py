@@ -1,0 +1,189 @@
+"""What cannot be read is named where an operator looks: at the start, by doctor and by /readyz."""
+
+import logging
+import re
+from dataclasses import replace
+
+import pytest
+
+from app import create_core
+from app.access import Access
+from app.access.setup import SETUP_TOKEN
+from app.commands.doctor import examine
+from app.config import SettingError
+from app.db import db, schema, writing
+from app.db.tables import (
+    DeliveryRow,
+    IncidentRow,
+    MonitorEvidenceRow,
+    MonitorRow,
+    SettingRow,
+)
+from app.db.types import Encrypted
+from app.records import SECRET_FIELDS, Notice
+from app.stores import health
+from tests.alerts.conftest import Outbox
+from tests.factories import make_incident, make_monitor, make_person
+from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
+from tests.web.visitor import Visitor
+
+SECRETS = {
+    "request_headers": [["X-Token", "a secret header"]],
+    "request_auth_password": "a secret password",
+    "request_body": "a secret body",
+    "alerts": [["email", "ops@example.test"]],
+}
+CHECK = {"checked_at": "2026-11-21T08:00:00Z", "verdict": "up"}
+
+
+@pytest.fixture
+def whole(app):
+    """Something in every encrypted column, twice; by column the id of the second row."""
+    box = Outbox(app)
+    for _ in range(2):
+        shop = make_monitor(app, **SECRETS)
+        incident = make_incident(app, shop, evidence={"failing": CHECK})
+        (delivery,) = box.tell("incident.opened", shop, incident)
+        with app.app_context(), writing() as session:
+            session.add(MonitorEvidenceRow(monitor_id=shop.id, last_good=CHECK, failing=[CHECK]))
+    with app.app_context():
+        for name in ("one", "other"):
+            Access(app.extensions["wakeful.settings"]).set_setting(name, "a secret setting")
+    return {
+        **{getattr(MonitorRow, name): shop.id for name in SECRETS},
+        MonitorEvidenceRow.last_good: shop.id,
+        MonitorEvidenceRow.failing: shop.id,
+        IncidentRow.evidence: incident.id,
+        DeliveryRow.value: delivery,
+        DeliveryRow.facts: delivery,
+        SettingRow.value: "other",
+    }
+
+
+def faults(app):
+    found = examine(app, app.extensions["wakeful.settings"])
+    return [one.sentence for one in found if one.fault]
+
+
+def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
+    encrypted = {
+        column
+        for table in db.metadata.sorted_tables
+        for column in table.c
+        if isinstance(column.type, Encrypted)
+    }
+    assert {column.class_.__table__.c[column.key] for column in whole} == encrypted
+    before = faults(app)
+    for column, id in whole.items():
+        corrupt(app, column, id)
+    named = [sentence for sentence in faults(app) if sentence not in before]
+    assert len(named) == len(whole)
+    for column, id in whole.items():
+        where = f"{column.key} of row {id} in {column.class_.__tablename__} cannot be read"
+        (sentence,) = [one for one in named if one.startswith(where)]
+        assert "WAKEFUL_SECRET_KEY" in sentence
+        assert re.search(r"\. [A-Z]", sentence), "it says what to do"
+
+
+def test_every_secret_of_a_monitor_has_a_name_for_people():
+    columns = MonitorRow.__table__.columns
+    assert set(SECRET_FIELDS) == {one.key for one in columns if isinstance(one.type, Encrypted)}
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("kind", KINDS)
+def test_doctor_says_in_which_way_it_cannot_be_read(app, whole, kind):
+    corrupt(app, DeliveryRow.facts, whole[DeliveryRow.facts], kind)
+    why = {
+        "another key": "it was written with another WAKEFUL_SECRET_KEY, or changed since",
+        "truncated": "it is damaged",
+        "garbled": "it is damaged",
+        "missing keys": None,  # the worker sees that, when it composes the message
+    }.get(kind, "its content is not what Wakeful writes there")
+    found = [sentence for sentence in faults(app) if "cannot be read" in sentence]
+    assert len(found) == (why is not None)
+    assert all(why in sentence for sentence in found)
+
+
+def test_one_broken_row_stops_no_start_and_stands_in_the_log(app, whole, caplog):
+    for column, id in whole.items():
+        corrupt(app, column, id)
+    with app.app_context(), caplog.at_level(logging.ERROR):
+        schema.read_secrets()
+    id = whole[MonitorRow.alerts]
+    assert f"alerts of row {id} in monitors cannot be read" in caplog.text
+    assert "value of row other in settings cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["truncated", "broken JSON"])
+def test_a_damaged_value_that_is_the_only_secret_does_not_put_the_key_in_doubt(app, kind):
+    shop = make_monitor(app, alerts=SECRETS["alerts"])
+    corrupt(app, MonitorRow.alerts, shop.id, kind)
+    with app.app_context():
+        schema.read_secrets()
+
+
+def test_another_key_stops_the_start_and_doctor_says_so_once(settings, app, whole):
+    other = create_core(replace(settings, secret_key="another key than before"))
+    with other.app_context():
+        with pytest.raises(SettingError, match="WAKEFUL_SECRET_KEY is not the one"):
+            schema.read_secrets()
+        db.session.remove()
+    said = [sentence for sentence in faults(other) if "SECRET" in sentence]
+    assert len(said) == 1
+    with other.app_context():
+        db.engine.dispose()
+
+
+def test_readyz_stays_ready_and_counts_what_cannot_be_read(app, whole, monkeypatch):
+    monkeypatch.setattr(health, "COUNTED_EVERY", 0.0)
+    client = app.test_client()
+    ready = client.get("/readyz")
+    assert (ready.json["unreadable"], ready.json["warnings"]) == (0, [])
+    for column, id in whole.items():
+        corrupt(app, column, id)
+    ready = client.get("/readyz")
+    assert ready.status_code == 200, "all the rest works: another instance would do no better"
+    assert (ready.json["status"], ready.json["unreadable"]) == ("ready", 5)
+    assert ready.json["warnings"] == [
+        "5 stored values cannot be read. wakeful doctor names each and says what to do."
+    ]
+    assert "wakeful_unreadable_values 5.0" in client.get("/metrics").text
+    with app.app_context(), writing() as session:
+        row = session.get_one(MonitorRow, whole[MonitorRow.alerts])
+        row.alerts = row.request_headers = row.request_body = row.request_auth_password = None
+    assert client.get("/readyz").json["unreadable"] == 1
+
+
+@pytest.mark.sqlite
+def test_readyz_does_not_read_all_secrets_for_each_question(app, monkeypatch):
+    asked = []
+    monkeypatch.setattr(health.unreadable, "scan", lambda only: asked.append(only) or iter(()))
+    for _ in range(3):
+        app.test_client().get("/readyz")
+    assert len(asked) == 1
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_a_set_up_link_that_cannot_be_read_is_made_anew(app, kind):
+    access = app.extensions["wakeful.access"]
+    with app.app_context():
+        first = access.setup_token()
+    corrupt(app, SettingRow.value, SETUP_TOKEN, kind)
+    with app.app_context():
+        again = access.setup_token()
+        assert again != first
+        assert not access.is_setup_token(first)
+        assert access.is_setup_token(again)
+        assert access.setup_token() == again
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_a_notice_whose_time_cannot_be_read_still_stands_on_every_page(app, kind):
+    with app.app_context():
+        app.extensions["wakeful.access"].set_setting(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z")
+    visitor = Visitor(app).log_in(make_person(app).email)
+    corrupt(app, SettingRow.value, str(Notice.NETWORK_DOWN), kind)
+    assert "Wakeful's own network does not work." in visitor.open("/").text
