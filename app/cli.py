@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
-from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import __version__, create_core
@@ -24,7 +24,11 @@ from app.config import SettingError, Settings, read
 from app.db import db, schema
 from app.errors import Invalid, WakefulError
 from app.records import AlertCondition, RequestMethod, Role, Scope
-from app.stores.access import Access
+
+if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
+    from flask import Flask
+
+    from app.stores.access import Access
 
 # What a monitor's fields are called as options of ``wakeful check``.
 OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
@@ -122,8 +126,7 @@ def _ready(settings: Settings) -> Flask:
     """The application, once the database has its tables."""
     app = create_core(settings)
     with app.app_context():
-        if schema.present() != schema.wanted():
-            raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
+        schema.require()
         schema.read_secrets()
         db.engine.dispose()
     return app
@@ -163,6 +166,8 @@ def upgrade() -> None:
 
 @contextmanager
 def _access() -> Iterator[Access]:
+    from app.stores.access import Access
+
     settings = read()
     with _opened(settings):
         # A key is often wanted before the first start.

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db
+from app.db import db, schema
 from app.db.tables import HeartbeatRow, MonitorStateRow
 
 # A checker beats every few seconds; one that has not for so long is dead or stuck.
@@ -30,12 +30,16 @@ CHECKS_LATE = "Checks are due, but none has finished for a while."
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``faults`` are sentences, none when all is well. Ages in seconds; None before the first."""
+    """``faults`` are sentences, none when all is well. Ages in seconds; None before the first.
+
+    ``readable``: whether the database can be asked for more.
+    """
 
     faults: tuple[str, ...]
     last_check_at: datetime | None = None
     last_check_age: float | None = None
     heartbeat_age: float | None = None
+    readable: bool = True
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
@@ -43,6 +47,8 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     whether this installation is to check anything; what it once did says nothing of now.
     """
     try:
+        if sentence := schema.fault():
+            return Health((sentence,), readable=False)
         sign, living, checked, due = db.session.execute(
             select(
                 LAST_SIGN.scalar_subquery(),
@@ -53,7 +59,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         ).one()
     except SQLAlchemyError:
         db.session.rollback()
-        return Health((DATABASE_FAILED,))
+        return Health((DATABASE_FAILED,), readable=False)
     if not checks:
         return Health(())
     faults = []

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 _hasher = PasswordHasher()
-# What an unknown email is compared with, so that the answer takes as long as for a known one.
-_nobody = _hasher.hash("nobody has this password")
+
+
+@cache
+def _nobody() -> str:
+    """What an unknown email is compared with, so that the answer takes as long as for a known one.
+
+    Made when it is first wanted: a checker starts without it.
+    """
+    return _hasher.hash("nobody has this password")
 
 
 def hashed(password: str) -> str:
@@ -16,8 +25,9 @@ def hashed(password: str) -> str:
 
 def matches(hash_: str | None, password: str) -> bool:
     """Whether ``password`` made ``hash_``; never for None, in the same time."""
+    nobody = _nobody()  # asked each time: the first question takes longer, whoever it is about
     try:
-        return _hasher.verify(hash_ or _nobody, password) and hash_ is not None
+        return _hasher.verify(hash_ or nobody, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False
 
