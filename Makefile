@@ -24,7 +24,7 @@ DEBIAN_PACKAGES := chromium nginx postgresql
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 .PHONY: help run test quick lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
-	clean
+	bench-start clean
 
 help: ## List what there is to type
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -73,6 +73,9 @@ bench-web: $(TEST) ## How long pages take with 10,000 monitors and 90 days (made
 
 bench-engine: $(TEST) ## What the whole engine costs a check, and how late checks start
 	@$(BIN)/python -m bench.engine $(ARGS)
+
+bench-start: $(TEST) ## How long a start takes to its first check
+	@$(BIN)/python -m bench.start $(ARGS)
 
 clean: ## Remove what building and testing left behind (not .venv, not instance/)
 	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ from typing import Literal
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from app.checks import rdap, whois
+from app.checks import whois
 from app.checks.policy import Policy
 from app.checks.registry import NoAnswer
 from app.checks.target import parse_url
@@ -98,6 +98,8 @@ def domain_expiry(
     server. ``timeout`` is in seconds, for everything together. Servers that an admin named are
     asked as they are; where their answers send us (redirects, referrals) ``policy`` is judged.
     """
+    from app.checks import rdap  # large: a checker starts without it
+
     deadline = time.monotonic() + timeout
     notes: list[str] = []
     servers = whois_servers

@@ -16,6 +16,7 @@ from app.db import rollups, schema
 from app.demo import history
 from app.demo.monitors import PAST_INTERVAL, Pairs, monitors
 from app.demo.targets import Targets
+from app.engine.serve import listen
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
 from app.forms.window import WindowForm
@@ -29,6 +30,13 @@ EMAIL = "demo@wakeful.test"
 
 
 def main() -> int:
+    # A taken port ends it here: neither after the minute that the history takes, nor once the
+    # folder of a demonstration that still runs is gone.
+    try:
+        listen(config.read({**os.environ, "WAKEFUL_INSTANCE": str(FOLDER)}).bind).close()
+    except config.SettingError as fault:
+        print(fault, file=sys.stderr)
+        return 2
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     targets = Targets(FOLDER)

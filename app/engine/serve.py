@@ -7,6 +7,7 @@ port that is taken is told at once, and a web process that is started again keep
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import signal
@@ -35,6 +36,10 @@ FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
 STOP_SECONDS = 15.0  # a child that has not ended by then is killed
+# How long a start waits for the address: the parts of a supervisor that was killed end by
+# themselves, and hold its socket until then.
+WAIT_SECONDS = 10.0
+LOOK_SECONDS = 0.1
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
@@ -64,7 +69,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Serve until a signal says stop; the exit code. Raises SettingError."""
-        with listen(self.settings.bind) as listener:
+        with listen(self.settings.bind, WAIT_SECONDS) as listener:
             with self.app.app_context():
                 schema.upgrade()
                 schema.read_secrets()
@@ -76,7 +81,9 @@ class Supervisor:
     def _serve(self, fd: int) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)], [fd])]
         if self.settings.store == "local":
-            self._children += [Child("checker", ["checker"]), Child("alert worker", ["worker"])]
+            # The checker first: until it runs, nothing is watched.
+            self._children.insert(0, Child("checker", ["checker"]))
+            self._children.append(Child("alert worker", ["worker"]))
         # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
@@ -136,8 +143,30 @@ class Supervisor:
                 process.wait()
 
 
-def listen(bind: str) -> socket.socket:
-    """A listening socket on ``bind``. Raises SettingError when the address cannot be used."""
+def listen(bind: str, patience: float = 0.0) -> socket.socket:
+    """A listening socket on ``bind``. An address that is taken is waited for, ``patience`` seconds.
+
+    Raises SettingError when the address cannot be used.
+    """
+    deadline = time.monotonic() + patience
+    told = False
+    while True:
+        try:
+            return _listener(bind)
+        except OSError as fault:
+            left = deadline - time.monotonic()
+            if fault.errno != errno.EADDRINUSE or left <= 0:
+                raise SettingError(
+                    f"Wakeful cannot listen on {bind}: {fault.strerror}. Is it running already? "
+                    "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001."
+                ) from None
+        if not told:
+            log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
+            told = True
+        time.sleep(LOOK_SECONDS)
+
+
+def _listener(bind: str) -> socket.socket:
     host, _, port = bind.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -146,12 +175,9 @@ def listen(bind: str) -> socket.socket:
     try:
         listener.bind((host, int(port)))
         listener.listen(2048)
-    except OSError as fault:
+    except OSError:
         listener.close()
-        raise SettingError(
-            f"Wakeful cannot listen on {bind}: {fault.strerror}. Is it running already? "
-            "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001."
-        ) from None
+        raise
     listener.set_inheritable(True)
     return listener
 
