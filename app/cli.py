@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -72,7 +72,13 @@ def serve() -> None:
     """Run everything on this machine: dashboard, API, checks and alerts."""
     from app.engine.serve import Supervisor
 
-    sys.exit(Supervisor(read()).run())
+    sys.exit(Supervisor(read(), _part).run())
+
+
+def _part(words: Sequence[str]) -> None:
+    """Be the command of these words, in a process of its own."""
+    sys.argv = [sys.argv[0], *words]
+    main()
 
 
 @cli.command()

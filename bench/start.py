@@ -91,7 +91,9 @@ def prepare(folder: Path, url: str) -> Service:
     app = create_app(read(service.environ))
     with app.app_context():
         schema.upgrade()
-        current_store().create_monitor(bind(MonitorForm, [("url", url), ("interval", "3600")]))
+        current_store().create_monitor(
+            bind(MonitorForm, [("name", "Page"), ("url", url), ("interval", "3600")])
+        )
     return service
 
 
