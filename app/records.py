@@ -404,6 +404,8 @@ class Incident:
     acknowledged_by: str | None = None
     by_hand: bool = False
     classification: str | None = None  # see ``Classification``
+    # From when to when nothing was watched: of an incident that has some, the duration is a limit.
+    unwatched: tuple[tuple[datetime, datetime], ...] = ()
 
 
 # What is told of a certificate, beside the ``names`` that it is for.

@@ -228,6 +228,7 @@ RECORDS: dict[str, Schema] = {
             "acknowledged_by": nullable(STRING),
             "by_hand": BOOLEAN,
             "classification": nullable(words(Classification)),
+            "unwatched": array(record({"from": MOMENT, "to": MOMENT})),
             "created_at": MOMENT,
             "updated_at": MOMENT,
         }

@@ -100,6 +100,7 @@ def incident(record: Incident) -> dict[str, Any]:
         "acknowledged_by": record.acknowledged_by,
         "by_hand": record.by_hand,
         "classification": record.classification,
+        "unwatched": [{"from": moment(since), "to": moment(to)} for since, to in record.unwatched],
         "created_at": moment(record.created_at),
         "updated_at": moment(record.updated_at),
     }

@@ -251,6 +251,8 @@ class IncidentRow(Model):
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
     reminded_at: Mapped[datetime | None] = mapped_column(Moment)
+    # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
+    unwatched: Mapped[Any | None] = mapped_column(JSON(none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 

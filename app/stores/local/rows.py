@@ -107,6 +107,10 @@ def incident_record(
         acknowledged_by=row.acknowledged_by,
         by_hand=row.by_hand,
         classification=row.classification,
+        unwatched=tuple(
+            (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
+            for gap in row.unwatched or ()
+        ),
     )
 
 
