@@ -1,5 +1,36 @@
 """The entry for gunicorn: ``gunicorn wsgi:app``."""
 
+import sys
+from contextlib import suppress
+
+from gunicorn.errors import AppImportError
+from sqlalchemy.exc import SQLAlchemyError
+
 from app import create_app
+from app.db import db, schema
+from app.errors import WakefulError
+
+
+class Refused(AppImportError, RuntimeError):
+    """gunicorn prints the sentence and ends: of the first kind in a worker, of the second where it
+    preloads. Of any other it prints a trace, and SystemExit makes it start workers for ever.
+    """
+
+
+def refuse_newer() -> None:
+    """Stop at the start, not at the first request, on a database of a newer version.
+
+    A database that does not answer now is for /readyz to tell: it may come back.
+    """
+    with app.app_context(), suppress(SQLAlchemyError):
+        schema.refuse_newer()
+        db.engine.dispose()  # no connection may be shared with the workers of a gunicorn --preload
+
 
 app = create_app()
+try:
+    refuse_newer()
+except WakefulError as fault:
+    if "gunicorn.arbiter" in sys.modules:
+        raise Refused(str(fault)) from None
+    sys.exit(str(fault))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.middleware import WholeBodies
-from app.paths import MIGRATIONS, STATIC, TEMPLATES
+from app.paths import STATIC, TEMPLATES
 
 # Large modules are imported where they are used: app/commands/entry.py handles Ctrl-C first.
 if TYPE_CHECKING:
@@ -62,12 +62,9 @@ def create_core(settings: config.Settings) -> Flask:
 
 
 def _add_database(app: Flask) -> None:
-    from flask_migrate import Migrate
-
     from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
 
     db.init_app(app)
-    Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
     with app.app_context():
         prepare_engine(db.engine)
 

@@ -27,8 +27,8 @@ from app.rules.channel_values import TELEGRAM_TOKEN
 
 PREFIX = "WAKEFUL_"
 DEFAULT_BIND = "127.0.0.1:8000"
-# Cookies: one week; the dashboard renews a session while it is in use.
-SESSION_SECONDS = 7 * 24 * 3600
+# A session lasts no longer, however much it is used; app/access/sessions.py has the rest.
+SESSION_SECONDS = 30 * 24 * 3600
 PUBLIC_TELEGRAM_API = "https://api.telegram.org"
 T = TypeVar("T")
 

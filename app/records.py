@@ -424,6 +424,8 @@ class Incident:
     by_hand: bool = False
     classification: str | None = None  # see ``Classification``
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
+    # From when to when nothing was watched: of an incident that has some, the duration is a limit.
+    unwatched: tuple[tuple[datetime, datetime], ...] = ()
 
 
 # What is told of a certificate, beside the ``names`` that it is for.

@@ -73,9 +73,10 @@ def _cheap_passwords() -> Iterator[None]:
     test with a login makes several.
     """
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    nobody = cheap.hash("nobody has this password")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_hasher", cheap)
-        patch.setattr(passwords, "_nobody", cheap.hash("nobody has this password"))
+        patch.setattr(passwords, "_nobody", lambda: nobody)
         yield
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -20,8 +21,15 @@ _AT_ONCE = Slots(2, patience=5.0)
 _IN_LINE = Slots(12)  # those that wait included: some threads are left for other pages
 
 _hasher = PasswordHasher()
-# What an unknown email is compared with, so that the answer takes as long as for a known one.
-_nobody = _hasher.hash("nobody has this password")
+
+
+@cache
+def _nobody() -> str:
+    """What an unknown email is compared with, so that the answer takes as long as for a known one.
+
+    Made when it is first wanted: a checker starts without it.
+    """
+    return _hasher.hash("nobody has this password")
 
 
 @contextmanager
@@ -46,7 +54,8 @@ def matches(hash_: str | None, password: str) -> bool:
     """Whether ``password`` made ``hash_``; never for None, in the same time."""
     try:
         with _turn():
-            return _hasher.verify(hash_ or _nobody, password) and hash_ is not None
+            nobody = _nobody()  # asked each time: the first question takes longer, whoever it is of
+            return _hasher.verify(hash_ or nobody, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False
 

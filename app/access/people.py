@@ -9,17 +9,18 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from app.access import passwords
 from app.access.counters import Counters
 from app.db import DbSession, db, writing
-from app.db.tables import PersonRow
+from app.db.tables import PersonRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.records import Person, Role
 from app.rules import text
 
 THEMES = ("auto", "light", "dark")
+ENDS_SESSIONS = ("email", "role", "disabled")
 EDITABLE = frozenset({"email", "role", "time_zone", "theme", "disabled"})
 LAST_ADMIN = "This is the last admin. Make another person an admin first."
 TOO_MANY_LOGINS = "Too many attempts to log in. Wait a few minutes and try again."
@@ -51,19 +52,10 @@ class People(Counters):
         """Raises NotFound."""
         return person_record(_found(db.session, id))
 
-    def session_epoch(self, person: Person | int) -> int | None:
-        """A number that a session must carry to be valid; None when the account is gone or
-        disabled.
-
-        It grows when the password, the role or the access of a person changes, which ends their
-        sessions.
-        """
-        row = db.session.get(PersonRow, person if isinstance(person, int) else person.id)
-        return None if row is None or row.disabled else row.session_epoch
-
     def update_person(self, id: int, fields: Mapping[str, Any]) -> Person:
-        """Change some of ``EDITABLE``. Raises NotFound, Invalid, and Conflict for the last
-        admin.
+        """Change some of ``EDITABLE``; another email, role or access ends their sessions.
+
+        Raises NotFound, Invalid, and Conflict for the last admin.
         """
         _check(fields)
         with writing() as session:
@@ -76,11 +68,8 @@ class People(Counters):
             if "email" in fields:
                 _refuse_taken(session, fields["email"], but=id)
                 row.email_folded = fields["email"].casefold()
-            if any(
-                name in fields and fields[name] != getattr(row, name)
-                for name in ("role", "disabled")
-            ):
-                row.session_epoch += 1
+            if any(name in fields and fields[name] != getattr(row, name) for name in ENDS_SESSIONS):
+                _end_sessions(session, id)
             for name, value in fields.items():
                 setattr(row, name, value)
             session.flush()
@@ -107,7 +96,7 @@ class People(Counters):
         with writing() as session:
             row = _found(session, id)
             row.password_hash = hash_
-            row.session_epoch += 1
+            _end_sessions(session, id)
             session.flush()
             return person_record(row)
 
@@ -181,6 +170,10 @@ def person_record(row: PersonRow) -> Person:
         last_login_at=row.last_login_at,
         disabled=row.disabled,
     )
+
+
+def _end_sessions(session: DbSession, id: int) -> None:
+    session.execute(delete(SessionRow).where(SessionRow.person_id == id))
 
 
 def _found(session: DbSession, id: int) -> PersonRow:

@@ -1,36 +1,76 @@
-"""Sessions of browsers that were ended by logging out. A cookie cannot be called back: without this
-a copy of it would be good for as long as it may live.
+"""Who is logged in, and in how many browsers: a record for each, which a cookie only names.
+
+A cookie cannot be called back, and each answer gives it a new date; so what a session may still do
+is judged by its record alone, for every copy of its cookie: until 12 hours without use, until 30
+days in all, and until it is ended by a logout or by a change of the person (decisions.md 15).
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete
+from sqlalchemy import delete, or_, select, update
 
+from app.access.people import person_record
 from app.config import SESSION_SECONDS
-from app.db import db, writing
-from app.db.tables import EndedSessionRow
+from app.db import db, write_aside, writing
+from app.db.tables import PersonRow, SessionRow
+from app.records import Person
+
+IDLE = timedelta(hours=12)
+IN_ALL = timedelta(seconds=SESSION_SECONDS)
+USED_AFTER = timedelta(minutes=3)  # a busy browser must not cost a write for each request
+TOKEN_BYTES = 24
 
 
 class Sessions:
     clock: Callable[[], datetime]
 
+    def begin_session(self, person_id: int) -> str:
+        """A new session of this person: its token, which nobody sees but its browser."""
+        token, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
+        row = SessionRow(
+            digest=_digest(token), person_id=person_id, created_at=now, last_used_at=now
+        )
+        with writing() as session:
+            session.add(row)
+        return token
+
+    def session_person(self, token: str) -> Person | None:
+        """Whose session this is; None where there is none, or it is over."""
+        found = db.session.execute(
+            select(SessionRow, PersonRow)
+            .join(PersonRow, PersonRow.id == SessionRow.person_id)
+            .where(SessionRow.digest == _digest(token), PersonRow.disabled.is_(False))
+        ).one_or_none()
+        now = self.clock()
+        if found is None or _is_over(found.SessionRow, now):
+            return None
+        person = person_record(found.PersonRow)
+        if now - found.SessionRow.last_used_at >= USED_AFTER:
+            # Best effort: a page must be shown though the database takes no writes just now.
+            used = update(SessionRow).where(SessionRow.id == found.SessionRow.id)
+            write_aside(used.values(last_used_at=now))
+        return person
+
     def end_session(self, token: str) -> None:
-        """``token``: the random part of the session's cookie. Ending twice changes nothing."""
+        """Ending twice changes nothing."""
         with writing() as session:
-            session.merge(EndedSessionRow(digest=_digest(token), ended_at=self.clock()))
+            session.execute(delete(SessionRow).where(SessionRow.digest == _digest(token)))
 
-    def session_ended(self, token: str) -> bool:
-        return db.session.get(EndedSessionRow, _digest(token)) is not None
-
-    def forget_ended_sessions(self) -> None:
-        """Delete those whose cookies are too old by now. The engine's housekeeping calls it."""
-        horizon = self.clock() - timedelta(seconds=SESSION_SECONDS)
+    def forget_old_sessions(self) -> None:
+        """Delete those that are over. The engine's housekeeping calls it."""
+        now = self.clock()
+        over = or_(SessionRow.last_used_at <= now - IDLE, SessionRow.created_at <= now - IN_ALL)
         with writing() as session:
-            session.execute(delete(EndedSessionRow).where(EndedSessionRow.ended_at < horizon))
+            session.execute(delete(SessionRow).where(over))
+
+
+def _is_over(row: SessionRow, now: datetime) -> bool:
+    return now - row.last_used_at >= IDLE or now - row.created_at >= IN_ALL
 
 
 def _digest(token: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Update, func, or_, select, text, update
 
-from app.alerts import restraint
+from app.alerts import restraint, retries
 from app.alerts.messages import FIRST_NAMED, is_complete
 from app.alerts.outbox import AnySession, Reason, moment, new_row
 from app.alerts.restraint import History, Lane, Told, Waiting
@@ -47,13 +47,17 @@ class Claim:
     @property
     def began(self) -> datetime:
         """When its 24 hours began: when it was written, or retried by hand."""
-        by_hand = self.facts.get("by_hand")
-        return datetime.fromisoformat(by_hand) if by_hand else self.created_at
+        return _began(self.facts, self.created_at)
 
     @property
     def tries(self) -> int:
         """Failed attempts since then."""
         return len(self.attempts) - int(self.facts.get("earlier_attempts", 0))
+
+
+def _began(facts: dict[str, Any], created_at: datetime) -> datetime:
+    by_hand = facts.get("by_hand")
+    return datetime.fromisoformat(by_hand) if by_hand else created_at
 
 
 def _update() -> Update:
@@ -387,6 +391,31 @@ def _fault(row: DeliveryRow) -> str | None:
     if not is_complete(row.facts):
         return f"Not sent: its stored message cannot be read, because {Why.ODD}."
     return None
+
+
+def outlived(session: AnySession, now: datetime) -> list[int]:
+    """What may have waited for longer than its 24 hours: pending, or held for quiet hours."""
+    waits = or_(
+        DeliveryRow.status == DeliveryStatus.PENDING,
+        (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
+    )
+    free = or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
+    old = DeliveryRow.created_at < now - retries.GIVE_UP_AFTER
+    return list(session.scalars(select(DeliveryRow.id).where(waits, old, free)))
+
+
+def give_up_outlived(session: AnySession, now: datetime) -> None:
+    """Give up what its 24 hours have passed over while nobody sent anything, as after the restore
+    of an old copy: news of two days ago would pass for today's.
+    """
+    for id in outlived(session, now):
+        row = DeliveryRow
+        query = select(row.facts, row.created_at, row.attempts).where(row.id == id)
+        facts, created_at, attempts = session.execute(query).one()
+        if isinstance(facts, Unreadable) or not is_complete(facts):
+            continue  # given up, with the reason, when its turn comes
+        if now - _began(facts, created_at) > retries.GIVE_UP_AFTER:
+            give_up(session, id, retries.given_up(attempts[-1].get("answer") if attempts else None))
 
 
 def hurry(session: AnySession, lane: str, now: datetime) -> None:

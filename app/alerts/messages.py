@@ -17,6 +17,7 @@ from app.records import Event
 Facts = Mapping[str, Any]
 FIRST_NAMED = 10  # of a burst (decisions.md 5)
 OTHERS_NAMED = 5
+GAPS_NAMED = 3
 ADDRESS = "Address"
 UNKNOWN_CAUSE = "No cause was given."
 
@@ -173,6 +174,7 @@ def _incident_data(facts: Facts, context: Context) -> dict[str, Any]:
         if incident["acknowledged_at"]
         else "unresolved"
     )
+    incident.setdefault("unwatched", [])  # of a message that was written before it was kept
     incident["monitor_id"] = facts["monitor"]["id"]
     incident["duration"] = max(0, int((_ended(facts) - _started(incident)).total_seconds()))
     incident["link"] = context.incident_url(incident["id"])
@@ -188,6 +190,22 @@ def _started(incident: Facts) -> datetime:
 def _ended(facts: Facts) -> datetime:
     """When the incident ended; for an open one, when the message was written."""
     return words.read_moment(facts["incident"]["ended_at"] or facts["at"])
+
+
+def _lasted(facts: Facts, until: datetime) -> str:
+    """How long it was down by ``until``: a limit only, where nothing was watched for a while."""
+    limit = "at most " if facts["incident"].get("unwatched") else ""
+    return limit + words.duration((until - _started(facts["incident"])).total_seconds())
+
+
+def _unwatched(incident: Facts) -> str:
+    """Since when, and until when, nothing was watched, as a sentence that follows another."""
+    found = incident.get("unwatched") or []
+    times = [
+        [words.clock_time(words.read_moment(gap[end])) for end in ("from", "to")] for gap in found
+    ]
+    told = ", and ".join(f"from {begin} to {end}" for begin, end in times[-GAPS_NAMED:])
+    return f" Nothing was watched {told}." if told else ""
 
 
 def _flapping(facts: Facts) -> int | None:
@@ -246,21 +264,21 @@ def _resolved(facts: Facts, context: Context) -> Message:
         _address(facts),
         *_others("Still down", facts, context),
     ]
-    summary = f"It was down for {words.duration((ended - started).total_seconds())}."
+    summary = f"It was down for {_lasted(facts, ended)}.{_unwatched(incident)}"
     title = f"Up again: {_name(facts)}"
     return _about_incident(facts, context, Tone.GOOD, title, summary, details)
 
 
 def _reminder(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
-    so_far = words.duration((_at(facts) - _started(incident)).total_seconds())
+    so_far = _lasted(facts, _at(facts))
     details = [
         ("Cause", _cause(incident)),
         ("Down since", words.clock_time(_started(incident))),
         _address(facts),
         *_others("Also down", facts, context),
     ]
-    summary = f"Down for {so_far}, and nobody has acknowledged it yet."
+    summary = f"Down for {so_far}, and nobody has acknowledged it yet.{_unwatched(incident)}"
     return _about_incident(
         facts, context, Tone.BAD, f"Still down: {_name(facts)}", summary, details
     )
@@ -367,8 +385,7 @@ def _item(facts: Facts, good: bool) -> str:
     cause = words.shorten(_cause(incident), 120)
     if not good:
         return cause
-    seconds = (_ended(facts) - _started(incident)).total_seconds()
-    return f"was down for {words.duration(seconds)}. {cause}"
+    return f"was down for {_lasted(facts, _ended(facts))}. {cause}"
 
 
 def _digest(facts: Facts, context: Context) -> Message:
@@ -418,7 +435,7 @@ def _digest_item(facts: Facts) -> str:
     started = _started(incident)
     cause = words.shorten(_cause(incident), 120)
     if incident["ended_at"]:
-        lasted = words.duration((_ended(facts) - started).total_seconds())
+        lasted = _lasted(facts, _ended(facts))
         return f"was down for {lasted} from {words.clock_time(started)}. {cause}"
     seen = ", acknowledged" if incident["acknowledged_at"] else ""
     return f"still down since {words.clock_time(started)}{seen}. {cause}"

@@ -195,6 +195,7 @@ def snapshot(
             "cause": incident.cause,
             "cause_code": incident.cause_code,
             "comment": incident.comment,
+            "unwatched": incident.unwatched or [],
         }
     if extra:
         facts["extra"] = {

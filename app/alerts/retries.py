@@ -13,6 +13,13 @@ SHORTEST_ASKED = 1.0  # a service that asks for 0 s must not be asked in a circl
 GIVE_UP_AFTER = timedelta(hours=24)
 
 
+def given_up(answer: str | None) -> str:
+    """The reason of a message that was tried, or only waited, for 24 hours."""
+    if answer is None:
+        return "Given up unsent: nothing was sent for the 24 hours in which it was news."
+    return f"Given up after 24 hours. The last answer: {answer}"
+
+
 def pause(attempts: int, asked: float | None, rng: random.Random) -> float:
     """Seconds until the next try after ``attempts`` failed ones. ``asked`` is the service's own
     Retry-After, which wins.

@@ -45,7 +45,7 @@ POLL_SECONDS = 0.25
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_FAILING = 32  # of them for lanes whose last attempt failed: hanging services leave room
-DIGESTS_EVERY = timedelta(seconds=5)  # quiet hours end on a minute: nobody misses the seconds
+WAITS_EVERY = timedelta(seconds=5)  # quiet hours end on a minute: nobody misses the seconds
 SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
 HEARTBEAT_SECONDS = 15.0
 TROUBLE_SECONDS = 1.0  # pause after the database could not be used
@@ -105,7 +105,7 @@ class Worker:
         self._states: dict[str, _State] = {}
         self._more = False  # lanes were left for the next turn
         self._beat_at = float("-inf")
-        self._digests_at: datetime | None = None
+        self._waits_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait a little for what is on its way and mark it."""
@@ -155,7 +155,7 @@ class Worker:
         done = list(self._unmarked)
         returning = {one.job.claim.lane for one in done}
         skip = {*(self._busy - returning), *self._asleep(now)}
-        self._end_quiet_hours(now)
+        self._look_at_what_waits(now)
         lanes = claims.due_lanes(db.session, now, skip)
         db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
         if not done and not lanes:
@@ -181,16 +181,18 @@ class Worker:
         self._busy |= {job.claim.lane for job in jobs}
         return jobs
 
-    def _end_quiet_hours(self, now: datetime) -> None:
-        """Write the digests of quiet hours that have ended; looked for every few seconds."""
-        if self._digests_at is not None and now - self._digests_at < DIGESTS_EVERY:
+    def _look_at_what_waits(self, now: datetime) -> None:
+        """Give up what is too old, and write the digests of quiet hours that have ended; looked for
+        every few seconds, and before anything is sent: a clock that jumped counts as well.
+        """
+        if self._waits_at is not None and now - self._waits_at < WAITS_EVERY:
             return
-        self._digests_at = now
-        if not digests.waiting(db.session, now):
-            return
-        with writing() as session:
-            claims.lock(session)
-            digests.release(session, now)
+        if claims.outlived(db.session, now) or digests.waiting(db.session, now):
+            with writing() as session:
+                claims.lock(session)
+                claims.give_up_outlived(session, now)
+                digests.release(session, now)
+        self._waits_at = now
 
     def _asleep(self, now: datetime) -> set[str]:
         asleep = set()
@@ -292,7 +294,7 @@ class Worker:
             return Mark(claim, attempt, DeliveryStatus.FAILED, found.text, now)
         at = retries.next_attempt(claim.began, claim.tries + 1, found.retry_after, now, self.rng)
         if at is None:
-            reason = f"Given up after 24 hours. The last answer: {found.text}"
+            reason = retries.given_up(found.text)
             return Mark(claim, attempt, DeliveryStatus.FAILED, reason, now)
         return Mark(claim, attempt, DeliveryStatus.PENDING, None, now, at)
 

@@ -17,7 +17,7 @@ from app.api.shapes import moment
 from app.errors import WakefulError
 from app.records import DeliveryQuery, DeliveryStatus, IncidentQuery, IncidentStatus
 from app.stores import current_store
-from app.stores.health import DATABASE_FAILED, Health, health
+from app.stores.health import Health, health
 
 
 def init_app(app: Flask) -> None:
@@ -84,7 +84,7 @@ class _Figures(Collector):
             value=found.unreadable,
         )
         yield from _ages(found)
-        if DATABASE_FAILED in found.faults:
+        if not found.readable:
             return
         try:
             monitors = dict(current_store().overview())

@@ -234,6 +234,7 @@ RECORDS: dict[str, Schema] = {
             "by_hand": BOOLEAN,
             "classification": nullable(words(Classification)),
             "unreadable": UNREADABLE,
+            "unwatched": array(record({"from": MOMENT, "to": MOMENT})),
             "created_at": MOMENT,
             "updated_at": MOMENT,
         }

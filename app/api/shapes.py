@@ -102,6 +102,7 @@ def incident(record: Incident) -> dict[str, Any]:
         "by_hand": record.by_hand,
         "classification": record.classification,
         "unreadable": list(record.unreadable),
+        "unwatched": [{"from": moment(since), "to": moment(to)} for since, to in record.unwatched],
         "created_at": moment(record.created_at),
         "updated_at": moment(record.updated_at),
     }

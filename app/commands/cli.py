@@ -11,12 +11,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
-from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
@@ -26,6 +26,11 @@ from app.db import db, schema
 from app.errors import Invalid, WakefulError
 from app.records import AlertCondition, RequestMethod, Role, Scope
 from app.version import __version__
+
+if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
+    from flask import Flask
+
+    from app.access import Access
 
 # What a monitor's fields are called as options of ``wakeful check``.
 OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
@@ -69,7 +74,13 @@ def serve() -> None:
     """Run everything on this machine: dashboard, API, checks and alerts."""
     from app.commands.serve import Supervisor
 
-    sys.exit(Supervisor(read()).run())
+    sys.exit(Supervisor(read(), _part).run())
+
+
+def _part(words: Sequence[str]) -> None:
+    """Be the command of these words, in a process of its own."""
+    sys.argv = [sys.argv[0], *words]
+    main()
 
 
 @cli.command()
@@ -123,8 +134,7 @@ def _ready(settings: Settings) -> Flask:
     """The application, once the database has its tables."""
     app = create_core(settings)
     with app.app_context():
-        if schema.present() != schema.wanted():
-            raise WakefulError("The database is not up to date. Do: wakeful db upgrade")
+        schema.require()
         schema.read_secrets()
         db.engine.dispose()
     return app
@@ -164,6 +174,8 @@ def upgrade() -> None:
 
 @contextmanager
 def _access() -> Iterator[Access]:
+    from app.access import Access
+
     settings = read()
     with _opened(settings):
         # A key is often wanted before the first start.

@@ -81,11 +81,10 @@ def _database(settings: Settings) -> Iterator[Finding]:
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
     )
     yield Finding("database", f"{kind} {version} answers.")
-    present, wanted = schema.present(), schema.wanted()
-    if present != wanted:
-        yield Finding("tables", "They are not up to date. Do: wakeful db upgrade", fault=True)
+    if sentence := schema.fault():
+        yield Finding("tables", sentence, fault=True)
         return
-    yield Finding("tables", f"They are up to date ({present}).")
+    yield Finding("tables", f"They are up to date ({schema.wanted()}).")
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow))
     schema.check_key()
     yield Finding("monitors", f"{monitors} are stored.")
@@ -104,7 +103,7 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
 
 def _tables_are_there() -> bool:
     """Whether the tables can be read at all; where not, ``_database`` has said what to do."""
-    return schema.present() == schema.wanted()
+    return schema.fault() is None
 
 
 def _clock(settings: Settings) -> Iterator[Finding]:

@@ -7,17 +7,17 @@ port that is taken is told at once, and a web process that is started again keep
 from __future__ import annotations
 
 import ctypes
+import errno
 import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import NoReturn
 
 import click
 from flask import Flask
@@ -35,36 +35,51 @@ FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
 STOP_SECONDS = 15.0  # a child that has not ended by then is killed
+# How long a start waits for the address: the parts of a supervisor that was killed end by
+# themselves, and hold its socket until then.
+WAIT_SECONDS = 10.0
+LOOK_SECONDS = 0.1
+END_LOOK_SECONDS = 0.02
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15  # what ps shows; 15 bytes at most
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+Start = Callable[[Sequence[str]], None]  # runs the command of these words
 
 
 @dataclass(slots=True)
 class Child:
-    """A part of the service: its command, and the process that runs it now."""
+    """A part of the service: its command, and the process that runs it now. It ``closes`` what of
+    the supervisor's is none of its business.
+    """
 
     name: str
     words: Sequence[str]
-    fds: Sequence[int] = ()
-    process: subprocess.Popen[bytes] | None = None
+    closes: Sequence[int] = ()
+    process: Forked | None = None
     started: float = 0.0
     pause: float = FIRST_PAUSE
     due: float = field(default=float("-inf"))  # when it is to be started (monotonic)
 
 
 class Supervisor:
-    """Starts the parts, starts again what dies, and stops all of it on SIGTERM or SIGINT."""
+    """Starts the parts, starts again what dies, and stops all of it on SIGTERM or SIGINT.
 
-    def __init__(self, settings: Settings) -> None:
+    ``start`` runs the command of a part, in the process that is to be it.
+    """
+
+    def __init__(self, settings: Settings, start: Start) -> None:
         self.settings = settings
+        self.start = start
         self.app = create_core(settings)
         self._children: list[Child] = []
 
     def run(self) -> int:
         """Serve until a signal says stop; the exit code. Raises SettingError."""
-        with listen(self.settings.bind) as listener:
+        with listen(self.settings.bind, WAIT_SECONDS) as listener:
             with self.app.app_context():
                 schema.upgrade()
                 schema.read_secrets()
@@ -74,9 +89,11 @@ class Supervisor:
         return 0
 
     def _serve(self, fd: int) -> None:
-        self._children = [Child("web server", ["web", "--fd", str(fd)], [fd])]
+        self._children = [Child("web server", ["web", "--fd", str(fd)])]
         if self.settings.store == "local":
-            self._children += [Child("checker", ["checker"]), Child("alert worker", ["worker"])]
+            # The checker first: until it runs, nothing is watched.
+            self._children.insert(0, Child("checker", ["checker"], [fd]))
+            self._children.append(Child("alert worker", ["worker"], [fd]))
         # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
@@ -108,7 +125,7 @@ class Supervisor:
             child.process, child.due = None, now + child.pause
             child.pause = min(LONGEST_PAUSE, child.pause * 2)
         if child.process is None and now >= child.due:
-            child.process, child.started = spawn(child), now
+            child.process, child.started = Forked(child, self.start), now
 
     def _mourn(self, child: Child) -> None:
         """Let /readyz tell that no checker runs, though its last sign of life is young."""
@@ -116,28 +133,51 @@ class Supervisor:
             return
         name = f"checker:{socket.gethostname()}:{child.process.pid}"
         try:
-            with self.app.app_context(), writing() as session:
-                its = update(HeartbeatRow).where(HeartbeatRow.name == name)
-                session.execute(its.values(ended_at=datetime.now(UTC)))
+            with self.app.app_context():
+                with writing() as session:
+                    its = update(HeartbeatRow).where(HeartbeatRow.name == name)
+                    session.execute(its.values(ended_at=datetime.now(UTC)))
+                db.session.remove()
+                db.engine.dispose()  # no connection may be shared with the next child
         except Exception:
             log.exception("The end of the checker could not be noted.")
 
     def _stop(self) -> None:
         running = [child.process for child in self._children if child.process is not None]
         for process in running:
-            process.terminate()
+            process.send(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
         for process in running:
-            try:
-                process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
+            if not process.ended_by(deadline):
                 log.error("A part of the service did not stop in time and was killed.")
-                process.kill()
-                process.wait()
+                process.send(signal.SIGKILL)
+                process.ended_by(float("inf"))
 
 
-def listen(bind: str) -> socket.socket:
-    """A listening socket on ``bind``. Raises SettingError when the address cannot be used."""
+def listen(bind: str, patience: float = 0.0) -> socket.socket:
+    """A listening socket on ``bind``. An address that is taken is waited for, ``patience`` seconds.
+
+    Raises SettingError when the address cannot be used.
+    """
+    deadline = time.monotonic() + patience
+    told = False
+    while True:
+        try:
+            return _listener(bind)
+        except OSError as fault:
+            left = deadline - time.monotonic()
+            if fault.errno != errno.EADDRINUSE or left <= 0:
+                raise SettingError(
+                    f"Wakeful cannot listen on {bind}: {fault.strerror}. Is it running already? "
+                    "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001."
+                ) from None
+        if not told:
+            log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
+            told = True
+        time.sleep(LOOK_SECONDS)
+
+
+def _listener(bind: str) -> socket.socket:
     host, _, port = bind.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -146,12 +186,9 @@ def listen(bind: str) -> socket.socket:
     try:
         listener.bind((host, int(port)))
         listener.listen(2048)
-    except OSError as fault:
+    except OSError:
         listener.close()
-        raise SettingError(
-            f"Wakeful cannot listen on {bind}: {fault.strerror}. Is it running already? "
-            "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001."
-        ) from None
+        raise
     listener.set_inheritable(True)
     return listener
 
@@ -175,29 +212,60 @@ def _local_url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def spawn(child: Child) -> subprocess.Popen[bytes]:
-    """Start a part as a process that ends when the supervisor does, however that ends."""
-    parent = os.getpid()
+class Forked:
+    """A part of the service, in a process that begins as a copy of this one: to import all of it
+    again would take as long as everything else until the first check.
 
-    def prepare() -> None:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+    It ends when the supervisor does, however that ends.
+    """
+
+    def __init__(self, child: Child, start: Start) -> None:
+        self.returncode: int | None = None
+        parent = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(child, start, parent)
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def ended_by(self, deadline: float) -> bool:
+        """Wait until it has ended, or until ``deadline`` (monotonic): whether it has."""
+        while self.poll() is None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(END_LOOK_SECONDS)
+        return True
+
+    def send(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _become(child: Child, start: Start, parent: int) -> NoReturn:
+    """Be that part until it ends. Never returns into the supervisor's code."""
+    code = 1
+    try:
+        # A group of its own: Ctrl-C reaches the supervisor alone, which then stops all in order.
+        os.setpgid(0, 0)
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:  # it died before we asked to be told
             os._exit(1)
-
-    return subprocess.Popen(
-        # -P: the current directory may hold another package named app.
-        [sys.executable, "-P", "-m", "app.commands.cli", *child.words],
-        env={**os.environ, "PYTHONPATH": _python_path()},
-        pass_fds=child.fds,
-        preexec_fn=prepare,
-        # A group of its own: Ctrl-C reaches the supervisor alone, which then stops all in order.
-        process_group=0,
-    )
-
-
-def _python_path() -> str:
-    """Where this very package is, so that children run the same code however it was found."""
-    home = str(Path(__file__).resolve().parents[2])
-    before = os.environ.get("PYTHONPATH")
-    return f"{home}{os.pathsep}{before}" if before else home
+        _libc.prctl(_PR_SET_NAME, f"wakeful {child.words[0]}".encode())
+        for fd in child.closes:
+            os.close(fd)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+        start(child.words)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        log.exception("The %s ended.", child.name)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -14,10 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
-from sqlalchemy import Connection, Engine, MetaData, event
+from sqlalchemy import Connection, Engine, Executable, MetaData, event
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, scoped_session
 
 BUSY_TIMEOUT_MS = 10_000
+ASIDE_TIMEOUT_MS = 200
+
+log = logging.getLogger(__name__)
 
 
 class Base(DeclarativeBase):
@@ -111,3 +116,36 @@ def writing() -> Iterator[DbSession]:
         raise
     finally:
         session.info.pop("writing", None)
+
+
+def write_aside(statement: Executable) -> None:
+    """Execute what may be lost, such as a time of last use, in a transaction of its own. A database
+    that takes no writes now holds nobody up by it, and fails nobody.
+
+    What was read before belongs to an older transaction, which ends here.
+    """
+    if db.session.info.get("writing"):
+        return
+    db.session.rollback()
+    try:
+        connecting = db.engine.connect().execution_options(immediate=True)
+        with connecting as connection, _hurried(connection), connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {ASIDE_TIMEOUT_MS}")
+            connection.execute(statement)
+    except SQLAlchemyError as fault:
+        log.warning("A time of last use could not be written: %s", getattr(fault, "orig", fault))
+
+
+@contextmanager
+def _hurried(connection: Connection) -> Iterator[None]:
+    """Let SQLite wait for a moment only where another one writes: outside of a transaction."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute(f"PRAGMA busy_timeout={ASIDE_TIMEOUT_MS}")
+    try:
+        yield
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")

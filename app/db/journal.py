@@ -158,6 +158,14 @@ def as_recorded(result: Result, location: int) -> Result:
     return replace(result, id=id, checked_at=from_ms(at))
 
 
+def covers_s(monitor_id: int, at: datetime) -> int | None:
+    """How many seconds the result of that time was to stand for; None where it is not known."""
+    found = select(ResultRow.covers_s).where(
+        ResultRow.monitor_id == monitor_id, ResultRow.at == to_ms(at)
+    )
+    return db.session.scalar(found.limit(1))
+
+
 def newest_elsewhere(
     monitor_id: int, location: int, since: datetime
 ) -> list[tuple[int, datetime, Verdict]]:

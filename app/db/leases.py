@@ -78,6 +78,24 @@ def release(monitor_ids: Collection[int], token: str) -> None:
             )
 
 
+def holders() -> list[str]:
+    """The tokens under which monitors are held."""
+    held = select(MonitorStateRow.lease_token).where(MonitorStateRow.lease_token.is_not(None))
+    found = [token for token in db.session.scalars(held.distinct()) if token is not None]
+    db.session.rollback()
+    return found
+
+
+def free(tokens: Collection[str]) -> None:
+    """Take back all that is held under these tokens: it is due again at once."""
+    with writing() as session:
+        session.execute(
+            update(MonitorStateRow)
+            .where(MonitorStateRow.lease_token.in_(tokens))
+            .values(lease_until=None, lease_token=None)
+        )
+
+
 def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
     """What a check of each of these monitors needs to know; unknown ids are left out. A spec whose
     monitor cannot be read whole says so as its ``fault``.

@@ -1,26 +1,50 @@
-"""Bringing the database up to date, and telling whether it is. All need an application context."""
+"""Bringing the database up to date, and telling whether it is. All need an application context.
+
+Every process asks at its start, so alembic, which takes a third of a second to import, is imported
+only where tables are to be made or changed.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import sqlite3
+from contextlib import closing
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from flask import current_app
+from sqlalchemy import Connection, inspect, text
 
 from app.config import SettingError
 from app.db import db, unreadable
+from app.errors import WakefulError
 from app.paths import MIGRATIONS
 
 log = logging.getLogger(__name__)
 
 IN_USE = ("monitors", "settings")  # tables whose values decide what is checked and who is told
+OLD = "The database is not up to date. Do: wakeful db upgrade"
+NEWER = (
+    "The database was written by a newer version of Wakeful (revision {present}; this version knows"
+    " {wanted}). Install the newer version, or restore a backup."
+)
+NO_COPY = (
+    "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
+)
 
 
 def upgrade() -> None:
-    """Run the migrations that are missing. Safe while another process does the same: one waits."""
+    """Run the migrations that are missing. Safe while another process does the same: one waits.
+
+    Raises WakefulError for a database of a newer version.
+    """
+    refuse_newer()
+    if present() == wanted():
+        return
+    from alembic import command
+
     # Alembic tells each step at INFO; only a failure is worth a line among the server's own.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     command.upgrade(_config(), "head")
@@ -29,13 +53,60 @@ def upgrade() -> None:
 def present() -> str | None:
     """The number of the newest migration that this database has had; None before the first."""
     with db.engine.connect() as connection:
-        revision: str | None = MigrationContext.configure(connection).get_current_revision()
-        return revision
+        return _revision(connection)
 
 
-def wanted() -> str | None:
+def wanted() -> str:
     """The number of the newest migration that this code comes with."""
-    return ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    return max(known())
+
+
+@cache
+def known() -> frozenset[str]:
+    """The numbers of all migrations: each file's name begins with its own."""
+    files = (MIGRATIONS / "versions").glob("[0-9]*.py")
+    return frozenset(path.name.partition("_")[0] for path in files)
+
+
+def fault() -> str | None:
+    """Why this code cannot work on this database as it is, in a sentence; None when it can."""
+    found = present()
+    if found is not None and found not in known():
+        return NEWER.format(present=found, wanted=wanted())
+    return None if found == wanted() else OLD
+
+
+def require() -> None:
+    """Raises WakefulError unless the database is what this code works on."""
+    if sentence := fault():
+        raise WakefulError(sentence)
+
+
+def refuse_newer() -> None:
+    """Raises WakefulError for a database of a newer version. An older one passes."""
+    sentence = fault()
+    if sentence not in (None, OLD):
+        raise WakefulError(sentence)
+
+
+def before_migrating(connection: Connection) -> None:
+    """Refuse a database of a newer version, and keep a copy of an older one where it is a file.
+
+    Called under the migrations' lock: of two processes that start at once, the second one finds the
+    work of the first, which may be a newer version's.
+    """
+    found = _revision(connection)
+    if found is not None and found not in known():
+        raise WakefulError(NEWER.format(present=found, wanted=wanted()))
+    file = db.engine.url.database
+    if found in (None, wanted()) or db.engine.dialect.name != "sqlite" or not file:
+        return
+    copy = Path(f"{file}.{found}.bak")
+    try:
+        _copy(file, copy)
+    except (OSError, sqlite3.Error) as trouble:
+        raise WakefulError(NO_COPY.format(copy=copy, reason=f"{trouble}.")) from trouble
+    log.warning("Upgrading the database from %s to %s. Its copy: %s", found, wanted(), copy)
 
 
 def check_key() -> None:
@@ -60,6 +131,28 @@ def read_secrets() -> None:
     db.session.rollback()
 
 
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return found
+
+
+def _copy(file: str, copy: Path) -> None:
+    """Copy a SQLite database that others may be using. Only its owner may read the copy."""
+    unfinished = copy.with_name(f"{copy.name}.part")
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(unfinished)) as to:
+            source.backup(to)
+        unfinished.replace(copy)  # a whole copy or none, whenever the process ends
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 def _config() -> Any:
+    from flask_migrate import Migrate
+
     # Not flask_migrate.upgrade: it turns every error into a log line and an exit of the process.
-    return current_app.extensions["migrate"].migrate.get_config(str(MIGRATIONS))
+    return Migrate(current_app, db, directory=str(MIGRATIONS)).get_config(str(MIGRATIONS))

@@ -255,6 +255,8 @@ class IncidentRow(Model):
     # null, "maintenance", "false_alarm"
     classification: Mapped[str | None] = mapped_column(String(16))
     reminded_at: Mapped[datetime | None] = mapped_column(Moment)
+    # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
+    unwatched: Mapped[Any | None] = mapped_column(JSON(none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
@@ -380,8 +382,6 @@ class PersonRow(Model):
     role: Mapped[str] = mapped_column(String(16))
     time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
-    # Raised to end every session of this person
-    session_epoch: Mapped[int] = mapped_column(default=0)
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_login_at: Mapped[datetime | None] = mapped_column(Moment)
@@ -403,13 +403,20 @@ class ApiKeyRow(Model):
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
-class EndedSessionRow(Model):
-    """A session that somebody logged out of, until its cookie would be void anyway."""
+class SessionRow(Model):
+    """A browser in which a person is logged in. Without its row, a cookie is nothing."""
 
-    __tablename__ = "ended_sessions"
+    __tablename__ = "sessions"
+    __table_args__ = (NEVER_REUSED,)
 
-    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
-    ended_at: Mapped[datetime] = mapped_column(Moment)
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # SHA-256 of the token in the cookie: it has 192 random bits
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    person_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    last_used_at: Mapped[datetime] = mapped_column(Moment)
 
 
 class CounterRow(Model):

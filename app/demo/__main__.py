@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app import config, create_app
+from app.commands.serve import listen
 from app.db import rollups, schema
 from app.demo import history
 from app.demo.monitors import PAST_INTERVAL, Pairs, monitors
@@ -29,6 +30,13 @@ EMAIL = "demo@wakeful.test"
 
 
 def main() -> int:
+    # A taken port ends it here: neither after the minute that the history takes, nor once the
+    # folder of a demonstration that still runs is gone.
+    try:
+        listen(config.read({**os.environ, "WAKEFUL_INSTANCE": str(FOLDER)}).bind).close()
+    except config.SettingError as fault:
+        print(fault, file=sys.stderr)
+        return 2
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     targets = Targets(FOLDER)

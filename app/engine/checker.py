@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import queue
-import secrets
 import socket
 import threading
 import time
@@ -25,7 +24,7 @@ from app.checks.prober import Prober
 from app.config import Settings
 from app.db import db, leases, writing
 from app.db.tables import HeartbeatRow
-from app.engine import recorder, schedule
+from app.engine import owner, recorder, schedule
 from app.engine.canaries import Canaries
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
@@ -73,7 +72,7 @@ class Checker:
         self.app = app
         self.settings = settings
         self.name = f"checker:{socket.gethostname()}:{os.getpid()}"
-        self.token = secrets.token_hex(8)
+        self.token = owner.make_token()
         self._paced = paced
         self._policies = Policies(settings)
         self._canaries = Canaries(settings)
@@ -131,8 +130,18 @@ class Checker:
             self._bucket.pace = schedule.pace(leases.checks_per_second())
             self._pace_at = now
         if now - self._beat_at >= HEARTBEAT_SECONDS:
+            self._free_the_ended()
             self.beat()
             self._beat_at = now
+
+    def _free_the_ended(self) -> None:
+        """What a checker that was killed here had on its way is due at once, not when its leases
+        end: a restart must not postpone checks. What it recorded meanwhile has moved on.
+        """
+        ended = [token for token in leases.holders() if owner.has_ended(token)]
+        if ended:
+            leases.free(ended)
+            self._due_at = float("-inf")
 
     def _start_due(self, prober: Prober, now: float) -> None:
         room = min(CLAIM, self._bucket.available(now)) if self._paced else CLAIM

@@ -149,7 +149,7 @@ class Housekeeper:
             session.execute(delete(HeartbeatRow).where(HeartbeatRow.at < now - HEARTBEATS_KEPT))
         access = Access(self.settings)
         access.forget_old_counts()
-        access.forget_ended_sessions()
+        access.forget_old_sessions()
 
     def look_after_domains(self) -> None:
         # With a bootstrap of one's own, names that the world does not know can be registered there.

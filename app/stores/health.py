@@ -38,12 +38,15 @@ class Health:
     """``faults`` are sentences, none when all is well. Ages in seconds; None before the first.
     ``unreadable``: stored values of monitors and settings that cannot be read. The service does all
     the rest, so this is no fault that another instance would mend.
+
+    ``readable``: whether the database can be asked for more.
     """
 
     faults: tuple[str, ...]
     last_check_at: datetime | None = None
     last_check_age: float | None = None
     heartbeat_age: float | None = None
+    readable: bool = True
     unreadable: int = 0
 
     @property
@@ -60,6 +63,8 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     whether this installation is to check anything; what it once did says nothing of now.
     """
     try:
+        if sentence := schema.fault():
+            return Health((sentence,), readable=False)
         sign, living, checked, due = db.session.execute(
             select(
                 LAST_SIGN.scalar_subquery(),
@@ -71,7 +76,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         broken = _unreadable() if checks else 0
     except SQLAlchemyError:
         db.session.rollback()
-        return Health((DATABASE_FAILED,))
+        return Health((DATABASE_FAILED,), readable=False)
     if not checks:
         return Health(())
     faults = []
@@ -80,7 +85,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     # A check can only be late when one is due; that nothing finished while nothing was due is fine.
     if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
         faults.append(CHECKS_LATE)
-    return Health(tuple(faults), checked, _age(now, checked), _age(now, sign), broken)
+    return Health(tuple(faults), checked, _age(now, checked), _age(now, sign), unreadable=broken)
 
 
 def _unreadable() -> int:

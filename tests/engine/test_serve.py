@@ -31,14 +31,14 @@ def parts(service):
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-            words = (path.parent / "cmdline").read_bytes().decode().split("\0")
+            name = (path.parent / "comm").read_text().split()
         except OSError:
             continue
         if int(fields[1]) == service.process.pid:
             if fields[0] == "Z":
                 found["zombies"] = int(path.parent.name)
-            elif "app.commands.cli" in words:
-                found[words[words.index("app.commands.cli") + 1]] = int(path.parent.name)
+            elif name[0] == "wakeful" and len(name) == 2:
+                found[name[1]] = int(path.parent.name)
     return found
 
 

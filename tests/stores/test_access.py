@@ -12,9 +12,9 @@ from flask import Flask
 
 from app.access import Access
 from app.access.people import LOGIN_WINDOW_SECONDS, LOGINS_PER_ACCOUNT, LOGINS_PER_ADDRESS
-from app.config import SESSION_SECONDS, Settings
+from app.config import Settings
 from app.db import db
-from app.db.tables import ApiKeyRow, CounterRow, EndedSessionRow, PersonRow, SettingRow
+from app.db.tables import ApiKeyRow, CounterRow, PersonRow, SettingRow
 from app.errors import Conflict, Denied, Invalid, NotFound, Throttled
 
 PASSWORD = "correct horse battery staple"
@@ -214,41 +214,6 @@ def test_the_last_admin_stays(access: Access) -> None:
     with pytest.raises(NotFound):
         access.person(admin.id)
     assert access.person(other.id).role == "admin"
-
-
-def test_sessions_end_with_password_role_or_access_and_not_with_a_new_time_zone(
-    access: Access,
-) -> None:
-    access.create_person("boss@example.com", PASSWORD, "admin")
-    person = access.create_person("ada@example.com", PASSWORD, "editor")
-    epochs = [access.session_epoch(person)]
-    access.update_person(person.id, {"time_zone": "Europe/Berlin", "theme": "dark"})
-    epochs.append(access.session_epoch(person))
-    access.change_password(person.id, PASSWORD + "!", current=PASSWORD)
-    epochs.append(access.session_epoch(person))
-    access.update_person(person.id, {"role": "viewer"})
-    epochs.append(access.session_epoch(person))
-    assert epochs[0] == epochs[1]
-    assert len(set(epochs[1:])) == 3
-    access.update_person(person.id, {"disabled": True})
-    assert access.session_epoch(person) is None
-    changed = access.person(person.id)
-    assert (changed.time_zone, changed.theme, changed.role) == ("Europe/Berlin", "dark", "viewer")
-
-
-def test_an_ended_session_is_remembered_for_as_long_as_its_cookie_lives(
-    access: Access, clock: Clock
-) -> None:
-    access.end_session("one")
-    access.end_session("one")
-    clock.advance(seconds=SESSION_SECONDS)
-    access.forget_ended_sessions()
-    assert access.session_ended("one")
-    assert not access.session_ended("two")
-    clock.advance(seconds=1)
-    access.forget_ended_sessions()
-    assert not access.session_ended("one")
-    assert db.session.query(EndedSessionRow).count() == 0
 
 
 @pytest.mark.parametrize(

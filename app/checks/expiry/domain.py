@@ -98,6 +98,7 @@ def domain_expiry(
     server. ``timeout`` is in seconds, for everything together. Servers that an admin named are
     asked as they are; where their answers send us (redirects, referrals) ``policy`` is judged.
     """
+
     deadline = time.monotonic() + timeout
     notes: list[str] = []
     servers = whois_servers

@@ -12,10 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
-from flask import current_app
 from sqlalchemy.types import TypeDecorator
 
-from app.db import db
+from app.db import db, schema
 
 # Two servers that start at once must not both migrate. PostgreSQL: an advisory lock of this number;
 # SQLite: the write lock, taken before alembic looks at the version.
@@ -54,13 +53,14 @@ def locked() -> Iterator[sa.Connection]:
 
 
 def run() -> None:
-    options = dict(current_app.extensions["migrate"].configure_args)
     with locked() as connection:
+        schema.before_migrating(connection)
         context.configure(
             connection=connection,
             target_metadata=db.metadata,
             render_item=plain_types,
-            **options,
+            compare_type=True,
+            render_as_batch=True,
         )
         with context.begin_transaction():
             context.run_migrations()

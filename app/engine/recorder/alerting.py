@@ -9,7 +9,7 @@ from app.checks.certificate import days_left
 from app.db import rollups
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable
-from app.engine.recorder import evidence
+from app.engine.recorder import evidence, gaps
 from app.engine.recorder.rows import AnySession, end, open_incident, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 
@@ -50,6 +50,7 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
     if incident is None:
         return
     ended = end(incident, at, now)
+    gaps.keep_those_within(incident, ended)
     session.flush()
     rollups.reroll(monitor_id, ended)
     monitor = session.get_one(MonitorRow, monitor_id)

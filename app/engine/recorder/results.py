@@ -15,7 +15,7 @@ from app.db import journal, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine import quorum
-from app.engine.recorder import alerting, evidence
+from app.engine.recorder import alerting, evidence, gaps
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import AnySession, columns_of, state_of
 from app.engine.schedule import next_check
@@ -165,6 +165,8 @@ def _placed(batch: _Batch, known: _Known, outcome: Outcome) -> Outcome:
 
 def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     result, before = outcome.result, known.state
+    if gap := gaps.before(known.monitor, before, result.checked_at):
+        before = gaps.note(batch.session, known.monitor.id, before, gap)
     seen = Observation(result.checked_at, _verdict(batch, known, result), result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
     overtaken = after.state == before

@@ -111,6 +111,10 @@ def incident_record(
         by_hand=row.by_hand,
         classification=row.classification,
         unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),
+        unwatched=tuple(
+            (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
+            for gap in row.unwatched or ()
+        ),
     )
 
 

@@ -148,7 +148,14 @@ def incident(data: Any, now: datetime) -> Incident:
         by_hand=bool(flag(data.get("by_hand"))),
         classification=word(Classification, data.get("classification")),
         unreadable=texts(data.get("unreadable")),
+        unwatched=_gaps(data.get("unwatched")),
     )
+
+
+def _gaps(value: Any) -> tuple[tuple[datetime, datetime], ...]:
+    found = [gap for gap in value if isinstance(gap, Mapping)] if isinstance(value, list) else []
+    ends = [(moment(gap.get("from")), moment(gap.get("to"))) for gap in found]
+    return tuple((since, to) for since, to in ends if since is not None and to is not None)
 
 
 def result(data: Any) -> Result:

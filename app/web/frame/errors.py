@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException
 from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.web.frame import servers
 from app.web.frame.security import is_api
-from app.web.frame.session import SAFE_METHODS
+from app.web.frame.session import SAFE_METHODS, LoggedOut
 from app.web.frame.store_errors import outlook, status_of, wait
 
 log = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ NOT_KEPT = ("csrf_token", *SECRETS)
 def init_app(app: Flask) -> None:
     app.register_error_handler(WakefulError, _ours)
     app.register_error_handler(CSRFError, _csrf)
+    app.register_error_handler(LoggedOut, _logged_out)
     for code in (400, 403, 404, 405, 413, 415, 429):
         app.register_error_handler(code, _http)
     app.register_error_handler(500, _crash)
@@ -103,10 +104,18 @@ def typed() -> list[tuple[str, str]]:
 
 
 def _csrf(fault: CSRFError) -> tuple[str, int]:
+    if not current_user.is_authenticated:
+        return _logged_out(fault)
+    return _not_taken(TITLES[400], TOO_OLD)
+
+
+def _logged_out(_fault: Exception) -> tuple[str, int]:
+    return _not_taken("You are logged out", LOGGED_OUT, login=True)
+
+
+def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
     # Somebody else's page may have sent it: then there is no button to send it again.
     again = _is_our_own_page() and _is_whole()
-    login = not current_user.is_authenticated
-    title, sentence = ("You are logged out", LOGGED_OUT) if login else (TITLES[400], TOO_OLD)
     return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
 
 

@@ -1,14 +1,13 @@
 """Who is looking at the dashboard, and what they may do.
 
-A session carries the person's id and epoch, and a token of its own: changing a password, a role or
-the access raises the epoch, which ends every session of that person; logging out ends the one with
-that token, wherever its cookie was copied to. The guard stands before every view of every
-blueprint that asks for it, so a new page is closed until somebody opens it.
+A cookie carries the token of a session and nothing else of the person: what it is worth says the
+session's record (app/access/sessions.py), for every copy of the cookie. The guard stands
+before every view of every blueprint that asks for it, so a new page is closed until somebody opens
+it.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,14 +16,14 @@ from flask import Blueprint, Flask, current_app, redirect, request, session, url
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
-from app.errors import Denied, NotFound
+from app.errors import Denied
 from app.records import Person, Role
 from app.stores import current_access
 from app.web.frame import links
 
 V = TypeVar("V", bound=Callable[..., Any])
 
-TOKEN_BYTES = 16
+TOKEN = "_user_id"  # noqa: S105 - where Flask-Login keeps what ``User.get_id`` says
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it (records.Role).
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
@@ -37,13 +36,12 @@ NOT_ALLOWED = {
 class User(UserMixin):  # type: ignore[misc]
     """The logged-in person as Flask-Login and the templates see them."""
 
-    def __init__(self, person: Person, epoch: int, token: str) -> None:
+    def __init__(self, person: Person, token: str) -> None:
         self.person = person
-        self.epoch = epoch
         self.token = token
 
     def get_id(self) -> str:
-        return f"{self.person.id}:{self.epoch}:{self.token}"
+        return self.token
 
     def can(self, role: str) -> bool:
         """Whether this person has the rights of ``role``."""
@@ -65,33 +63,22 @@ def init_app(app: Flask) -> None:
     manager.session_protection = None
 
 
-def _load(id: str) -> User | None:
-    number, _, rest = id.partition(":")
-    epoch, _, token = rest.partition(":")
-    if not number.isdigit() or not epoch.isdigit() or not token:
-        return None
-    access = current_access()
-    try:
-        person = access.person(int(number))
-    except NotFound:
-        return None
-    if access.session_epoch(person) != int(epoch) or access.session_ended(token):
-        return None
-    return User(person, int(epoch), token)
+def _load(token: str) -> User | None:
+    person = current_access().session_person(token)
+    return None if person is None else User(person, token)
 
 
 def begin(person: Person) -> None:
     """Log ``person`` in with a fresh session: nothing that was in the old one is carried over."""
-    epoch = current_access().session_epoch(person)
-    session.clear()
+    end()
     session.permanent = True
-    login_user(User(person, epoch or 0, secrets.token_urlsafe(TOKEN_BYTES)))
+    login_user(User(person, current_access().begin_session(person.id)))
 
 
 def end() -> None:
     """Log out whoever looks, here and wherever this session's cookie was copied to."""
-    if current_user.is_authenticated:
-        current_access().end_session(current_user.token)
+    if token := session.get(TOKEN):
+        current_access().end_session(token)
     logout_user()
     session.clear()
 
@@ -118,8 +105,16 @@ def guarded(blueprint: Blueprint) -> Blueprint:
     return blueprint
 
 
+class LoggedOut(Exception):
+    """The session ended while somebody typed. What they sent must not be lost on the way to log in
+    (app/web/frame/errors.py shows it).
+    """
+
+
 def _guard() -> Response | None:
     if not current_user.is_authenticated:
+        if request.method not in SAFE_METHODS and request.form:
+            raise LoggedOut
         return to_login()
     view = current_app.view_functions.get(request.endpoint or "")
     role: Role = getattr(view, "needs_role", default_role())

@@ -13,7 +13,7 @@ from app.web.shown import comments, looks, times
 from app.web.views.deliveries import reason_text
 
 # A kind of step at one moment: what caused comes before what it caused.
-CHECK, OPENED, PERSON, ENDED, TOLD = range(5)
+CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Step:
 
 def steps(incident: Incident, deliveries: Iterable[Delivery] = ()) -> list[Step]:
     """All of it, oldest first."""
-    found = [*_checks(incident), *_remarks(incident), *_people(incident)]
+    found = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
     found += [step for delivery in deliveries if (step := _delivery(delivery))]
     return sorted(found, key=lambda step: (step.at, step.kind))
 
@@ -56,6 +56,12 @@ def _checks(incident: Incident) -> Iterator[Step]:
             yield Step(at, CHECK, f"Recheck {number} failed too", "down", "down", cause)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
         yield Step(incident.created_at, OPENED, "Incident opened", "bell", "down")
+
+
+def _gaps(incident: Incident) -> Iterator[Step]:
+    for since, to in incident.unwatched:
+        note = f"From {times.exact(since)} to {times.exact(to)}. Nobody knows what was meanwhile."
+        yield Step(since, GAP, "Nothing was watched", "unknown", "unknown", note)
 
 
 def _people(incident: Incident) -> Iterator[Step]:

@@ -1,0 +1,76 @@
+"""Whose lease is this, and does that process still run?
+
+A checker that is killed leaves its leases behind, and each would keep its monitor from being
+checked for up to a minute and a half. A lease's token therefore names its process; another checker
+in the same place can tell that it has ended. Of processes elsewhere nothing can be told: their
+leases end by time.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+_START_FIELD = 22  # of /proc/PID/stat, in clock ticks since the machine's own start
+_START_LIMIT = 2**32
+
+
+def make_token() -> str:
+    """A token of this process, another one each time: place, process, start, and a random part."""
+    return f"{_place()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
+
+
+def has_ended(token: str) -> bool:
+    """Whether the process that made ``token`` certainly runs no more."""
+    parts = token.split(".")
+    if len(parts) != 4 or parts[0] != _place():
+        return False
+    pid, start = int(parts[1], 16), int(parts[2], 16)
+    found = _start(pid)  # a later process may have been given the same number
+    return not _exists(pid) if found is None else found != start
+
+
+@cache
+def _place() -> str:
+    """Where process numbers mean the same: this machine since its start, in this container."""
+    about = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), _namespace()]
+    return blake2b("\0".join(about).encode(), digest_size=4).hexdigest()
+
+
+def _namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _start(pid: int) -> int | None:
+    """When the process started; -1 once it has ended, though its parent has not asked how; None
+    where that cannot be seen.
+    """
+    # The name of the program, the second field, is in brackets and may hold anything.
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if not fields:
+        return None
+    return -1 if fields[0] in "ZX" else int(fields[_START_FIELD - 3]) % _START_LIMIT
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # another user's, whose entry under /proc we may not be allowed to see
+    return True
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,59 @@
+"""Times in which nothing was watched: the service stood still, or an older copy of its database was
+put back. What an incident was meanwhile, nobody knows, and its length is a limit only.
+
+A gap is noted at the first check after it. Paused monitors have none: pausing ends the incident.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.alerts.outbox import moment
+from app.db import journal
+from app.db.tables import IncidentRow
+from app.engine.recorder.rows import AnySession, open_incident
+from app.engine.state import Stands, State, cleared
+from app.stats.tally import cover_limit_ms
+
+INTERVALS = 3
+SHORTEST = timedelta(minutes=10)
+KEPT = 20  # of one incident: a machine that sleeps each night must not fill its row
+
+Gap = tuple[datetime, datetime]  # the last check before, and the first one after
+
+
+def before(monitor: Any, state: State, at: datetime) -> Gap | None:
+    """The gap between the monitor's last check and the one at ``at``, if there is one."""
+    last = state.checked_at
+    limit = max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
+    if last is None or at - last <= limit:
+        return None
+    # Its interval may have been made shorter since: the last result knows how long it was to stand.
+    covers = journal.covers_s(monitor.id, last) or 0
+    was_longer = covers > cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    if was_longer and at - last <= INTERVALS * timedelta(seconds=covers):
+        return None
+    return last, at
+
+
+def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
+    """Write the gap into the open incident, if checks opened it; the state to go on from.
+
+    A failure that was not yet confirmed is forgotten: it must not open an incident that has lasted
+    for as long as nobody looked.
+    """
+    if state.stands is Stands.CONFIRMING:
+        return cleared(state)
+    if state.stands in (Stands.OPEN, Stands.RECOVERING):
+        incident = open_incident(session, monitor_id)
+        if incident is not None:
+            found = {"from": moment(gap[0]), "to": moment(gap[1])}
+            incident.unwatched = [*(incident.unwatched or []), found][-KEPT:]
+    return state
+
+
+def keep_those_within(incident: IncidentRow, ended: datetime) -> None:
+    """Of an incident that ended before a gap, though that was confirmed after it, all is known."""
+    kept = [gap for gap in incident.unwatched or [] if gap["from"] < (moment(ended) or "")]
+    incident.unwatched = kept or None

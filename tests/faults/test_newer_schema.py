@@ -1,0 +1,204 @@
+"""A database of another version: a newer one is refused with a sentence, an older one upgraded with
+a copy kept beside it (decisions.md 16).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.script import ScriptDirectory
+from sqlalchemy import select, text
+
+from app.db import db, schema, writing
+from app.db.tables import SettingRow
+from app.errors import WakefulError
+from app.paths import MIGRATIONS
+from tests.conftest import SECRET_KEY
+
+SENTENCE = (
+    "The database was written by a newer version of Wakeful (revision 9999; this version knows"
+    f" {schema.wanted()}). Install the newer version, or restore a backup."
+)
+MOMENT = datetime(2026, 11, 21, 8, tzinfo=UTC)
+PROGRAMS = Path(sys.executable).parent
+HOME = MIGRATIONS.parents[2]
+
+
+@pytest.fixture
+def newer(core):
+    """The application on a database that a newer version has upgraded."""
+    with core.app_context():
+        with writing() as session:
+            session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        yield core
+
+
+def run(settings, *words):
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
+        "WAKEFUL_DATABASE_URL": settings.database_url.replace("+psycopg", ""),
+        "WAKEFUL_INSTANCE": str(settings.instance),
+        "WAKEFUL_SECRET_KEY": SECRET_KEY,
+        "WAKEFUL_BIND": "127.0.0.1:0",
+        "WAKEFUL_CANARIES": "",
+    }
+    return subprocess.run(
+        words,
+        env=environ,
+        cwd=HOME,
+        input="a passphrase 1\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "serve",
+        "web",
+        "checker",
+        "worker",
+        "db upgrade",
+        "user create ada@example.org --role admin",
+        "key create ci --scope read",
+        "key list",
+        "key revoke nobody00",
+        "webhook-secret",
+    ],
+)
+@pytest.mark.sqlite
+def test_every_command_refuses_it_with_the_sentence(newer, settings, words):
+    done = run(settings, str(PROGRAMS / "wakeful"), *words.split())
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{SENTENCE}\n")
+
+
+def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
+    with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
+        schema.upgrade()
+    with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
+        schema.require()
+    assert schema.present() == "9999"
+    assert not list(settings.instance.glob("*.bak"))
+
+
+def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monkeypatch):
+    """Both looked before either had the lock."""
+    monkeypatch.setattr(schema, "refuse_newer", lambda: None)
+    with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
+        schema.upgrade()
+
+
+@pytest.mark.sqlite
+def test_the_doctor_gives_the_same_sentence(newer, settings):
+    done = run(settings, str(PROGRAMS / "wakeful"), "doctor")
+    assert done.returncode == 1
+    assert f"WRONG  tables: {SENTENCE}\n" in done.stdout
+    assert "db upgrade" not in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("-c", "import wsgi"), 1),
+        (("-m", "gunicorn", "--bind=127.0.0.1:0", "--preload", "wsgi:app"), 1),
+        # A worker's end is told to its master by gunicorn's own code, "the application failed".
+        (("-m", "gunicorn", "--bind=127.0.0.1:0", "wsgi:app"), 4),
+    ],
+)
+def test_any_gunicorn_ends_with_the_sentence(newer, settings, words, code):
+    done = run(settings, sys.executable, *words)
+    assert done.returncode == code
+    assert SENTENCE in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_readyz_and_metrics_of_a_server_that_runs_already_tell_it(app, client):
+    with app.app_context(), writing() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json["faults"]) == (503, [SENTENCE])
+    assert "wakeful_ready 0.0" in client.get("/metrics").text
+
+
+def test_readyz_tells_of_an_older_one_what_to_do(app, client):
+    with app.app_context():
+        command.downgrade(schema._config(), "-1")
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json["faults"]) == (503, [schema.OLD])
+
+
+def test_the_revisions_are_those_that_alembic_finds():
+    script = ScriptDirectory(str(MIGRATIONS))
+    assert schema.known() == {found.revision for found in script.walk_revisions()}
+    assert schema.wanted() == script.get_current_head()
+
+
+@pytest.fixture
+def older(core):
+    """The application on a database of the version before."""
+    with core.app_context():
+        with writing() as session:
+            session.add(SettingRow(name="kept", value="as it was", updated_at=MOMENT))
+        command.downgrade(schema._config(), "-1")
+        for copy in Path(core.instance_path).glob("*.bak"):
+            copy.unlink()
+        yield core
+
+
+@pytest.mark.sqlite
+def test_an_upgrade_keeps_a_copy_beside_the_file_that_only_its_owner_reads(older, settings, caplog):
+    before = schema.present()
+    schema.upgrade()
+    assert schema.present() == schema.wanted()
+    copy = settings.instance / f"wakeful.db.{before}.bak"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert str(copy) in caplog.text
+    with sqlite3.connect(copy) as kept:
+        assert kept.execute("SELECT version_num FROM alembic_version").fetchall() == [(before,)]
+        assert kept.execute("SELECT name FROM settings WHERE name = 'kept'").fetchall()
+        assert kept.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    kept.close()
+
+    copied = copy.stat().st_mtime_ns
+    schema.upgrade()
+    assert copy.stat().st_mtime_ns == copied, "nothing to upgrade, nothing to copy"
+    assert {path.name for path in settings.instance.glob("*.bak*")} == {copy.name}
+
+
+@pytest.mark.sqlite
+def test_without_room_for_the_copy_nothing_is_changed(older, settings, monkeypatch):
+    before = schema.present()
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(schema, "_copy", full)
+    with pytest.raises(WakefulError, match=r"could not be copied to .*No space left on device"):
+        schema.upgrade()
+    db.session.rollback()
+    assert schema.present() == before
+    assert db.session.scalar(select(SettingRow.name).where(SettingRow.name == "kept"))
+
+
+@pytest.mark.sqlite
+def test_a_first_start_has_nothing_to_copy(core, settings):
+    with core.app_context():
+        command.downgrade(schema._config(), "base")
+        for copy in settings.instance.glob("*.bak"):
+            copy.unlink()
+        schema.upgrade()
+    assert not list(settings.instance.glob("*.bak*"))

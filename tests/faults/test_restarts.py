@@ -1,0 +1,226 @@
+"""A restart never postpones checks, and waits for what the last run still holds."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import requests
+
+from app.checks.http.outcome import Outcome
+from app.commands.serve import listen
+from app.db import leases
+from app.engine import owner, recorder
+from app.engine.checker import Checker
+from app.paths import MIGRATIONS
+from app.records import Result, Verdict
+from tests.factories import make_monitor
+from tests.support.service import Service, eventually
+
+HOME = MIGRATIONS.parents[2]
+MAKE_TOKEN = "from app.engine import owner; print(owner.make_token(), flush=True); input()"
+
+
+def process():
+    """A process that could be a checker, and the token of its leases."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", MAKE_TOKEN],
+        cwd=HOME,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return running, running.stdout.readline().strip()
+
+
+def kill(running):
+    running.kill()
+    running.communicate()
+
+
+# --- Leases
+
+
+def test_only_the_token_of_a_process_that_ran_here_and_ended_is_told_to_have_ended():
+    running, token = process()
+    place, number, start, rest = token.split(".")
+    try:
+        assert len(token) <= 32, "the column's length"
+        assert not owner.has_ended(token)
+        assert not owner.has_ended(owner.make_token()), "our own"
+        reused = ".".join([place, number, f"{int(start, 16) + 1:x}", rest])
+        assert owner.has_ended(reused), "another process had this number before"
+    finally:
+        kill(running)
+    assert owner.has_ended(token)
+    elsewhere = ".".join(["00000000", number, start, rest])
+    for unknown in (elsewhere, "0123456789abcdef", ""):
+        assert not owner.has_ended(unknown)
+
+
+def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, settings):
+    running, token = process()
+    now = datetime.now(UTC)
+    with core.app_context():
+        ids = {make_monitor(core, timeout=60).id for _ in range(3)}
+        assert {spec.monitor_id for spec in leases.claim(now, token, 3)} == ids
+        checker = Checker(core, settings)
+        try:
+            checker._free_the_ended()
+            assert leases.next_due(now) is None, "the other one still runs"
+        finally:
+            kill(running)
+        checker._free_the_ended()
+        taken = {spec.monitor_id for spec in leases.claim(now, checker.token, 10)}
+        assert taken == ids
+        # What the killed one might still bring counts for nothing: no slot is recorded twice.
+        late = Outcome(Result(checked_at=now, verdict=Verdict.UP))
+        id = min(ids)
+        assert recorder.record([(id, late)], now, token=token) == [None]
+        assert recorder.record([(id, late)], now, token=checker.token)[0] is not None
+        assert recorder.record([(id, late)], now, token=checker.token) == [None]
+
+
+def test_the_leases_of_a_checker_elsewhere_end_by_time_alone(core, settings):
+    now = datetime.now(UTC)
+    with core.app_context():
+        make_monitor(core, timeout=10)
+        leases.claim(now, "00000000.1.1.abcdef", 1)
+        Checker(core, settings)._free_the_ended()
+        assert leases.next_due(now) is None
+        assert leases.next_due(now + timedelta(seconds=41)) is not None
+
+
+# --- The address
+
+
+def test_a_start_waits_while_the_last_run_still_holds_the_address(caplog):
+    taken = socket.create_server(("127.0.0.1", 0))
+    bind = f"127.0.0.1:{taken.getsockname()[1]}"
+    got: queue.Queue[socket.socket] = queue.Queue()
+    waiting = threading.Event()
+    watch = logging.Handler()
+    watch.emit = lambda record: waiting.set()
+    log = logging.getLogger("app.commands.serve")
+    log.addHandler(watch)
+    try:
+        starting = threading.Thread(target=lambda: got.put(listen(bind, 60)))
+        starting.start()
+        assert waiting.wait(30), "it says that it waits"
+        assert got.empty()
+        taken.close()
+        starting.join(60)
+        with got.get(timeout=1) as listener:
+            assert listener.getsockname()[1] == int(bind.rpartition(":")[2])
+    finally:
+        log.removeHandler(watch)
+    assert f"{bind} is in use" in caplog.text
+
+
+def test_the_demo_refuses_a_taken_port_at_once_and_touches_nothing(tmp_path):
+    kept = tmp_path / "instance" / "demo" / "wakeful.db"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("of a demonstration that runs")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        bind = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "app.demo"],
+            cwd=tmp_path,
+            env=environ | {"WAKEFUL_BIND": bind, "PYTHONPATH": str(HOME)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert done.returncode == 2
+    assert f"Wakeful cannot listen on {bind}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "history" not in done.stdout
+    assert kept.read_text() == "of a demonstration that runs"
+
+
+# --- All of it
+
+
+class Silent(ThreadingHTTPServer):
+    """A target that takes each request, says so, and never answers until it is closed."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        self.asked: queue.Queue[str] = queue.Queue()
+        self.over = threading.Event()
+        target = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                target.asked.put(self.path)
+                target.over.wait()
+                self.close_connection = True
+
+            def log_message(self, *_arguments):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, args=[0.05], daemon=True).start()
+
+    def close(self):
+        self.over.set()
+        self.shutdown()
+        self.server_close()
+
+
+def children(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def add_monitor(service, base, url):
+    key = service.command("key", "create", "tests", "--scope", "write")
+    answer = requests.post(
+        f"{base}/api/v1/monitors",
+        headers={"Authorization": f"Bearer {key}"},
+        data={"name": "Shop", "url": url, "interval": "3600", "timeout": "60"},
+        timeout=60,
+    )
+    assert answer.status_code == 201, json.dumps(answer.json())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_check_that_a_kill_interrupts_is_made_by_the_next_start(tmp_path):
+    """Its lease lasts for 90 seconds, longer than each wait here."""
+    target = Silent()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        bind = f"127.0.0.1:{free.getsockname()[1]}"
+    service = Service(tmp_path / "instance", CANARIES="", BIND=bind)
+    service.start()
+    try:
+        base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
+        add_monitor(service, base, f"http://127.0.0.1:{target.server_port}/")
+        assert target.asked.get(timeout=60)
+        for checker_too in (True, True, False):
+            parts = children(service.process.pid)
+            service.process.kill()
+            if checker_too:  # as when the machine loses power: nobody gives anything back
+                for pid in parts:
+                    os.kill(pid, signal.SIGKILL)
+            service.process.wait(30)
+            service.stop()
+            service.start()  # on the same port, which the old web server may hold for a moment
+            assert target.asked.get(timeout=60)
+        eventually(lambda: requests.get(f"{base}/healthz", timeout=30).ok, "it serves")
+    finally:
+        service.stop()
+        target.close()

@@ -1,0 +1,297 @@
+"""A database of two days ago is put back: old news is given up in the open, and what nobody watched
+is said to have been watched by nobody.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.alerts import claims, messages, outbox, retries
+from app.db import db, writing
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.engine import recorder
+from app.records import DeliveryStatus, Event, IncidentQuery
+from app.stores import current_store
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink
+from tests.factories import make_monitor, make_outcome, make_person
+from tests.web.visitor import Visitor
+
+PENDING, FAILED = DeliveryStatus.PENDING, DeliveryStatus.FAILED
+HELD, DELIVERED = DeliveryStatus.HELD, DeliveryStatus.DELIVERED
+DAY = 86_400.0
+UNSENT = retries.given_up(None)
+NIGHT = {"quiet_start": "07:00", "quiet_end": "09:00", "quiet_zone": "UTC"}  # it is 08:00
+
+
+@pytest.fixture
+def box(core):
+    return Outbox(core)
+
+
+@pytest.fixture
+def sink():
+    made = HttpSink()
+    yield made
+    made.close()
+
+
+# --- Alerts
+
+
+def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_hand(box, sink):
+    monitor = box.monitor(("webhook", sink.url))
+    box.close(monitor, box.open(monitor))
+    (certificate,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
+    box.turn(2 * DAY)
+    assert sink.requests == []
+    assert [(row.status, row.reason) for row in box.rows()] == [(FAILED, UNSENT)] * 3
+
+    with box.app.app_context():
+        outbox.retry(certificate, box.clock.now)
+    box.turn()
+    assert box.row(certificate).status == DELIVERED
+    assert len(sink.requests) == 1
+
+
+def test_both_sides_of_the_24_hours(box, sink):
+    monitor = box.monitor(("webhook", sink.url))
+    (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
+    box.turn(DAY)
+    assert box.row(id).status == DELIVERED
+    (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
+    box.turn(DAY + 0.001)
+    assert (box.row(id).status, box.row(id).reason) == (FAILED, UNSENT)
+
+
+def test_by_hand_begins_a_new_day_which_ends_as_well(box, sink):
+    monitor = box.monitor(("webhook", sink.url))
+    (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
+    box.turn(2 * DAY)
+    with box.app.app_context():
+        outbox.retry(id, box.clock.now)
+    box.clock.pass_(DAY - 1)
+    with box.app.app_context(), writing() as session:
+        claims.give_up_outlived(session, box.clock.now)
+    assert box.row(id).status == PENDING
+    box.turn(2)
+    assert (box.row(id).status, box.row(id).reason) == (FAILED, UNSENT)
+    assert sink.requests == []
+
+
+def test_what_was_tried_before_says_what_the_service_answered_last(box, sink):
+    monitor = box.monitor(("webhook", sink.url))
+    (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
+    with box.app.app_context(), writing() as session:
+        tried = {"at": "2026-11-21T08:00:00Z", "ok": False, "answer": "503 Busy"}
+        session.get_one(DeliveryRow, id).attempts = [tried]
+    box.turn(2 * DAY)
+    assert box.row(id).reason == "Given up after 24 hours. The last answer: 503 Busy"
+
+
+def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink):
+    members = [box.monitor(("webhook", sink.url), name=f"Shop {n}") for n in range(20)]
+    for member in members:
+        box.open(member)
+    with box.app.app_context(), writing() as session:
+        lane = outbox.lane("webhook", sink.url)
+        later = box.clock.now + timedelta(seconds=3)
+        turn = claims.take_turn(session, lane, box.worker._state(lane).lane, later)
+        assert turn.claim is not None
+        group = turn.claim.id
+    box.turn(2 * DAY)
+    assert sink.requests == []
+    assert (box.row(group).status, box.row(group).reason) == (FAILED, UNSENT)
+    assert {(row.status, row.reason) for row in box.rows() if row.id != group} == {(HELD, "burst")}
+
+
+def test_old_ones_are_not_grouped_into_a_new_message(box, sink):
+    for n in range(20):
+        box.open(box.monitor(("webhook", sink.url), name=f"Shop {n}"))
+    box.turn(2 * DAY)
+    assert sink.requests == []
+    assert {row.status for row in box.rows()} == {FAILED}
+    assert len(box.rows()) == 20
+
+
+def test_what_quiet_hours_held_and_a_digest_of_it_are_given_up(box, sink):
+    monitor = box.monitor(("webhook", sink.url), **NIGHT)
+    box.open(monitor)
+    held = box.rows()[0]
+    assert (held.status, held.reason) == (HELD, "quiet hours")
+    box.turn(2 * DAY + 2 * 3600)
+    assert [(row.status, row.reason) for row in box.rows()] == [(FAILED, UNSENT)]
+
+    box.clock.pass_(DAY - 2 * 3600)  # 08:00 once more
+    other = box.monitor(("webhook", sink.url), name="Other", **NIGHT)
+    box.open(other)
+    box.clock.pass_(2 * 3600)
+    with box.app.app_context():
+        box.worker._look_at_what_waits(box.clock.now)
+    digest = box.rows()[-1]
+    assert (digest.event, digest.status) == (Event.INCIDENTS_DIGEST, PENDING)
+    box.turn(2 * DAY)
+    assert (box.row(digest.id).status, box.row(digest.id).reason) == (FAILED, UNSENT)
+    assert sink.requests == []
+
+
+# --- What nobody watched
+
+START = datetime(2026, 11, 19, 8, tzinfo=UTC)
+BACK = datetime(2026, 11, 21, 9, 10, tzinfo=UTC)
+SENTENCE = "Nothing was watched from 2026-11-19 08:00 UTC to 2026-11-21 09:10 UTC."
+ALERTS = [["webhook", "http://127.0.0.1/hook"]]
+
+
+def check(id, verdict, at):
+    recorder.record([(id, make_outcome(verdict, at))], at)
+
+
+def down(core, at=START, **fields):
+    """A monitor with an open incident, last checked at ``at``."""
+    fields = {"alerts": ALERTS, "confirmations": 0, "interval": 60} | fields
+    monitor = make_monitor(core, created_at=at - timedelta(days=1), **fields)
+    check(monitor.id, "up", at - timedelta(minutes=2))
+    check(monitor.id, "down", at - timedelta(minutes=1))
+    check(monitor.id, "down", at)
+    return monitor
+
+
+def recover(id, at):
+    check(id, "up", at)
+    check(id, "up", at + timedelta(seconds=10))
+
+
+def incident_of(id):
+    db.session.expire_all()
+    return db.session.query(IncidentRow).filter_by(monitor_id=id).one()
+
+
+def recovery():
+    rows = db.session.query(DeliveryRow).filter_by(event=Event.INCIDENT_RESOLVED).all()
+    context = messages.Context("http://wakeful.test", lambda _id: "token")
+    return messages.compose(rows[-1].facts, context)
+
+
+def test_a_recovery_after_a_gap_says_what_was_not_watched_and_no_exact_length(core):
+    with core.app_context():
+        monitor = down(core)
+        recover(monitor.id, BACK)
+        assert incident_of(monitor.id).ended_at == BACK
+        message = recovery()
+    assert message.summary == f"It was down for at most 2 days 1 hour. {SENTENCE}"
+    gap = {"from": "2026-11-19T08:00:00Z", "to": "2026-11-21T09:10:00Z"}
+    assert message.data["incident"]["unwatched"] == [gap]
+
+
+def test_a_recovery_without_a_gap_says_its_length_and_an_empty_list(core):
+    with core.app_context():
+        monitor = down(core)
+        recover(monitor.id, START + timedelta(minutes=1))
+        message = recovery()
+    assert message.summary == "It was down for 2 minutes."
+    assert message.data["incident"]["unwatched"] == []
+
+
+def test_a_message_from_before_this_was_kept_is_still_written():
+    facts = {
+        "event": "incident.resolved",
+        "at": "2026-11-21T09:10:00Z",
+        "monitor": {"id": 1, "name": "Shop", "url": "http://shop.test"},
+        "incident": {
+            "id": 1,
+            "started_at": "2026-11-21T09:00:00Z",
+            "ended_at": "2026-11-21T09:10:00Z",
+            "acknowledged_at": None,
+            "cause": None,
+        },
+    }
+    message = messages.compose(facts, messages.Context("http://wakeful.test", str))
+    assert message.summary == "It was down for 10 minutes."
+    assert message.data["incident"]["unwatched"] == []
+
+
+@pytest.mark.parametrize(
+    ("interval", "longest"),
+    [(60, 600), (180, 600), (300, 900), (3600, 3 * 3600)],
+)
+def test_a_gap_is_longer_than_three_intervals_and_ten_minutes(core, interval, longest):
+    with core.app_context():
+        short = down(core, interval=interval)
+        check(short.id, "down", START + timedelta(seconds=longest))
+        assert incident_of(short.id).unwatched is None
+        long = down(core, interval=interval)
+        check(long.id, "down", START + timedelta(seconds=longest, milliseconds=1))
+        assert len(incident_of(long.id).unwatched) == 1
+
+
+def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
+    with core.app_context():
+        monitor = down(core, interval=3600)
+        with writing() as session:
+            session.get_one(MonitorRow, monitor.id).interval = 60
+        check(monitor.id, "down", START + timedelta(minutes=50))
+        assert incident_of(monitor.id).unwatched is None
+
+
+def test_several_gaps_are_all_told(core):
+    with core.app_context():
+        monitor = down(core)
+        check(monitor.id, "down", START + timedelta(hours=8))
+        check(monitor.id, "unknown", START + timedelta(hours=8, minutes=1))
+        recover(monitor.id, START + timedelta(hours=20))
+        summary = recovery().summary
+    assert summary.endswith(
+        "Nothing was watched from 2026-11-19 08:00 UTC to 2026-11-19 16:00 UTC,"
+        " and from 2026-11-19 16:01 UTC to 2026-11-20 04:00 UTC."
+    )
+
+
+def test_a_gap_between_the_first_good_check_and_its_repeat_is_not_the_incidents(core):
+    with core.app_context():
+        monitor = down(core)
+        check(monitor.id, "up", START + timedelta(minutes=1))
+        check(monitor.id, "up", BACK)
+        assert incident_of(monitor.id).ended_at == START + timedelta(minutes=1)
+        assert incident_of(monitor.id).unwatched is None
+        assert recovery().summary == "It was down for 2 minutes."
+
+
+def test_a_failure_that_was_not_confirmed_before_a_gap_opens_nothing_after_it(core):
+    with core.app_context():
+        monitor = make_monitor(core, alerts=ALERTS, confirmations=1)
+        check(monitor.id, "down", START)
+        check(monitor.id, "down", BACK)
+        assert db.session.query(IncidentRow).count() == 0
+        check(monitor.id, "down", BACK + timedelta(seconds=10))
+        assert incident_of(monitor.id).started_at == BACK
+        assert incident_of(monitor.id).unwatched is None
+
+
+def test_a_pause_is_no_gap(core):
+    with core.app_context():
+        monitor = down(core)
+        with writing() as session:
+            recorder.pause(session, monitor.id, START + timedelta(minutes=1))
+        with writing() as session:
+            recorder.resume(session, monitor.id, BACK)
+        check(monitor.id, "down", BACK)
+        rows = db.session.query(IncidentRow).all()
+        assert [row.unwatched for row in rows] == [None, None]
+
+
+def test_the_incidents_page_its_record_and_the_api_tell_it(app):
+    person = make_person(app, "viewer")
+    with app.app_context():
+        monitor = down(app)
+        recover(monitor.id, BACK)
+        id = incident_of(monitor.id).id
+        assert current_store().incident(id).unwatched == ((START, BACK),)
+        listed = current_store().incidents(IncidentQuery(per_page=10)).items
+        assert listed[0].unwatched == ((START, BACK),)
+    page = Visitor(app).log_in(person.email).open(f"/incidents/{id}")
+    assert "at most 2 d 1 h" in page.text
+    assert "Nothing was watched" in page.text
+    assert "From 19 Nov 2026 08:00:00 UTC to 21 Nov 2026 09:10:00 UTC." in page.text

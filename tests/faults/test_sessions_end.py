@@ -1,0 +1,247 @@
+"""A session ends for every copy of its cookie: idle, old, logged out, or its person changed
+(decisions.md 15).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from app.access.sessions import IDLE, IN_ALL, USED_AFTER
+from app.db import db
+from app.db.tables import SessionRow
+from tests.factories import PASSWORD, make_person
+from tests.web.visitor import Visitor
+
+MOMENT = timedelta(milliseconds=1)
+EMAIL = "editor@wakeful.test"
+
+
+class Clock:
+    def __init__(self):
+        self.now = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(app):
+    clock = app.extensions["wakeful.access"].clock = Clock()
+    return clock
+
+
+@pytest.fixture
+def person(app, clock):
+    return make_person(app, "editor")
+
+
+@pytest.fixture
+def admin(app, clock):
+    return Visitor(app).log_in(make_person(app, "admin").email)
+
+
+@pytest.fixture
+def browser(app, person):
+    return Visitor(app).log_in(person.email)
+
+
+def copy_of(app, visitor):
+    """Somebody with a copy of the browser's cookie as it is now."""
+    thief = Visitor(app)
+    thief.client.set_cookie("wakeful", visitor.client.get_cookie("wakeful").value)
+    return thief
+
+
+def logged_in(visitor):
+    return visitor.open("/profile").path == "/profile"
+
+
+def test_a_copy_of_the_cookie_ends_with_the_logout(app, browser):
+    thief = copy_of(app, browser)
+    assert logged_in(thief), "and its answer signs a cookie of its own"
+    elsewhere = Visitor(app).log_in(EMAIL)
+    browser.open("/profile").press("Log out")
+    assert not logged_in(thief)
+    assert not logged_in(browser)
+    assert logged_in(elsewhere), "another browser of the same person"
+
+
+def test_it_stays_ended_however_long_the_copy_is_kept_in_use(app, clock, browser):
+    thief = copy_of(app, browser)
+    browser.open("/profile").press("Log out")
+    for _day in range(40):
+        clock.now += timedelta(hours=11)
+        assert not logged_in(thief)
+
+
+def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
+    thief = copy_of(app, browser)
+    clock.now += IDLE - MOMENT
+    assert logged_in(browser)
+    clock.now += IDLE - MOMENT
+    assert logged_in(thief), "any use of it counts"
+    clock.now += IDLE
+    assert not logged_in(browser)
+    assert not logged_in(thief)
+
+
+def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
+    began = clock.now
+    while clock.now + IDLE / 2 < began + IN_ALL:
+        clock.now += IDLE / 2
+        assert logged_in(browser)
+    clock.now = began + IN_ALL - MOMENT
+    assert logged_in(browser)
+    clock.now = began + IN_ALL
+    assert not logged_in(browser)
+    browser.log_in(EMAIL)
+    assert logged_in(browser), "a new one"
+
+
+def test_a_change_of_ones_own_password_ends_all_others_and_every_copy(app, browser):
+    thief, elsewhere = copy_of(app, browser), Visitor(app).log_in(EMAIL)
+    new = PASSWORD + "!"
+    browser.open("/profile").press(
+        "Change the password", current_password=PASSWORD, password=new, password_again=new
+    )
+    assert logged_in(browser)
+    assert not logged_in(thief)
+    assert not logged_in(elsewhere)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"email": "other@wakeful.test"}, {"role": "viewer"}, {"disabled": True}],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_email_role_or_access_ends_the_sessions(app, person, browser, admin, change):
+    thief = copy_of(app, browser)
+    admin.open(f"/people/{person.id}").press("Save", **change)
+    assert not logged_in(browser)
+    assert not logged_in(thief)
+    assert logged_in(admin)
+
+
+def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, browser, admin):
+    admin.open(f"/people/{person.id}").press("Set the new password", password=PASSWORD + "!")
+    assert not logged_in(browser)
+    browser.log_in(EMAIL, PASSWORD + "!")
+    admin.open(f"/people/{person.id}/delete").press("Delete this person")
+    assert not logged_in(browser)
+    with app.app_context():
+        assert db.session.query(SessionRow).count() == 1, "the admin's"
+
+
+def test_another_theme_ends_nothing(app, person, browser):
+    browser.open("/profile").press("Save", theme="dark")
+    assert logged_in(browser)
+
+
+def test_a_cookie_from_before_sessions_were_kept_asks_for_a_login(app, person):
+    old = app.session_interface.get_signing_serializer(app).dumps(
+        {"_user_id": f"{person.id}:0:token", "_fresh": True, "_permanent": True}
+    )
+    visitor = Visitor(app)
+    visitor.client.set_cookie("wakeful", old)
+    assert not logged_in(visitor)
+    visitor.log_in(EMAIL)
+    assert logged_in(visitor)
+
+
+def test_what_was_typed_survives_a_session_that_ended_meanwhile(app, clock, browser):
+    browser.open("/monitors/new")
+    clock.now += IDLE
+    browser.press("Save", url="http://shop.example.com/", name="Shop", timeout="7")
+    assert browser.status == 400
+    assert "You are logged out, so nothing was changed." in browser.text
+    assert "Shop" in browser.text
+    tab = Visitor(app)
+    tab.client = browser.client  # the other tab that "Log in" opens
+    tab.log_in(EMAIL)
+    browser.press("Send it again")
+    browser.press("Send it again")
+    assert "Shop is saved." in browser.text
+
+
+# --- The record
+
+
+def test_the_record_holds_no_token_and_its_last_use_is_written_now_and_then(app, clock, browser):
+    def used():
+        with app.app_context():
+            return db.session.query(SessionRow).one().last_used_at
+
+    began = clock.now
+    clock.now += USED_AFTER - MOMENT
+    assert logged_in(browser)
+    assert used() == began
+    clock.now += MOMENT
+    assert logged_in(browser)
+    assert used() == clock.now
+    with browser.client.session_transaction() as cookie, app.app_context():
+        assert cookie["_user_id"] not in str(vars(db.session.query(SessionRow).one()))
+
+
+def test_a_page_is_shown_while_the_database_takes_no_writes(app, settings, clock, browser):
+    clock.now += USED_AFTER
+    with app.app_context():
+        before = db.session.query(SessionRow).one().last_used_at
+        db.engine.dispose()
+    if settings.database_url.startswith("sqlite"):
+        writer = sqlite3.connect(settings.instance / "wakeful.db", isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+    else:
+        writer = psycopg.connect(settings.database_url.replace("+psycopg", ""))
+        writer.execute("SELECT 1 FROM sessions FOR UPDATE")
+    try:
+        assert logged_in(browser)
+    finally:
+        writer.rollback()
+        writer.close()
+    with app.app_context():
+        assert db.session.query(SessionRow).one().last_used_at == before
+    assert logged_in(browser)
+    with app.app_context():
+        assert db.session.query(SessionRow).one().last_used_at == clock.now
+
+
+def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock, browser):
+    """SQLite's busy timeout belongs to the connection, which the pool hands on."""
+    clock.now += USED_AFTER
+    assert logged_in(browser)
+    with app.app_context(), db.engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
+        else:
+            assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "0"
+
+
+def test_what_is_over_is_forgotten(app, clock, browser):
+    access = app.extensions["wakeful.access"]
+    Visitor(app).log_in(EMAIL)
+    clock.now += IDLE - MOMENT
+    assert logged_in(browser)
+    with app.app_context():
+        access.forget_old_sessions()
+        assert db.session.query(SessionRow).count() == 2
+    clock.now += MOMENT
+    with app.app_context():
+        access.forget_old_sessions()
+        assert db.session.query(SessionRow).count() == 1
+    assert logged_in(browser)
+
+
+def test_logging_in_again_ends_the_session_before(app, browser):
+    browser.client.get("/login")
+    with app.app_context():
+        assert db.session.query(SessionRow).count() == 1
+    new = PASSWORD + "!"
+    browser.open("/profile").press(
+        "Change the password", current_password=PASSWORD, password=new, password_again=new
+    )
+    with app.app_context():
+        assert db.session.query(SessionRow).count() == 1
