@@ -60,6 +60,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         ],
         "request_auth_username": "me",
         "request_auth_password_set": True,
+        "unreadable": [],
         "request_body": "a body with a secret",
         "cache_buster": 1,
         "ssl_alert_days": 7,
@@ -217,7 +218,11 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "acknowledged_by": None,
         "by_hand": True,
         "classification": None,
+<<<<<<< HEAD
         "unwatched": [],
+=======
+        "unreadable": [],
+>>>>>>> i10-rows
     }
 
 
