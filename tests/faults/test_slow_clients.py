@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
 import requests
 
-from app.records import MAX_FORM_BYTES
+from app.records import MAX_FORM_BYTES, DeliveryStatus
+from app.slots import LONG_WAITS
+from app.stores.waiting import until_tried
 from tests.factories import PASSWORD, make_key, make_person
 from tests.support.web_process import Installation, Web, csrf, installation, web_process
 
@@ -399,6 +402,21 @@ def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installe
             release()
     assert {one.result().status_code for one in seen} == {503}
     assert all("keeps many requests waiting" in one.result().text for one in refused)
+
+
+def test_tests_of_channels_do_not_wait_for_answers_when_many_others_wait():
+    unanswered = SimpleNamespace(attempts=(), status=DeliveryStatus.PENDING)
+    looked_at = []
+
+    def read(id):
+        looked_at.append(id)
+        return unanswered
+
+    with ExitStack() as stack:
+        while stack.enter_context(LONG_WAITS.taken()):
+            pass
+        assert until_tried(read, [7], 60.0, 0.01) == [unanswered]
+    assert looked_at == [7]
 
 
 def test_health_is_told_while_every_thread_waits(installed, key):
