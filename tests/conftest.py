@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A developer's own settings must not decide whether a test passes, here or in a child process.
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]
+    # Nor a proxy: the tests' own clients would ask it for servers on loopback.
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        del os.environ[name]
+    # A run in the background inherits that Ctrl-C is ignored, and so would what is stopped by it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

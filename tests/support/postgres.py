@@ -29,7 +29,6 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -40,6 +39,9 @@ import pytest
 from psycopg import sql
 
 BINARIES = Path("/usr/lib/postgresql")
+# Not TMPDIR: a Unix socket's path has room for 107 characters, and the account that the server
+# runs as must be able to get there.
+TEMPORARY = Path("/tmp")
 DIRECTORIES = "wakeful-postgres-"
 EMPTY = "template0"  # nobody can connect to it, so copying it never fails on a stray session
 
@@ -164,7 +166,7 @@ def _is_worker(config: pytest.Config) -> bool:
 def _directory(config: pytest.Config) -> Path:
     """The server's place, named after the process that pytest was started in."""
     owner = os.getppid() if _is_worker(config) else os.getpid()
-    return Path(tempfile.gettempdir(), f"{DIRECTORIES}{owner}")
+    return Path(TEMPORARY, f"{DIRECTORIES}{owner}")
 
 
 def _make(directory: Path) -> None:
@@ -229,7 +231,7 @@ def _stop(directory: Path) -> None:
 
 def _sweep() -> None:
     """Stop the servers of runs that were killed before they could."""
-    for directory in Path(tempfile.gettempdir()).glob(f"{DIRECTORIES}*"):
+    for directory in TEMPORARY.glob(f"{DIRECTORIES}*"):
         if not Path("/proc", directory.name.removeprefix(DIRECTORIES)).exists():
             _stop(directory)
 
