@@ -218,11 +218,8 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "acknowledged_by": None,
         "by_hand": True,
         "classification": None,
-<<<<<<< HEAD
         "unwatched": [],
-=======
         "unreadable": [],
->>>>>>> i10-rows
     }
 
 
