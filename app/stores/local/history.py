@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from app.codec import reader
 from app.db import db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
 from app.db.tables import (
@@ -20,8 +21,8 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.errors import Invalid
 from app.records import (
-    CERTIFICATE,
     MAX_ID,
+    Certificate,
     CertificateChain,
     CheckSpec,
     Outcome,
@@ -34,6 +35,8 @@ from app.stats import RANGES, report, series
 from app.stats.tally import DAY_MS
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
+
+_certificate = reader(Certificate, "certificate")
 
 
 class History(Part):
@@ -130,11 +133,6 @@ def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
     )
     checks = [*((kept.failing or []) if kept else []), (opened or {}).get("failing")]
     return [check for check in [*checks, kept.last_good if kept else None] if check]
-
-
-def _certificate(kept: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: kept.get(name) for name in CERTIFICATE}
-    return {**known, "names": list(kept.get("names") or ())}
 
 
 def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
