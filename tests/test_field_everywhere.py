@@ -89,42 +89,43 @@ UNUSUAL: dict[str, Any] = {
 class Longer(Monitor):
     """A monitor with fields that no other code knows."""
 
-    note: str | None = None
-    level: int = 3
-    seen_at: datetime | None = None
-    at: ClockTime | None = None
-    scope: Annotated[str, Scope] = Scope.READ
-    verdict: Annotated[str | None, Verdict] = None
-    words: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-    tokens: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
-    secret: Annotated[str | None, Mark.SECRET] = None
-    other: Annotated[Id | None, Mark.PROMISED] = None
-    extra: Annotated[str | None, Mark.WHERE_ASKED_FOR] = None
-    hidden: Annotated[str, Mark.INTERNAL] = ""
+    new_note: str | None = None
+    new_level: int = 3
+    new_seen_at: datetime | None = None
+    new_at: ClockTime | None = None
+    new_scope: Annotated[str, Scope] = Scope.READ
+    new_verdict: Annotated[str | None, Verdict] = None
+    new_words: tuple[str, ...] = ()
+    new_numbers: tuple[int, ...] = ()
+    new_tokens: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
+    new_secret: Annotated[str | None, Mark.SECRET] = None
+    new_other: Annotated[Id | None, Mark.PROMISED] = None
+    new_extra: Annotated[str | None, Mark.WHERE_ASKED_FOR] = None
+    new_hidden: Annotated[str, Mark.INTERNAL] = ""
 
 
 LEAST = Longer(7, "Shop", "https://shop.test/", 60)
 FULL = replace(
-    LEAST, note="n", level=4, seen_at=SOON, at="22:00", scope=Scope.WRITE, verdict=Verdict.DOWN,
-    words=("a", "b"), numbers=(1, 2), tokens=(Pair("k", "a long secret value"),),
-    secret="another long secret", other=9, extra="e", hidden="h",
+    LEAST, new_note="n", new_level=4, new_seen_at=SOON, new_at="22:00", new_scope=Scope.WRITE,
+    new_verdict=Verdict.DOWN,
+    new_words=("a", "b"), new_numbers=(1, 2), new_tokens=(Pair("k", "a long secret value"),),
+    new_secret="another long secret", new_other=9, new_extra="e", new_hidden="h",
 )  # fmt: skip
 SCHEMAS = {
-    "note": nullable(STRING),
-    "level": INTEGER,
-    "seen_at": nullable(MOMENT),
-    "at": nullable(CLOCK_TIME),
-    "scope": words(Scope),
-    "verdict": nullable(words(Verdict)),
-    "words": array(STRING),
-    "numbers": array(INTEGER),
-    "tokens": array(PAIR),
-    "secret": nullable(STRING),
-    "other": INTEGER,
-    "extra": nullable(STRING),
+    "new_note": nullable(STRING),
+    "new_level": INTEGER,
+    "new_seen_at": nullable(MOMENT),
+    "new_at": nullable(CLOCK_TIME),
+    "new_scope": words(Scope),
+    "new_verdict": nullable(words(Verdict)),
+    "new_words": array(STRING),
+    "new_numbers": array(INTEGER),
+    "new_tokens": array(PAIR),
+    "new_secret": nullable(STRING),
+    "new_other": INTEGER,
+    "new_extra": nullable(STRING),
 }
-NEW = [name for name in Longer.__annotations__ if name != "hidden"]
+NEW = [name for name in Longer.__annotations__ if name != "new_hidden"]
 read = reader(Longer, "monitor")
 
 
@@ -134,28 +135,28 @@ def through_json(record: Monitor) -> Any:
 
 def test_a_new_field_is_in_the_json_after_those_before_it():
     assert list(json_of(FULL))[-len(NEW) :] == NEW
-    assert json_of(FULL)["seen_at"] == "2030-01-01T12:00:00Z"
-    assert json_of(FULL)["verdict"] == "down"
-    assert "extra" not in json_of(LEAST)
+    assert json_of(FULL)["new_seen_at"] == "2030-01-01T12:00:00Z"
+    assert json_of(FULL)["new_verdict"] == "down"
+    assert "new_extra" not in json_of(LEAST)
 
 
 def test_a_new_secret_is_masked_for_who_may_only_read():
     shown = json_of(FULL, masked=True)
-    assert shown["secret"] == "••••cret"
-    assert shown["tokens"] == [{"key": "k", "value": "••••alue"}]
+    assert shown["new_secret"] == "••••cret"
+    assert shown["new_tokens"] == [{"key": "k", "value": "••••alue"}]
 
 
 @pytest.mark.parametrize("name", NEW)
 def test_a_new_field_is_in_the_schema(name):
     schema = schema_of(Longer)
     assert schema["properties"][name] == SCHEMAS[name]
-    assert (name in schema["required"]) == (name != "extra")
+    assert (name in schema["required"]) == (name != "new_extra")
 
 
 @pytest.mark.parametrize("record", [LEAST, FULL], ids=["least", "full"])
 def test_a_new_field_is_read_from_another_server(record):
     assert read(through_json(record)) == replace(
-        record, hidden="", uptime=dict.fromkeys(UPTIME_RANGES)
+        record, new_hidden="", uptime=dict.fromkeys(UPTIME_RANGES)
     )
 
 
