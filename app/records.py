@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import IntEnum, StrEnum
-from typing import Any, Generic, TypeVar
+from enum import Enum, IntEnum, StrEnum, auto
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 T = TypeVar("T")
 
@@ -325,68 +325,109 @@ class Pair:
         return Pair(self.key, mask(self.value))
 
 
-# --- Records --------------------------------------------------------------------------------------
+# --- What a field's annotation says beyond its type -----------------------------------------------
+
+
+class Mark(Enum):
+    """How a field becomes JSON and comes back from it, where its type alone does not say so.
+
+    ``app/codec`` reads the records' annotations: types, these marks, ``Keys``, and the ``StrEnum``
+    whose words a text is one of.
+    """
+
+    # of a value
+    ID = auto()  # from 1 to MAX_ID
+    BIT = auto()  # 0 or 1; read from anything that says yes or no
+    PERCENT = auto()
+    CLOCK_TIME = auto()  # HH:MM
+    TIME_TEXT = auto()  # a time that is text here too
+    MAY_LACK = auto()  # text that other servers may not have: then the default, or the empty text
+    SPANS = auto()  # pairs of times, from and to
+    # of a field
+    PROMISED = auto()  # None only where another server did not say it: ours always has it
+    SECRET = auto()  # masked for a key that may only read
+    WHERE_ASKED_FOR = auto()  # left out of the JSON where it is empty
+    INTERNAL = auto()  # not in the JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys that a mapping always has."""
+
+    names: tuple[str, ...]
+
+
+Id = Annotated[int, Mark.ID]
+Bit = Annotated[int, Mark.BIT]
+Percent = Annotated[float, Mark.PERCENT]
+ClockTime = Annotated[str, Mark.CLOCK_TIME]
+TimeText = Annotated[str, Mark.TIME_TEXT]
+TextOrNone = Annotated[str, Mark.MAY_LACK]
+
+
+# --- Records: their JSON has the fields in this order ---------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
     """What is watched, as stored, plus what is known of it now.
 
-    The fields up to ``quiet_zone`` are accepted on write under the same names. Header values, alert
-    values and ``request_body`` are here in the clear; whoever shows them masks them first
-    (``mask``). The password never is. ``uptime`` is in percent for each of ``24h``, ``7d``,
-    ``30d``, ``90d``; None without data. ``response_time`` in ms. Fields that a bare remote server
-    may lack have defaults.
+    Those that ``app/forms/monitor.py`` has too are accepted on write. Header values, alert values
+    and ``request_body`` are here in the clear; whoever shows them masks them first (``mask``). The
+    password never is. ``uptime`` is in percent for each of ``24h``, ``7d``, ``30d``, ``90d``; None
+    without data. ``response_time`` in ms. Fields that a bare remote server may lack have defaults.
     """
 
-    id: int
+    id: Id
     name: str
     url: str
     interval: int
-    alert_condition: str = AlertCondition.URL_UNAVAILABLE
+    alert_condition: Annotated[str, AlertCondition] = AlertCondition.URL_UNAVAILABLE
     alert_text_lookup: str | None = None
-    request_method: str = RequestMethod.GET
-    request_headers: tuple[Pair, ...] = ()
+    request_method: Annotated[str, RequestMethod] = RequestMethod.GET
+    request_headers: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
     request_auth_username: str | None = None
-    cache_buster: int = 0
+    request_auth_password_set: bool = False
+    request_body: Annotated[str | None, Mark.SECRET] = None
+    cache_buster: Bit = 0
     ssl_alert_days: int | None = None
     domain_alert_days: int | None = None
     maintenance_start_at: datetime | None = None
     maintenance_end_at: datetime | None = None
-    alerts: tuple[Pair, ...] = ()
+    alerts: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
     # of our own, optional on write
     timeout: int = DEFAULT_TIMEOUT  # seconds
     accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
     follow_redirects: bool = True
     verify_tls: bool = True
-    request_body: str | None = None
     slow_after: int | None = None  # ms
     confirmations: int = DEFAULT_CONFIRMATIONS
     tags: tuple[str, ...] = ()
     remind_after: int | None = None  # minutes between reminders while unacknowledged
-    quiet_start: str | None = None  # HH:MM, with ``quiet_end``: alerts wait until then
-    quiet_end: str | None = None
+    quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
+    quiet_end: ClockTime | None = None
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``: what cannot be read reads as empty
-    request_auth_password_set: bool = False
-    status: str = MonitorStatus.PENDING
+    status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING
+    status_since: datetime | None = None
+    cause_code: str | None = None
+    cause: str | None = None
     paused: bool = False
     last_checked_at: datetime | None = None
     next_check_at: datetime | None = None
     response_time: int | None = None
-    uptime: Mapping[str, float | None] = field(default_factory=dict)
-    hours: Sequence[Mapping[str, Any]] = ()  # see ``app.stats.strip``; where they are asked for
+    uptime: Annotated[Mapping[str, Percent | None], Keys(UPTIME_RANGES)] = field(
+        default_factory=dict
+    )
     ssl_expires_at: datetime | None = None
     domain: str | None = None  # the registrable one, once it is looked at
     domain_expires_at: datetime | None = None
     open_incident_id: int | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-    # for the dashboard only, not in the API's monitor
-    cause_code: str | None = None
-    cause: str | None = None
-    status_since: datetime | None = None
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    # see ``app.stats.strip``
+    hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +436,7 @@ class MonitorRef:
 
     id: int
     name: str
-    url: str
+    url: TextOrNone
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,43 +446,50 @@ class Incident:
     Open means ``ended_at`` is None. ``duration`` in whole seconds so far.
     """
 
-    id: int
-    monitor_id: int
+    id: Id
+    monitor_id: Id
+    monitor: Annotated[MonitorRef | None, Mark.PROMISED] = field(default=None, kw_only=True)
+    status: Annotated[str, IncidentStatus] = field(default=IncidentStatus.UNRESOLVED, kw_only=True)
     started_at: datetime
     acknowledged_at: datetime | None = None
     ended_at: datetime | None = None
+    duration: Annotated[int | None, Mark.PROMISED] = None
     cause: str | None = None
-    comment: str | None = None
-    status: str = IncidentStatus.UNRESOLVED
     cause_code: str | None = None
+    comment: str | None = None
     evidence: Mapping[str, Any] | None = None
-    duration: int | None = None
-    monitor: MonitorRef | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
     # additions of ours
     acknowledged_by: str | None = None
     by_hand: bool = False
-    classification: str | None = None  # see ``Classification``
+    classification: Annotated[str | None, Classification] = None
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
     # From when to when nothing was watched: of an incident that has some, the duration is a limit.
-    unwatched: tuple[tuple[datetime, datetime], ...] = ()
+    unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
 
 
-# What is told of a certificate, beside the ``names`` that it is for.
-CERTIFICATE = ("subject", "issuer", "not_before", "not_after", "sha256")
+class Certificate(TypedDict):
+    """What is told of a certificate."""
+
+    subject: str | None
+    issuer: str | None
+    not_before: str | None
+    not_after: str | None
+    sha256: str | None
+    names: Sequence[str]  # that it is for
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateChain:
-    """The certificates that a target sent last, its own first: ``CERTIFICATE`` and ``names``, as
-    ``app.checks.http.evidence`` has them, with None for what could not be read.
+    """The certificates that a target sent last, its own first, as ``app.checks.http.evidence`` has
+    them, with None for what could not be read.
 
     ``seen_at`` is None, and there are no certificates, where none is known.
     """
 
     seen_at: datetime | None = None
-    certificates: Sequence[Mapping[str, Any]] = ()
+    certificates: Sequence[Certificate] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,10 +540,10 @@ class Result:
     beyond what the target sent.
     """
 
+    id: str | None = field(default=None, kw_only=True)
+    monitor_id: int | None = field(default=None, kw_only=True)
     checked_at: datetime
     verdict: Verdict
-    monitor_id: int | None = None
-    id: str | None = None
     cause_code: str | None = None
     cause: str | None = None
     status_code: int | None = None
@@ -505,7 +553,7 @@ class Result:
     http_version: str | None = None  # "1.0", "1.1", "2"
     redirects: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    location: str = "default"
+    location: TextOrNone = "default"
     maintenance: bool = False
 
     @property
@@ -533,20 +581,28 @@ class Outcome:
     matched: str | None = None
 
 
+class Attempt(TypedDict):
+    """One attempt to send a message."""
+
+    at: Annotated[TimeText | None, Mark.PROMISED]
+    ok: bool
+    answer: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One message to one channel, with its attempts (decisions.md 11). ``target`` is masked."""
 
-    id: int
-    event: str
+    id: Id
+    event: Annotated[str, Event]
     monitor_id: int | None
     incident_id: int | None
-    channel: str
-    target: str
-    status: str
+    channel: Annotated[str, Channel]
+    target: TextOrNone
+    status: Annotated[str, DeliveryStatus]
     reason: str | None = None
-    attempts: tuple[Mapping[str, Any], ...] = ()
-    created_at: datetime | None = None
+    attempts: tuple[Attempt, ...] = ()
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
     next_attempt_at: datetime | None = None
     delivered_at: datetime | None = None
     covers: tuple[int, ...] = ()
@@ -560,30 +616,30 @@ class MaintenanceWindow:
     ``repeat`` is a word or a cron line, on the clocks of ``zone`` (an IANA name).
     """
 
-    id: int
-    name: str
+    id: Id
+    name: TextOrNone
     start_at: datetime
     end_at: datetime
     monitors: tuple[int, ...] = ()
-    repeat: str = "none"
+    repeat: TextOrNone = "none"
     repeat_until: datetime | None = None
-    zone: str = DEFAULT_WINDOW_ZONE
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
+    zone: TextOrNone = DEFAULT_WINDOW_ZONE
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """An API key as shown; the secret part is not kept."""
 
-    id: int
-    prefix: str
+    id: Annotated[int, Mark.INTERNAL]
+    prefix: Annotated[str, Mark.INTERNAL]
     name: str
-    scope: str
-    created_at: datetime
+    scope: Annotated[str, Scope]
+    created_at: Annotated[datetime, Mark.INTERNAL]
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
-    revoked_at: datetime | None = None
+    revoked_at: Annotated[datetime | None, Mark.INTERNAL] = None
 
 
 @dataclass(frozen=True, slots=True)

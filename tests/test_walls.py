@@ -35,6 +35,7 @@ DATABASE = {
 FLOORS = (
     {"app.errors", "app.paths", "app.records", "app.slots", "app.version"},
     {"app.rules"},
+    {"app.codec"},
     {"app.stats"},
     {"app.net"},
     {"app.checks"},
@@ -62,7 +63,7 @@ class Wall:
 
 WALLS = {
     "pure": Wall(
-        {"app.records", "app.rules", "app.stats", "app.net", "app.checks"},
+        {"app.records", "app.rules", "app.codec", "app.stats", "app.net", "app.checks"},
         WEB | DATABASE,
         "it is tested without a server or a database; clock, rows and journal come as arguments",
     ),

@@ -14,7 +14,7 @@ from app.alerts.outbox import AnySession, lane
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.db.types import Unreadable, readable
-from app.records import Delivery, DeliveryStatus, mask
+from app.records import Attempt, Delivery, DeliveryStatus, mask
 
 
 def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
@@ -132,8 +132,8 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
     return gone
 
 
-def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
+def _attempt(kept: dict[str, Any]) -> Attempt:
     """Only what the API promises: an attempt also keeps what the worker needs, such as a
     Retry-After.
     """
-    return {name: attempt.get(name) for name in ("at", "ok", "answer")}
+    return Attempt(at=kept.get("at"), ok=bool(kept.get("ok")), answer=kept.get("answer"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api import shapes
 from app.api.call import Call
 from app.api.envelope import one, paged
 from app.api.operations import operation
+from app.codec import json_of
 from app.forms import binding
 from app.forms.monitor import AlertTestForm
 from app.forms.queries import DeliveryQueryForm
@@ -18,14 +18,14 @@ DELIVERY = "/deliveries/{id}"
 @operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
 def list_(call: Call) -> Response:
     page = call.store.deliveries(binding.delivery_query(call.query))
-    return paged(page, shapes.delivery, call.query)
+    return paged(page, json_of, call.query)
 
 
 @operation("GET", DELIVERY, "Show a delivery", "Delivery")
 def show(call: Call) -> Response:
     record = call.store.delivery(call.id)
     call.without_input()
-    return one(shapes.delivery(record))
+    return one(json_of(record))
 
 
 @operation("POST", "/alerts/test", "Send a test to any channels", "DeliveryIds", form=AlertTestForm)
@@ -39,4 +39,4 @@ def test(call: Call) -> Response:
 def retry(call: Call) -> Response:
     call.store.delivery(call.id)
     call.without_input()
-    return one(shapes.delivery(call.store.retry_delivery(call.id)))
+    return one(json_of(call.store.retry_delivery(call.id)))

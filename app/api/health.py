@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from app.api.envelope import answer, problem
-from app.api.shapes import moment
+from app.codec import plain
 from app.errors import WakefulError
 from app.records import DeliveryQuery, DeliveryStatus, IncidentQuery, IncidentStatus
 from app.stores import current_store
@@ -41,7 +41,7 @@ def _readyz() -> Response:
             "faults": found.faults,
             "warnings": found.warnings,
             "unreadable": found.unreadable,
-            "last_check_at": moment(found.last_check_at),
+            "last_check_at": plain(found.last_check_at),
             "last_check_age": found.last_check_age,
             "heartbeat_age": found.heartbeat_age,
         },

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api import shapes
 from app.api.call import Call
 from app.api.envelope import created, deleted, one, paged
 from app.api.operations import operation
+from app.codec import json_of
 from app.forms import binding
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
@@ -19,19 +19,19 @@ INCIDENT = "/incidents/{id}"
 @operation("GET", INCIDENTS, "List incidents", "Incident", paged=True, query=IncidentQueryForm)
 def list_(call: Call) -> Response:
     page = call.store.incidents(binding.incident_query(call.query))
-    return paged(page, shapes.incident, call.query)
+    return paged(page, json_of, call.query)
 
 
 @operation("POST", INCIDENTS, "Store an incident", "Incident", status=201, form=IncidentStoreForm)
 def store(call: Call) -> Response:
-    return created(shapes.incident(call.store.create_incident(call.new(IncidentStoreForm))))
+    return created(json_of(call.store.create_incident(call.new(IncidentStoreForm))))
 
 
 @operation("GET", INCIDENT, "Show an incident", "Incident")
 def show(call: Call) -> Response:
     record = call.store.incident(call.id)
     call.without_input()
-    return one(shapes.incident(record))
+    return one(json_of(record))
 
 
 @operation(
@@ -40,7 +40,7 @@ def show(call: Call) -> Response:
 def update(call: Call) -> Response:
     fields = call.changes(IncidentUpdateForm, call.store.incident(call.id))
     by = f"API key {call.key.name}" if call.key else None
-    return one(shapes.incident(call.store.update_incident(call.id, fields, by=by)))
+    return one(json_of(call.store.update_incident(call.id, fields, by=by)))
 
 
 @operation("DELETE", INCIDENT, "Delete an incident", "Deleted")

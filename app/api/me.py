@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api import shapes
 from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
+from app.codec import json_of
 from app.stores import Feature
 
 # What came to this API after its first day: another dashboard asks before it uses them.
@@ -26,4 +26,4 @@ FEATURES = [
 @operation("GET", "/me", "Show the API key", "Key")
 def show(call: Call) -> Response:
     call.without_input()
-    return one({**shapes.key(call.key), "features": FEATURES} if call.key else None)
+    return one({**json_of(call.key), "features": FEATURES} if call.key else None)

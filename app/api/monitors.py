@@ -7,10 +7,10 @@ from typing import Any
 
 from flask import Response
 
-from app.api import shapes
 from app.api.call import Call
 from app.api.envelope import created, deleted, one, paged
 from app.api.operations import operation
+from app.codec import json_of, plain
 from app.forms import binding
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.queries import MonitorQueryForm, ResultQueryForm, StatisticsQueryForm
@@ -21,7 +21,7 @@ MONITOR = "/monitors/{id}"
 
 
 def _shape(call: Call, record: Monitor) -> dict[str, Any]:
-    return shapes.monitor(record, call.masked)
+    return json_of(record, masked=call.masked)
 
 
 @operation("GET", MONITORS, "List monitors", "Monitor", paged=True, query=MonitorQueryForm)
@@ -67,32 +67,26 @@ def delete(call: Call) -> Response:
 def check(call: Call) -> Response:
     call.store.monitor(call.id)
     call.without_input()
-    return one(shapes.result(call.store.check_now(call.id)))
+    return one(json_of(call.store.check_now(call.id)))
 
 
 @operation("POST", "/checks", "Check a URL without storing it", "Result", form=CheckForm)
 def check_unsaved(call: Call) -> Response:
-    return one(shapes.result(call.store.check_fields(call.new(CheckForm)).result))
+    return one(json_of(call.store.check_fields(call.new(CheckForm)).result))
 
 
 @operation("GET", MONITOR + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
     call.store.monitor(call.id)
     page = call.store.results(binding.result_query(call.id, call.query))
-    return paged(page, shapes.result, call.query)
+    return paged(page, json_of, call.query)
 
 
 @operation("GET", MONITOR + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
     call.store.monitor(call.id)
     call.without_input()
-    chain = call.store.certificates(call.id)
-    return one(
-        {
-            "seen_at": shapes.moment(chain.seen_at),
-            "certificates": shapes.plain(chain.certificates),
-        }
-    )
+    return one(json_of(call.store.certificates(call.id)))
 
 
 @operation(
@@ -101,7 +95,7 @@ def certificates(call: Call) -> Response:
 def statistics(call: Call) -> Response:
     call.store.monitor(call.id)
     range_ = binding.query_values(StatisticsQueryForm, call.query)["range"]
-    return one(shapes.plain(call.store.statistics(call.id, str(range_))))
+    return one(plain(call.store.statistics(call.id, str(range_))))
 
 
 @operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")

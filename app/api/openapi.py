@@ -14,7 +14,7 @@ from app.api.body import FORM, JSON
 from app.api.call import Call
 from app.api.envelope import answer
 from app.api.operations import PATHS, PREFIX, Operation, Path, operation
-from app.api.schemas import INTEGER, STRING, Schema, array, nullable, record, thing
+from app.codec.schema import INTEGER, STRING, Schema, array, nullable, record, thing
 from app.version import __version__
 
 INTRODUCTION = """\

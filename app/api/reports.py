@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Response
 
-from app.api import shapes
 from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
+from app.codec import iso
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.queries import ReportQueryForm
@@ -26,8 +26,8 @@ def show(call: Call) -> Response:
     figures = call.store.report(ids, asked["from"], asked["to"])
     return one(
         {
-            "from": shapes.moment(asked["from"]),
-            "to": shapes.moment(asked["to"]),
+            "from": iso(asked["from"]),
+            "to": iso(asked["to"]),
             "all": figures[ALL],
             "monitors": [{"id": id, **figures[id]} for id in ids if id in figures],
         }

@@ -3,72 +3,42 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
+from app.codec import schema_of
+from app.codec.schema import (
+    BOOLEAN,
+    CLOCK_TIME,
+    INTEGER,
+    MOMENT,
+    NUMBER,
+    STRING,
+    Schema,
+    array,
+    nullable,
+    record,
+    thing,
+    words,
+)
 from app.forms import fields as f
 from app.forms.lists import IdList, PairList, Tags
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
-    CERTIFICATE,
-    UPTIME_RANGES,
-    Channel,
-    Classification,
-    DeliveryStatus,
-    Event,
-    IncidentStatus,
+    ApiKey,
+    CertificateChain,
+    Delivery,
+    Incident,
+    MaintenanceWindow,
+    Monitor,
     MonitorStatus,
-    RequestMethod,
-    Scope,
+    Result,
     StatisticsRange,
-    Verdict,
 )
 from app.stats import report
 
-Schema = dict[str, Any]
-
-STRING: Schema = {"type": "string"}
-INTEGER: Schema = {"type": "integer"}
-NUMBER: Schema = {"type": "number"}
-BOOLEAN: Schema = {"type": "boolean"}
-MOMENT: Schema = {"type": "string", "format": "date-time", "example": "2026-11-21T08:00:00Z"}
-CLOCK_TIME: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
 SENT_MOMENT = (
     "Y-m-dTH:i:s, read as UTC; Z or an offset may follow (in a form, + must be written %2B)."
 )
-
-
-def array(of: Schema, **more: Any) -> Schema:
-    return {"type": "array", "items": of, **more}
-
-
-def thing(properties: dict[str, Schema], **more: Any) -> Schema:
-    return {"type": "object", "properties": properties, **more}
-
-
-def record(
-    properties: dict[str, Schema], *, where_asked_for: dict[str, Schema] | None = None
-) -> Schema:
-    """An answer's object: every one of ``properties`` is always there; /api/v1 may grow more
-    (decisions.md 8)."""
-    return thing(properties | (where_asked_for or {}), required=list(properties))
-
-
-def nullable(schema: Schema) -> Schema:
-    plain = dict(schema)
-    kind = plain.pop("type", None)
-    if kind is None:
-        return {"anyOf": [schema, {"type": "null"}]}
-    if "enum" in plain:
-        plain["enum"] = [*plain["enum"], None]
-    return {"type": [kind, "null"], **plain}
-
-
-def words(of: type[StrEnum]) -> Schema:
-    return {"type": "string", "enum": [word.value for word in of]}
-
-
-PAIR = record({"key": STRING, "value": STRING})
 
 
 def of_field(field: SchemaField) -> Schema:
@@ -166,98 +136,13 @@ UNREADABLE = array(
     STRING, description="Fields whose stored value cannot be read; they are shown as empty."
 )
 
+KEY = schema_of(ApiKey)
+
 RECORDS: dict[str, Schema] = {
-    "Monitor": record(
-        {
-            "id": INTEGER,
-            "name": STRING,
-            "url": STRING,
-            "interval": INTEGER,
-            "alert_condition": STRING,
-            "alert_text_lookup": nullable(STRING),
-            "request_method": words(RequestMethod),
-            "request_headers": array(PAIR),
-            "request_auth_username": nullable(STRING),
-            "request_auth_password_set": BOOLEAN,
-            "unreadable": UNREADABLE,
-            "request_body": nullable(STRING),
-            "cache_buster": {**INTEGER, "enum": list(CACHE_BUSTER)},
-            "ssl_alert_days": nullable(INTEGER),
-            "domain_alert_days": nullable(INTEGER),
-            "maintenance_start_at": nullable(MOMENT),
-            "maintenance_end_at": nullable(MOMENT),
-            "alerts": array(PAIR),
-            "timeout": INTEGER,
-            "accepted_statuses": STRING,
-            "follow_redirects": BOOLEAN,
-            "verify_tls": BOOLEAN,
-            "slow_after": nullable(INTEGER),
-            "confirmations": INTEGER,
-            "tags": array(STRING),
-            "remind_after": nullable(INTEGER),
-            "quiet_start": nullable(CLOCK_TIME),
-            "quiet_end": nullable(CLOCK_TIME),
-            "quiet_zone": STRING,
-            "status": words(MonitorStatus),
-            "status_since": nullable(MOMENT),
-            "cause_code": nullable(STRING),
-            "cause": nullable(STRING),
-            "paused": BOOLEAN,
-            "last_checked_at": nullable(MOMENT),
-            "next_check_at": nullable(MOMENT),
-            "response_time": nullable(INTEGER),
-            "uptime": record({name: nullable(NUMBER) for name in UPTIME_RANGES}),
-            "ssl_expires_at": nullable(MOMENT),
-            "domain": nullable(STRING),
-            "domain_expires_at": nullable(MOMENT),
-            "open_incident_id": nullable(INTEGER),
-            "created_at": MOMENT,
-            "updated_at": MOMENT,
-        },
-        where_asked_for={"hours": array(HOUR)},
-    ),
-    "Incident": record(
-        {
-            "id": INTEGER,
-            "monitor_id": INTEGER,
-            "monitor": record({"id": INTEGER, "name": STRING, "url": STRING}),
-            "status": words(IncidentStatus),
-            "started_at": MOMENT,
-            "acknowledged_at": nullable(MOMENT),
-            "ended_at": nullable(MOMENT),
-            "duration": INTEGER,
-            "cause": nullable(STRING),
-            "cause_code": nullable(STRING),
-            "comment": nullable(STRING),
-            "evidence": nullable(thing({})),
-            "acknowledged_by": nullable(STRING),
-            "by_hand": BOOLEAN,
-            "classification": nullable(words(Classification)),
-            "unreadable": UNREADABLE,
-            "unwatched": array(record({"from": MOMENT, "to": MOMENT})),
-            "created_at": MOMENT,
-            "updated_at": MOMENT,
-        }
-    ),
-    "Result": record(
-        {
-            "id": nullable(STRING),
-            "monitor_id": nullable(INTEGER),
-            "checked_at": MOMENT,
-            "verdict": words(Verdict),
-            "cause_code": nullable(STRING),
-            "cause": nullable(STRING),
-            "status_code": nullable(INTEGER),
-            "response_time": nullable(INTEGER),
-            "timings": record({name: nullable(INTEGER) for name in PHASES}),
-            "ip": nullable(STRING),
-            "http_version": nullable(STRING),
-            "redirects": array(STRING),
-            "warnings": array(STRING),
-            "location": STRING,
-            "maintenance": BOOLEAN,
-        }
-    ),
+    # Another condition may come without a new version of the API.
+    "Monitor": schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE),
+    "Incident": schema_of(Incident, unreadable=UNREADABLE),
+    "Result": schema_of(Result),
     "Statistics": record(
         {
             "range": words(StatisticsRange),
@@ -275,61 +160,11 @@ RECORDS: dict[str, Schema] = {
             "buckets": array(BUCKET),
         }
     ),
-    "Delivery": record(
-        {
-            "id": INTEGER,
-            "event": words(Event),
-            "monitor_id": nullable(INTEGER),
-            "incident_id": nullable(INTEGER),
-            "channel": words(Channel),
-            "target": STRING,
-            "status": words(DeliveryStatus),
-            "reason": nullable(STRING),
-            "attempts": array(record({"at": MOMENT, "ok": BOOLEAN, "answer": nullable(STRING)})),
-            "created_at": MOMENT,
-            "next_attempt_at": nullable(MOMENT),
-            "delivered_at": nullable(MOMENT),
-            "covers": array(INTEGER),
-            "unreadable": UNREADABLE,
-        }
-    ),
+    "Delivery": schema_of(Delivery, unreadable=UNREADABLE),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
-    "MaintenanceWindow": record(
-        {
-            "id": INTEGER,
-            "name": STRING,
-            "start_at": MOMENT,
-            "end_at": MOMENT,
-            "monitors": array(INTEGER),
-            "repeat": STRING,
-            "repeat_until": nullable(MOMENT),
-            "zone": STRING,
-            "created_at": MOMENT,
-            "updated_at": MOMENT,
-        }
-    ),
-    "Key": record(
-        {
-            "name": STRING,
-            "scope": words(Scope),
-            "expires_at": nullable(MOMENT),
-            "last_used_at": nullable(MOMENT),
-            "features": array(STRING),
-        }
-    ),
-    "CertificateChain": record(
-        {
-            "seen_at": nullable(MOMENT),
-            "certificates": array(
-                record(
-                    {
-                        **dict.fromkeys(CERTIFICATE, nullable(STRING)),
-                        "names": array(STRING),
-                    }
-                )
-            ),
-        }
-    ),
+    "MaintenanceWindow": schema_of(MaintenanceWindow),
+    "Key": record({**KEY["properties"], "features": array(STRING)}),
+    "CertificateChain": schema_of(CertificateChain),
     "Report": record(
         {
             "from": MOMENT,

@@ -29,6 +29,7 @@ from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.http import compose, verdict, wire
 from app.checks.redact import Redactor
+from app.codec import values as remote_values
 from app.commands import connection as web_connection
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
@@ -40,7 +41,6 @@ from app.records import BODY_CAP_BYTES, CheckSpec, Pair
 from app.rules import brackets, channel_values, masking, quiet_hours, recurrence, statuses, url
 from app.rules import text as rules
 from app.stores.remote import connection
-from app.stores.remote import values as remote_values
 from app.web.frame import fragments
 from app.web.shown import comments, months
 from app.web.views import bulk

@@ -144,7 +144,7 @@ def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
         down = next((o for o in part.outages if o[0] - (o[1] or o[0]) < ago <= o[0]), None)
         if down:
             code, cause = part.cause
-            yield Result(moment, Verdict.DOWN, id, cause_code=code, cause=cause)
+            yield Result(moment, Verdict.DOWN, monitor_id=id, cause_code=code, cause=cause)
             continue
         wave = 1 + 0.25 * math.sin(ago / DAYS * 2 * math.pi)
         spike = 3 if dice.random() < 0.01 else 1
@@ -152,7 +152,7 @@ def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
         shares = [0.08, 0.17, 0.25, 0.42, 0.08]
         timings = Timings(*(int(ms * share) for share in shares))
         yield Result(
-            moment, Verdict.UP, id, status_code=200, response_time=ms, timings=timings,
+            moment, Verdict.UP, monitor_id=id, status_code=200, response_time=ms, timings=timings,
             ip="203.0.113.7", http_version="2",
         )  # fmt: skip
 

@@ -55,7 +55,7 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
     )  # fmt: skip
     with app.app_context():
         at = now() - timedelta(days=2)
-        checks = [Result(at, Verdict.UP, monitor.id, response_time=12345)]
+        checks = [Result(at, Verdict.UP, monitor_id=monitor.id, response_time=12345)]
         with writing():
             journal.known_numbers(checks)
             journal.keep([journal.row_of(check, Location.DEFAULT) for check in checks])

@@ -41,7 +41,7 @@ def october(monitor_id: int) -> Iterator[Result]:
         if (moment.month, moment.day) == (10, 30):
             fields["response_time"] = 500
         if (moment.month, moment.day) != (10, 25) or moment.hour >= 6:
-            yield Result(moment, verdict, monitor_id, **fields)
+            yield Result(moment, verdict, monitor_id=monitor_id, **fields)
         moment += HOUR
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from app.codec import reader
 from app.db import db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
 from app.db.leases import not_checked
@@ -22,8 +23,8 @@ from app.db.tables import (
 from app.db.types import Unreadable, readable, to_ms
 from app.errors import Invalid
 from app.records import (
-    CERTIFICATE,
     MAX_ID,
+    Certificate,
     CertificateChain,
     CheckSpec,
     Outcome,
@@ -36,6 +37,8 @@ from app.stats import RANGES, report, series
 from app.stats.tally import DAY_MS
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
+
+_certificate = reader(Certificate, "certificate")
 
 
 class History(Part):
@@ -138,11 +141,6 @@ def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
     last_good = readable(kept.last_good) if kept else None
     checks = [*failing, (readable(opened) or {}).get("failing"), last_good]
     return [check for check in checks if check]
-
-
-def _certificate(kept: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: kept.get(name) for name in CERTIFICATE}
-    return {**known, "names": list(kept.get("names") or ())}
 
 
 def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING
+from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Any
 
@@ -20,12 +22,7 @@ from app.db.types import Unreadable
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.records import (
-    DEFAULT_ACCEPTED_STATUSES,
-    DEFAULT_CONFIRMATIONS,
-    DEFAULT_QUIET_ZONE,
-    DEFAULT_TIMEOUT,
     UPTIME_RANGES,
-    AlertCondition,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -33,7 +30,6 @@ from app.records import (
     MonitorSortBy,
     MonitorStatus,
     Page,
-    RequestMethod,
     Sort,
 )
 from app.rules.together import RULES
@@ -43,17 +39,11 @@ from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
+# What a new monitor has where nothing is said of it; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
-    "alert_condition": AlertCondition.URL_UNAVAILABLE,
-    "request_method": RequestMethod.GET,
-    "cache_buster": 0,
-    "timeout": DEFAULT_TIMEOUT,
-    "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
-    "follow_redirects": True,
-    "verify_tls": True,
-    "confirmations": DEFAULT_CONFIRMATIONS,
-    "tags": (),
-    "quiet_zone": DEFAULT_QUIET_ZONE,
+    field.name: field.default
+    for field in dataclass_fields(Monitor)
+    if field.name in MonitorRow.__table__.columns and field.default not in (MISSING, None)
 }
 SORT_COLUMNS = {
     MonitorSortBy.ID: (MonitorRow.id,),
@@ -100,7 +90,7 @@ class Monitors(Part):
         with writing() as session:
             if secrets_from is not None:
                 _take_password(session, columns, secrets_from)
-            row = MonitorRow(**columns, paused=False, created_at=now, updated_at=now)
+            row = MonitorRow(**columns, created_at=now, updated_at=now)
             recorder.watch(session, row, now)
             id = row.id
         return self.monitor(id)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from app.db.tables import (
@@ -26,6 +27,21 @@ from app.records import (
 
 # Fields that are kept under another form than the record's.
 PAIRS = ("request_headers", "alerts")
+FORMED = (*PAIRS, "tags", "request_body")
+
+
+def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
+    """What copies off a row the columns that ``record`` has fields of the same name for."""
+    columns = set(row.__table__.columns.keys()) - set(but)
+    names = [field.name for field in fields(record) if field.name in columns]
+    values = attrgetter(*names)
+    return lambda row: dict(zip(names, values(row), strict=True))
+
+
+_of_monitor = _same(Monitor, MonitorRow, FORMED)
+_of_state = _same(Monitor, MonitorStateRow, ("domain",))
+_of_incident = _same(Incident, IncidentRow, ("evidence", "unwatched"))  # evidence loads when read
+_of_window = _same(MaintenanceWindow, MaintenanceWindowRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,51 +57,21 @@ class Known:
 
 def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Monitor:
     return Monitor(
-        id=row.id,
-        name=row.name,
-        url=row.url,
-        interval=row.interval,
-        alert_condition=row.alert_condition,
-        alert_text_lookup=row.alert_text_lookup,
-        request_method=row.request_method,
+        **_of_monitor(row),
+        **_of_state(state),
         request_headers=_pairs(row.request_headers),
-        request_auth_username=row.request_auth_username,
-        cache_buster=row.cache_buster,
-        ssl_alert_days=row.ssl_alert_days,
-        domain_alert_days=row.domain_alert_days,
-        maintenance_start_at=row.maintenance_start_at,
-        maintenance_end_at=row.maintenance_end_at,
         alerts=_pairs(row.alerts),
-        timeout=row.timeout,
-        accepted_statuses=row.accepted_statuses,
-        follow_redirects=row.follow_redirects,
-        verify_tls=row.verify_tls,
-        request_body=readable(row.request_body),
-        slow_after=row.slow_after,
-        confirmations=row.confirmations,
         tags=tags_of(row.tags),
-        remind_after=row.remind_after,
-        quiet_start=row.quiet_start,
-        quiet_end=row.quiet_end,
-        quiet_zone=row.quiet_zone,
+        request_body=readable(row.request_body),
         unreadable=unreadable_fields(row),
         request_auth_password_set=row.request_auth_password is not None,
         status=known.status,
-        paused=row.paused,
         last_checked_at=state.checked_at,
-        next_check_at=state.next_check_at,
-        response_time=state.response_time,
         uptime=known.uptime,
         hours=known.hours,
-        ssl_expires_at=state.ssl_expires_at,
         domain=state.domain or None,
         domain_expires_at=known.domain_expires_at,
         open_incident_id=known.open_incident_id,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        cause_code=state.cause_code,
-        cause=state.cause,
-        status_since=state.status_since,
     )
 
 
@@ -93,23 +79,11 @@ def incident_record(
     row: IncidentRow, monitor: MonitorRef, now: datetime, *, brief: bool = False
 ) -> Incident:
     return Incident(
-        id=row.id,
-        monitor_id=row.monitor_id,
-        started_at=row.started_at,
-        acknowledged_at=row.acknowledged_at,
-        ended_at=row.ended_at,
-        cause=row.cause,
-        comment=row.comment,
+        **_of_incident(row),
         status=incident_status(row),
-        cause_code=row.cause_code,
         evidence=None if brief else readable(row.evidence),
         duration=max(0, int(((row.ended_at or now) - row.started_at).total_seconds())),
         monitor=monitor,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        acknowledged_by=row.acknowledged_by,
-        by_hand=row.by_hand,
-        classification=row.classification,
         unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),
         unwatched=tuple(
             (datetime.fromisoformat(gap["from"]), datetime.fromisoformat(gap["to"]))
@@ -130,18 +104,7 @@ def incident_status(row: IncidentRow) -> str:
 
 
 def window_record(row: MaintenanceWindowRow, monitors: Iterable[int]) -> MaintenanceWindow:
-    return MaintenanceWindow(
-        id=row.id,
-        name=row.name,
-        start_at=row.start_at,
-        end_at=row.end_at,
-        monitors=tuple(sorted(monitors)),
-        repeat=row.repeat,
-        repeat_until=row.repeat_until,
-        zone=row.zone,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
+    return MaintenanceWindow(**_of_window(row), monitors=tuple(sorted(monitors)))
 
 
 def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:

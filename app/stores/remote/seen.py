@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
-from app.records import CERTIFICATE
-from app.stats.series import PERCENTILES
-from app.stats.tally import PHASES
-from app.stores.remote.values import (
+from app.codec import reader
+from app.codec.values import (
     Json,
     Odd,
     length,
@@ -24,6 +22,11 @@ from app.stores.remote.values import (
     time,
     whole,
 )
+from app.records import Certificate
+from app.stats.series import PERCENTILES
+from app.stats.tally import PHASES
+
+certificate = reader(Certificate, "certificate")
 
 MOST_BUCKETS = 1000
 MOST_CHECKS = 100
@@ -113,13 +116,6 @@ def _check(data: Any) -> dict[str, Any] | None:
     return {name: value for name, value in read.items() if value not in (None, [])}
 
 
-def certificate(data: Json) -> dict[str, Any]:
-    return {
-        **{name: text(data.get(name)) for name in CERTIFICATE},
-        "names": texts(data.get("names")),
-    }
-
-
 def _hop(data: Json) -> dict[str, Any]:
     return {name: text(data.get(name)) for name in ("status_line", "url", "ip")}
 
@@ -128,7 +124,7 @@ def _refusal(data: Json) -> dict[str, Any]:
     return {name: text(data.get(name)) for name in ("address", "network")}
 
 
-def _each(value: Any, read: Callable[[Json], dict[str, Any]]) -> list[Any]:
+def _each(value: Any, read: Callable[[Json], Any]) -> list[Any]:
     """A check without evidence has addresses where evidence has steps; both are lists."""
     found = value if isinstance(value, list) else []
     return [read(one) if isinstance(one, Mapping) else text(one) for one in found[:MOST_CHECKS]]

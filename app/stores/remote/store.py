@@ -12,6 +12,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Any, TypeVar
 
+from app.codec import Odd
 from app.errors import Invalid, Unavailable, Unsupported, WakefulError
 from app.forms import monitor
 from app.records import (
@@ -37,7 +38,6 @@ from app.stores.base import Feature, Fields, Store
 from app.stores.remote import channels, reading, seen
 from app.stores.remote.connection import CHECK_SECONDS, Answer, Connection
 from app.stores.remote.meaning import refuse
-from app.stores.remote.values import Odd
 from app.stores.waiting import until_tried
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -30,15 +30,10 @@ def must(value: T | None, name: str) -> T:
     return value
 
 
-def given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def id_(data: Json, name: str) -> int:
-    id = must(whole(data.get(name)), name)
-    if not 0 < id <= MAX_ID:
-        raise Odd(name)
-    return id
+def own_id(value: Any) -> int | None:
+    """An id that a record can have."""
+    id = whole(value)
+    return id if id is not None and 0 < id <= MAX_ID else None
 
 
 def text(value: Any) -> str | None:
@@ -54,6 +49,11 @@ def whole(value: Any) -> int | None:
         return int(value) if abs(float(value)) <= MAX_ID else None
     except (ValueError, OverflowError):
         return None
+
+
+def bit(value: Any) -> int | None:
+    on = flag(value)
+    return None if on is None else int(on)
 
 
 def percent(value: Any) -> float | None:
@@ -111,13 +111,22 @@ def pairs(value: Any) -> tuple[Pair, ...]:
     )
 
 
-def texts(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
+def each(value: Any, read: Callable[[Any], T | None]) -> tuple[T, ...]:
+    """What ``read`` makes of each entry of a list, without those that are none."""
     found = value if isinstance(value, list) else []
-    return tuple(one for each in found if (one := text(each)) is not None)
+    return tuple(one for entry in found if (one := read(entry)) is not None)
 
 
-def ids(value: Any) -> tuple[int, ...]:
-    found: Sequence[Any] = value if isinstance(value, list) else []
-    return tuple(id for one in found if (id := whole(one)) is not None)
+def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
+    """Pairs of times, from and to; one that lacks an end is none."""
+    return each(value, _span)
+
+
+def _span(value: Any) -> tuple[datetime, datetime] | None:
+    found = value if isinstance(value, Mapping) else {}
+    since, to = moment(found.get("from")), moment(found.get("to"))
+    return None if since is None or to is None else (since, to)
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    return each(value.split(",") if isinstance(value, str) else value, text)

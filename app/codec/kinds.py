@@ -1,0 +1,87 @@
+"""The kinds of values in records: of each its schema, how it is read and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from app.codec import schema, values, writing
+from app.codec.schema import Schema
+from app.records import CACHE_BUSTER, Mark, Pair, mask
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``read`` takes anything at all and gives None for what is no such value.
+
+    ``write`` is None where the value is JSON as it stands. ``hide`` writes a secret for those who
+    may not see it. ``lacking`` is what a field without a default has where nothing was read; None:
+    such a field must be there, unless its type allows None.
+    """
+
+    schema: Schema
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any] | None = None
+    hide: Callable[[Any], Any] | None = None
+    lacking: Any = None
+
+
+TEXT = Kind(schema.STRING, values.text, hide=mask)
+WHOLE = Kind(schema.INTEGER, values.whole)
+TEXTS = Kind(schema.array(schema.STRING), values.texts, list)
+PAIRS = Kind(schema.array(schema.PAIR), values.pairs, writing.pairs, writing.masked_pairs)
+FREE = Kind(schema.thing({}), lambda value: value if isinstance(value, Mapping) else None,
+            writing.plain)  # fmt: skip
+
+# By type, by type of an array's entries, and by mark, which says more than the type.
+TYPES: Mapping[object, Kind] = {
+    str: TEXT,
+    int: WHOLE,
+    bool: Kind(schema.BOOLEAN, values.flag, lacking=False),
+    datetime: Kind(schema.MOMENT, values.moment, writing.iso),
+}
+ARRAYS: Mapping[object, Kind] = {str: TEXTS, Pair: PAIRS}
+MARKED: Mapping[Mark, Kind] = {
+    Mark.ID: Kind(schema.INTEGER, values.own_id),
+    Mark.BIT: Kind({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
+    Mark.PERCENT: Kind(schema.NUMBER, values.percent),
+    Mark.CLOCK_TIME: Kind(schema.CLOCK_TIME, values.text),
+    Mark.TIME_TEXT: Kind(schema.MOMENT, values.time),
+    Mark.SPANS: Kind(
+        schema.array(schema.record({"from": schema.MOMENT, "to": schema.MOMENT})),
+        values.spans,
+        writing.spans,
+    ),
+    Mark.MAY_LACK: Kind(schema.STRING, lambda value: values.text(value) or None, lacking=""),
+}
+
+
+def word(of: type[StrEnum]) -> Kind:
+    return Kind(schema.words(of), partial(values.word, of))
+
+
+def array(of: Kind) -> Kind:
+    write = of.write
+    return Kind(
+        schema.array(of.schema),
+        lambda value: values.each(value, of.read),
+        list if write is None else lambda value: [write(one) for one in value],
+    )
+
+
+def keyed(names: tuple[str, ...], of: Kind) -> Kind:
+    """A mapping that always has these keys, with None where a value is not known."""
+
+    def read(value: Any) -> dict[str, Any]:
+        found = value if isinstance(value, Mapping) else {}
+        return {name: of.read(found.get(name)) for name in names}
+
+    return Kind(
+        schema.record(dict.fromkeys(names, schema.nullable(of.schema))),
+        read,
+        lambda value: {name: value.get(name) for name in names},
+    )

@@ -1,0 +1,221 @@
+"""Records as JSON, as schemas and back, by the annotations of their fields.
+
+All is worked out once for each class: a list writes a hundred monitors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from operator import attrgetter
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from app.codec import kinds
+from app.codec.kinds import Kind
+from app.codec.schema import Schema, nullable, record
+from app.codec.values import Json, Odd, object_
+from app.codec.writing import plain
+from app.records import Keys, Mark
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field as its annotation has it. ``optional``: it may be None. ``default``: it has one."""
+
+    name: str
+    kind: Kind
+    marks: frozenset[Any]
+    optional: bool
+    default: bool
+
+    @property
+    def schema(self) -> Schema:
+        told_as_null = self.optional and Mark.PROMISED not in self.marks
+        return nullable(self.kind.schema) if told_as_null else self.kind.schema
+
+    @property
+    def must(self) -> bool:
+        return not (self.optional or self.default) and self.kind.lacking is None
+
+
+# --- What the rest of app/ uses -------------------------------------------------------------------
+
+
+def json_of(shown: Any, *, masked: bool = False) -> dict[str, Any]:
+    """``masked``: for a key that may only read."""
+    return _writer(shown.__class__, masked)(shown)
+
+
+def schema_of(of: type, **others: Schema) -> Schema:
+    """``others``: schemas of single fields that say more than their annotations."""
+    known = fields_of(of)
+    _refuse_unknown(of, others)
+    asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
+    return record({f.name: others.get(f.name, f.schema) for f in known}, where_asked_for=asked_for)
+
+
+def reader(of: type[R], called: str, **others: Callable[[Any], Any]) -> Callable[[Any], R]:
+    """What reads a record out of JSON, or raises ``Odd`` with the name of a part that must be there
+    and is not.
+
+    ``called`` is the name of the whole; ``others`` read single fields in their own way.
+    """
+    values = _values_reader(of, others)
+
+    def read(data: Any) -> R:
+        return of(**values(object_(data, called)))
+
+    return read
+
+
+@cache
+def fields_of(of: type) -> tuple[Field, ...]:
+    """The fields that are in the JSON of a record, or of a mapping with fixed keys."""
+    defaults = {
+        field.name
+        for field in (dataclasses.fields(of) if dataclasses.is_dataclass(of) else ())
+        if field.default is not dataclasses.MISSING
+        or field.default_factory is not dataclasses.MISSING
+    }
+    hints = get_type_hints(of, include_extras=True)
+    found = (_field(name, hint, name in defaults) for name, hint in hints.items())
+    return tuple(field for field in found if Mark.INTERNAL not in field.marks)
+
+
+# --- From annotations to kinds --------------------------------------------------------------------
+
+
+def _field(name: str, hint: Any, default: bool) -> Field:
+    _, marks, optional = _unwrapped(hint)
+    try:
+        return Field(name, kind_of(hint), marks, optional, default)
+    except TypeError as fault:
+        raise TypeError(f"{name}: {fault}") from None
+
+
+@cache
+def kind_of(hint: Any) -> Kind:
+    """Raises TypeError where no rule is known: a new one belongs into ``kinds``."""
+    base, marks, _ = _unwrapped(hint)
+    for mark in (*marks, base):
+        if mark in kinds.MARKED:
+            return kinds.MARKED[mark]
+        if isinstance(mark, type) and issubclass(mark, StrEnum):
+            return kinds.word(mark)
+        if isinstance(mark, Keys):
+            return kinds.keyed(mark.names, kind_of(get_args(base)[1]))
+    if base in kinds.TYPES:
+        return kinds.TYPES[base]
+    if dataclasses.is_dataclass(base) and isinstance(base, type):
+        return Kind(schema_of(base), _lenient(base), _writer(base, False), _writer(base, True))
+    if is_typeddict(base):
+        return Kind(schema_of(base), _lenient(base), plain)
+    return _of_container(get_origin(base), get_args(base))
+
+
+def _of_container(origin: Any, of: tuple[Any, ...]) -> Kind:
+    if origin in (tuple, Sequence):
+        return kinds.ARRAYS.get(of[0]) or kinds.array(kind_of(of[0]))
+    if origin is Mapping:
+        return kinds.FREE
+    raise TypeError("the codec has no rule for this type")
+
+
+def _unwrapped(hint: Any) -> tuple[Any, frozenset[Any], bool]:
+    """A hint's type, its marks, and whether it may be None."""
+    if get_origin(hint) is Annotated:
+        base, marks, optional = _unwrapped(hint.__origin__)
+        return base, marks | set(hint.__metadata__), optional
+    some = [one for one in get_args(hint) if one is not NoneType]
+    if len(some) == 1 and NoneType in get_args(hint):
+        base, marks, _ = _unwrapped(some[0])
+        return base, marks, True
+    return hint, frozenset(), False
+
+
+# --- Compiled for each class ----------------------------------------------------------------------
+
+
+@cache
+def _writer(of: type, masked: bool) -> Callable[[Any], dict[str, Any]]:
+    known = fields_of(of)
+    names = [field.name for field in known]
+    take = attrgetter(*names)
+    changed = [(f.name, write) for f in known if (write := _write(f, masked)) is not None]
+    asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
+
+    def write_all(shown: Any) -> dict[str, Any]:
+        written = dict(zip(names, take(shown), strict=True))
+        for name, write in changed:
+            value = written[name]
+            if value is not None:
+                written[name] = write(value)
+        for name in asked_for:
+            if not written[name]:
+                del written[name]
+        return written
+
+    return write_all
+
+
+def _write(field: Field, masked: bool) -> Callable[[Any], Any] | None:
+    if masked and Mark.SECRET in field.marks:
+        if field.kind.hide is None:
+            raise TypeError(f"{field.name}: nothing says how to mask this type")
+        return field.kind.hide
+    return field.kind.write
+
+
+def _values_reader(
+    of: type, others: Mapping[str, Callable[[Any], Any]]
+) -> Callable[[Json], dict[str, Any]]:
+    """What reads the fields' values; those without one are left to the record's defaults."""
+    _refuse_unknown(of, others)
+    rules = [(f, others.get(f.name, f.kind.read)) for f in fields_of(of)]
+
+    def read(data: Json) -> dict[str, Any]:
+        found = {}
+        for field, read_one in rules:
+            value = read_one(data.get(field.name))
+            if value is not None:
+                found[field.name] = value
+            elif field.must:
+                raise Odd(field.name)
+            elif not field.default:
+                found[field.name] = None if field.optional else field.kind.lacking
+        return found
+
+    return read
+
+
+def _lenient(of: type) -> Callable[[Any], Any]:
+    """Reads what is part of another record: that one can do without it."""
+    values = _values_reader(of, {})
+
+    def read(data: Any) -> Any:
+        try:
+            return of(**values(data)) if isinstance(data, Mapping) else None
+        except Odd:
+            return None
+
+    return read
+
+
+def _refuse_unknown(of: type, named: Mapping[str, object]) -> None:
+    unknown = named.keys() - {field.name for field in fields_of(of)}
+    if unknown:
+        raise TypeError(f"{of.__name__} has no field {', '.join(sorted(unknown))}")
