@@ -64,7 +64,10 @@ def _add_database(app: Flask) -> None:
     from flask_migrate import Migrate
 
     from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
+    from app.db.connections import pool_options
 
+    url = app.config["SQLALCHEMY_DATABASE_URI"]
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = pool_options(url)
     db.init_app(app)
     Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
     with app.app_context():

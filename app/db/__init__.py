@@ -6,18 +6,31 @@
 
 from __future__ import annotations
 
-import sqlite3
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from flask import current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
-from sqlalchemy import Connection, Engine, MetaData, event
+from sqlalchemy import MetaData
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, scoped_session
 
-BUSY_TIMEOUT_MS = 10_000
+from app.db.connections import patience, prepare_engine
+
+__all__ = [
+    "Base", "DbSession", "Model", "by_the_way", "db", "patience", "prepare_engine", "writing",
+]  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+BY_THE_WAY_SECONDS = 1.0
+BY_THE_WAY_AGAIN = 10.0  # pause after such a write failed: not every request is to wait for it
+_BY_THE_WAY = "wakeful.by_the_way"
+T = TypeVar("T")
 
 
 class Base(DeclarativeBase):
@@ -38,50 +51,6 @@ if TYPE_CHECKING:
     Model = Base  # type checkers cannot follow the class that the extension builds at run time
 else:
     Model = db.Model
-
-
-def prepare_engine(engine: Engine) -> None:
-    """Make SQLite behave:
-
-    WAL, foreign keys, a busy timeout, and transactions that begin when we say so.
-    """
-    if engine.dialect.name != "sqlite":
-        return
-
-    @event.listens_for(engine, "connect")
-    def _pragmas(connection: Any, _record: Any) -> None:
-        # The driver's own BEGIN comes late and is always deferred: two writers that both read first
-        # then fail with "database is locked" at once, without waiting for the busy timeout.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        _write_ahead(cursor)
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA cache_size=-32000")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-
-def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Turn WAL on, or find it on.
-
-    Where another process turns it on at the same moment, SQLite says "locked" without waiting for
-    the busy timeout; the first start of two processes on one new file would fail.
-    """
-    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as fault:
-            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
 
 
 DbSession: TypeAlias = scoped_session[Session]
@@ -111,3 +80,20 @@ def writing() -> Iterator[DbSession]:
         raise
     finally:
         session.info.pop("writing", None)
+
+
+def by_the_way(what: str, write: Callable[[], T]) -> T | None:
+    """Do a write that a reader causes, such as when a key was last used; None where it fails.
+
+    Reading must work while the disk is full or somebody else holds the lock, and without a wait.
+    """
+    not_before: float = current_app.extensions.get(_BY_THE_WAY, float("-inf"))
+    if time.monotonic() < not_before:
+        return None
+    try:
+        with patience(BY_THE_WAY_SECONDS):
+            return write()
+    except SQLAlchemyError as fault:
+        current_app.extensions[_BY_THE_WAY] = time.monotonic() + BY_THE_WAY_AGAIN
+        log.warning("%s could not be stored: %s", what, getattr(fault, "orig", None) or fault)
+        return None

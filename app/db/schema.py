@@ -11,16 +11,22 @@ from alembic.script import ScriptDirectory
 from flask import current_app
 from sqlalchemy import select
 
-from app.db import db
+from app.db import db, patience
 from app.db.types import Encrypted
 from app.paths import MIGRATIONS
 
 
 def upgrade() -> None:
-    """Run the migrations that are missing. Safe while another process does the same: one waits."""
+    """Run the migrations that are missing. Safe while another process does the same: one waits.
+
+    A migration may take as long as it takes; a database that does not answer is told before.
+    """
+    if present() == wanted():
+        return
     # Alembic tells each step at INFO; only a failure is worth a line among the server's own.
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    command.upgrade(_config(), "head")
+    with patience(None):
+        command.upgrade(_config(), "head")
 
 
 def present() -> str | None:

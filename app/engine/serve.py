@@ -25,7 +25,7 @@ from sqlalchemy import update
 
 from app import create_core
 from app.config import SettingError, Settings
-from app.db import db, schema, writing
+from app.db import db, patience, schema, writing
 from app.db.tables import HeartbeatRow
 from app.stores.access import Access
 
@@ -35,6 +35,7 @@ FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
 STOP_SECONDS = 15.0  # a child that has not ended by then is killed
+MOURN_SECONDS = 2.0
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
@@ -116,7 +117,8 @@ class Supervisor:
             return
         name = f"checker:{socket.gethostname()}:{child.process.pid}"
         try:
-            with self.app.app_context(), writing() as session:
+            # In little time: meanwhile nothing else is looked after.
+            with self.app.app_context(), patience(MOURN_SECONDS), writing() as session:
                 its = update(HeartbeatRow).where(HeartbeatRow.name == name)
                 session.execute(its.values(ended_at=datetime.now(UTC)))
         except Exception:

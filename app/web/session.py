@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Flask, current_app, redirect, request, session, url_for
+from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
@@ -65,7 +65,16 @@ def init_app(app: Flask) -> None:
     manager.session_protection = None
 
 
+def database_away() -> bool:
+    """Whether this request has found that the database does not answer. Nobody is known then, who
+    was not known before.
+    """
+    return bool(g.get("database_away"))
+
+
 def _load(id: str) -> User | None:
+    if database_away():
+        return None
     number, _, rest = id.partition(":")
     epoch, _, token = rest.partition(":")
     if not number.isdigit() or not epoch.isdigit() or not token:
