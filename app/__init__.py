@@ -63,7 +63,10 @@ def create_core(settings: config.Settings) -> Flask:
 
 def _add_database(app: Flask) -> None:
     from app.db import db, prepare_engine, tables  # noqa: F401 (the tables must be known first)
+    from app.db.connections import pool_options
 
+    url = app.config["SQLALCHEMY_DATABASE_URI"]
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = pool_options(url)
     db.init_app(app)
     with app.app_context():
         prepare_engine(db.engine)

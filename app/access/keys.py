@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import or_, select, update
 
-from app.db import db, writing
+from app.db import best_effort, db, writing
 from app.db.tables import ApiKeyRow
 from app.errors import Invalid, NotFound
 from app.records import MAX_NAME, ApiKey, Scope
@@ -62,8 +62,9 @@ class Keys:
         if row.expires_at is not None and row.expires_at <= now:
             return None
         key = _record(row)
-        if key.last_used_at is None or now - key.last_used_at >= TOUCH_AFTER:
-            self._touch(key.id, now)
+        # In both directions: a clock that was set back must not stop it until it is there again.
+        if key.last_used_at is None or abs(now - key.last_used_at) >= TOUCH_AFTER:
+            best_effort("When an API key was last used", lambda: self._touch(key.id, now))
         return key
 
     def keys(self) -> list[ApiKey]:
@@ -87,7 +88,11 @@ class Keys:
                 update(ApiKeyRow)
                 .where(
                     ApiKeyRow.id == id,
-                    or_(ApiKeyRow.last_used_at.is_(None), ApiKeyRow.last_used_at < now),
+                    or_(
+                        ApiKeyRow.last_used_at.is_(None),
+                        ApiKeyRow.last_used_at < now,
+                        ApiKeyRow.last_used_at >= now + TOUCH_AFTER,
+                    ),
                 )
                 .values(last_used_at=now)
             )

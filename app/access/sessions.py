@@ -16,7 +16,7 @@ from sqlalchemy import delete, or_, select, update
 
 from app.access.people import person_record
 from app.config import SESSION_SECONDS
-from app.db import db, write_aside, writing
+from app.db import best_effort, db, writing
 from app.db.tables import PersonRow, SessionRow
 from app.records import Person
 
@@ -50,11 +50,15 @@ class Sessions:
         if found is None or _is_over(found.SessionRow, now):
             return None
         person = person_record(found.PersonRow)
-        if now - found.SessionRow.last_used_at >= USED_AFTER:
-            # Best effort: a page must be shown though the database takes no writes just now.
-            used = update(SessionRow).where(SessionRow.id == found.SessionRow.id)
-            write_aside(used.values(last_used_at=now))
+        id, used_at = found.SessionRow.id, found.SessionRow.last_used_at
+        # In both directions: after a clock was set back, its time is written anew.
+        if abs(now - used_at) >= USED_AFTER:
+            best_effort("When a session was last used", lambda: self._touch_session(id, now))
         return person
+
+    def _touch_session(self, id: int, now: datetime) -> None:
+        with writing() as session:
+            session.execute(update(SessionRow).where(SessionRow.id == id).values(last_used_at=now))
 
     def end_session(self, token: str) -> None:
         """Ending twice changes nothing."""

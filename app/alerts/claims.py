@@ -15,6 +15,7 @@ from app.alerts import restraint, retries
 from app.alerts.messages import FIRST_NAMED, is_complete
 from app.alerts.outbox import AnySession, Reason, moment, new_row
 from app.alerts.restraint import History, Lane, Told, Waiting
+from app.db.clocks import SKEW
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable, Why, readable
 from app.records import DeliveryStatus, Event
@@ -80,6 +81,49 @@ def lock(session: AnySession) -> None:
     """One worker at a time decides. SQLite's write lock says so already."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+
+
+def free_after_step(session: AnySession, now: datetime) -> list[int]:
+    """The pending rows that a clock that was set back has put out of reach: leased for longer than
+    a lease lasts, or waiting though the pause was begun in what is now the future. A pause that a
+    service asked for (Retry-After) is kept, and so is every other that began in the past.
+    """
+    query = (
+        select(
+            DeliveryRow.id, DeliveryRow.created_at, DeliveryRow.next_attempt_at,
+            DeliveryRow.lease_until, DeliveryRow.reason, DeliveryRow.attempts,
+        )
+        .where(
+            DeliveryRow.status == DeliveryStatus.PENDING,
+            or_(
+                DeliveryRow.next_attempt_at > now + SKEW,
+                DeliveryRow.lease_until > now + LEASE + SKEW,
+            ),
+        )
+        .limit(MAX_PENDING)
+    )  # fmt: skip
+    return [row.id for row in session.execute(query) if _out_of_reach(row, now)]
+
+
+def _out_of_reach(row: Any, now: datetime) -> bool:
+    if row.lease_until is not None and row.lease_until > now + LEASE + SKEW:
+        return True
+    if row.next_attempt_at is None or row.next_attempt_at <= now + SKEW:
+        return False
+    attempts = row.attempts or ()
+    began = datetime.fromisoformat(attempts[-1]["at"]) if attempts else row.created_at
+    return (
+        began > now + SKEW
+        or row.reason == Reason.BY_HAND  # which never waits
+        or row.next_attempt_at > now + retries.GIVE_UP_AFTER + SKEW
+    )
+
+
+def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
+    """Let these rows go at once, whoever leased them."""
+    rows = (DeliveryRow.id.in_(list(ids)), DeliveryRow.status == DeliveryStatus.PENDING)
+    for moment_ in (DeliveryRow.next_attempt_at, DeliveryRow.lease_until):
+        session.execute(_update().where(*rows, moment_ > now).values({moment_: now}))
 
 
 @dataclass(frozen=True, slots=True)

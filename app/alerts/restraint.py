@@ -80,6 +80,14 @@ class Lane:
     last_at: datetime | None = None
     closed_until: datetime | None = None
 
+    def closed(self, now: datetime) -> bool:
+        """Not before the last attempt, whose answer began the pause: the clock was set back since,
+        and the pause would last longer than was asked for.
+        """
+        if self.closed_until is None or (self.last_at is not None and now < self.last_at):
+            return False
+        return now < self.closed_until
+
 
 @dataclass(frozen=True, slots=True)
 class Send:
@@ -117,9 +125,9 @@ Decision = Send | Group | Hold | Defer | None
 
 def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime) -> Decision:
     """What to do with a lane's pending rows, given in the order of their ids; None is: wait."""
-    if any(row.leased for row in rows) or (lane.closed_until and lane.closed_until > now):
+    if any(row.leased for row in rows) or lane.closed(now):
         return None if any(row.leased for row in rows) else _by_hand(rows, history, now)
-    passing = lane.last_ok or lane.last_at is None or now - lane.last_at >= PROBE_EVERY
+    passing = lane.last_ok or lane.last_at is None or abs(now - lane.last_at) >= PROBE_EVERY
     blocked: set[int | None] = set()
     for row in rows:
         if row.monitor_id is not None and row.monitor_id in blocked:
@@ -224,7 +232,8 @@ def _single_or_group(
             return Group(GROUPED[event], tuple(members))
     until = row.created_at + BURST_HOLD + BURST_EXTRA_HOLD
     close = [m for at, m in changes if abs(at - row.created_at) <= BURST_WINDOW]
-    if span is None and len(set(close)) >= BURST_LOOMS and now < until and not row.attempts:
+    waits = row.created_at <= now < until
+    if span is None and len(set(close)) >= BURST_LOOMS and waits and not row.attempts:
         return Defer(row.id, until, None)
     return Send(row, flapping)
 

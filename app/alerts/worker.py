@@ -45,7 +45,7 @@ POLL_SECONDS = 0.25
 MAX_LANES = 64  # threads at a time
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 MAX_FAILING = 32  # of them for lanes whose last attempt failed: hanging services leave room
-WAITS_EVERY = timedelta(seconds=5)  # quiet hours end on a minute: nobody misses the seconds
+LOOK_EVERY = timedelta(seconds=5)  # quiet hours end on a minute: nobody misses the seconds
 SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
 HEARTBEAT_SECONDS = 15.0
 TROUBLE_SECONDS = 1.0  # pause after the database could not be used
@@ -103,13 +103,15 @@ class Worker:
         self._unmarked: list[_Done] = []
         self._busy: set[str] = set()
         self._states: dict[str, _State] = {}
+        self.turned: Callable[[], object] = lambda: None  # told at each turn of the loop
         self._more = False  # lanes were left for the next turn
         self._beat_at = float("-inf")
-        self._waits_at: datetime | None = None
+        self._looked_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait a little for what is on its way and mark it."""
         while not stop.is_set():
+            self.turned()
             try:
                 self.step(POLL_SECONDS)
             except Exception:
@@ -155,7 +157,7 @@ class Worker:
         done = list(self._unmarked)
         returning = {one.job.claim.lane for one in done}
         skip = {*(self._busy - returning), *self._asleep(now)}
-        self._look_at_what_waits(now)
+        self._look_around(now)
         lanes = claims.due_lanes(db.session, now, skip)
         db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
         if not done and not lanes:
@@ -181,23 +183,29 @@ class Worker:
         self._busy |= {job.claim.lane for job in jobs}
         return jobs
 
-    def _look_at_what_waits(self, now: datetime) -> None:
-        """Give up what is too old, and write the digests of quiet hours that have ended; looked for
-        every few seconds, and before anything is sent: a clock that jumped counts as well.
+    def _look_around(self, now: datetime) -> None:
+        """Every few seconds, and before anything is sent: give up what is too old, write the
+        digests of quiet hours that have ended, and let go what a clock that was set back holds up.
         """
-        if self._waits_at is not None and now - self._waits_at < WAITS_EVERY:
+        if self._looked_at is not None and abs(now - self._looked_at) < LOOK_EVERY:
             return
-        if claims.outlived(db.session, now) or digests.waiting(db.session, now):
+        waits = claims.outlived(db.session, now) or digests.waiting(db.session, now)
+        stuck = claims.free_after_step(db.session, now)
+        if stuck:
+            log.warning("The clock was set back: %d messages go now.", len(stuck))
+        if waits or stuck:
             with writing() as session:
                 claims.lock(session)
                 claims.give_up_outlived(session, now)
+                claims.make_due(session, stuck, now)
                 digests.release(session, now)
-        self._waits_at = now
+        self._looked_at = now
 
     def _asleep(self, now: datetime) -> set[str]:
         asleep = set()
         for lane, state in list(self._states.items()):
-            if state.asleep_until is not None and state.asleep_until > now:
+            # Never longer than a moment, also where the clock was set back meanwhile.
+            if state.asleep_until is not None and now < state.asleep_until <= now + SLEEP:
                 asleep.add(lane)
             elif state.lane.last_ok and lane not in self._busy:
                 del self._states[lane]  # nothing worth remembering: memory stays small

@@ -20,6 +20,7 @@ from app.api.call import Call
 from app.api.envelope import problem
 from app.api.operations import PREFIX, Path, find
 from app.records import MAX_BODY_BYTES, ApiKey, Scope
+from app.stores.away import unavailable
 
 log = logging.getLogger("wakeful.api")
 
@@ -37,7 +38,10 @@ def dispatch(request: Request) -> Response:
         return _answer(request)
     except HTTPException as fault:  # what the framework refuses to read, such as a broken Host
         return problem(fault.code or 400, fault.description or "The request cannot be read.")
-    except Exception:
+    except Exception as fault:
+        if away := unavailable(fault):
+            log.warning("%s %s: %s", request.method, request.path, away)
+            return _translated(away)
         # Not exc_info of the client's choosing: its input may hold secrets, the trace has ours
         # only.
         request_id = secrets.token_hex(8)

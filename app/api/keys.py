@@ -40,7 +40,7 @@ class RateLimit:
         if not limit:
             return cls(0, 0, 0)
         access = current_access()
-        used = access.count(f"api:{key.prefix}", WINDOW_SECONDS)
+        used = access.count_if_possible(f"api:{key.prefix}", WINDOW_SECONDS)
         return cls(limit, used, access.seconds_left(WINDOW_SECONDS))
 
     @property

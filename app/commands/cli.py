@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.access import Access
+from app.commands import watchdog
 from app.config import SettingError, Settings, read
 from app.db import db, schema
 from app.errors import Invalid, WakefulError
@@ -100,8 +101,9 @@ def checker() -> None:
     from app.engine.checker import Checker
 
     settings = read()
-    app = _ready(settings)
-    _until_stopped(Checker(app, settings).run)
+    part = Checker(_ready(settings), settings)
+    part.turned = watchdog.watch("checker")
+    _until_stopped(part.run)
 
 
 @cli.command()
@@ -110,8 +112,9 @@ def worker() -> None:
     from app.alerts.worker import Worker
 
     settings = read()
-    app = _ready(settings)
-    _until_stopped(Worker(app, settings).run)
+    part = Worker(_ready(settings), settings)
+    part.turned = watchdog.watch("alert worker")
+    _until_stopped(part.run)
 
 
 def _until_stopped(run: Callable[[threading.Event], None]) -> None:

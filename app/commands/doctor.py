@@ -16,8 +16,8 @@ from flask import Flask
 from sqlalchemy import func, select, text
 
 from app.config import Settings
-from app.db import db, leases, schema, unreadable
-from app.db.tables import MonitorRow, MonitorStateRow
+from app.db import db, leases, patience, schema, unreadable
+from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow
 from app.engine.probing import ALLOW_NETWORKS
 from app.net.canary import (
     MEMORY,
@@ -59,7 +59,7 @@ def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     ]  # fmt: skip
     for look in looks:
         try:
-            with app.app_context():
+            with app.app_context(), patience(SECONDS):
                 yield from look(settings)
         except Exception as fault:
             reason = f"{type(fault).__name__}: {str(fault).splitlines()[0] if str(fault) else ''}"
@@ -110,8 +110,11 @@ def _clock(settings: Settings) -> Iterator[Finding]:
     if not _tables_are_there():
         return
     now = datetime.now(UTC)
-    newest = db.session.scalar(select(func.max(MonitorStateRow.checked_at)))
-    ahead = newest is not None and newest - now > CLOCK_OFF
+    newest = [
+        db.session.scalar(select(func.max(moment)))
+        for moment in (MonitorStateRow.checked_at, HeartbeatRow.at)
+    ]
+    ahead = any(moment is not None and moment - now > CLOCK_OFF for moment in newest)
     if db.engine.dialect.name == "postgresql":
         theirs = db.session.scalar(text("SELECT clock_timestamp()"))
         ahead = ahead or abs(theirs - now) > CLOCK_OFF
@@ -126,11 +129,12 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 def _checker(settings: Settings) -> Iterator[Finding]:
     if settings.store != "local" or not _tables_are_there():
         return
-    at = db.session.scalar(health.LAST_SIGN)
-    if at is None:
+    signs = health.last_signs(datetime.now(UTC))
+    if not signs.ever:
         yield Finding("checker", "None has run yet. Start one: wakeful serve, or wakeful checker")
-    elif health.is_silent(datetime.now(UTC), db.session.scalar(health.LAST_OF_LIVING)):
-        yield Finding("checker", f"None runs: the last sign is of {at:%Y-%m-%d %H:%M:%S} UTC.")
+    elif signs.silent:
+        last = "of a time to come" if signs.at is None else f"of {signs.at:%Y-%m-%d %H:%M:%S} UTC"
+        yield Finding("checker", f"None runs: the last sign is {last}.")
     else:
         yield Finding("checker", "It runs.")
 

@@ -26,7 +26,7 @@ from sqlalchemy import update
 from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
-from app.db import db, schema, writing
+from app.db import db, patience, schema, writing
 from app.db.tables import HeartbeatRow
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ STOP_SECONDS = 15.0  # a child that has not ended by then is killed
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
 END_LOOK_SECONDS = 0.02
+NOTE_SECONDS = 2.0  # for the note that a part has ended
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
@@ -121,19 +122,20 @@ class Supervisor:
             if now - child.started >= STEADY_SECONDS:
                 child.pause = FIRST_PAUSE
             log.error("The %s ended (%s). It starts again in %g s.", child.name, code, child.pause)
-            self._mourn(child)
+            self._note_end(child)
             child.process, child.due = None, now + child.pause
             child.pause = min(LONGEST_PAUSE, child.pause * 2)
         if child.process is None and now >= child.due:
             child.process, child.started = Forked(child, self.start), now
 
-    def _mourn(self, child: Child) -> None:
+    def _note_end(self, child: Child) -> None:
         """Let /readyz tell that no checker runs, though its last sign of life is young."""
         if child.name != "checker" or child.process is None:
             return
         name = f"checker:{socket.gethostname()}:{child.process.pid}"
         try:
-            with self.app.app_context():
+            # In little time: meanwhile nothing else is looked after.
+            with self.app.app_context(), patience(NOTE_SECONDS):
                 with writing() as session:
                     its = update(HeartbeatRow).where(HeartbeatRow.name == name)
                     session.execute(its.values(ended_at=datetime.now(UTC)))

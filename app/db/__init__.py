@@ -7,22 +7,30 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from flask import current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session
-from sqlalchemy import Connection, Engine, Executable, MetaData, event
+from sqlalchemy import MetaData
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, scoped_session
 
-BUSY_TIMEOUT_MS = 10_000
-ASIDE_TIMEOUT_MS = 200
+from app.db.connections import patience, prepare_engine
+
+__all__ = [
+    "Base", "DbSession", "Model", "best_effort", "db", "patience", "prepare_engine", "writing",
+]  # fmt: skip
 
 log = logging.getLogger(__name__)
+
+BEST_EFFORT_SECONDS = 1.0
+BEST_EFFORT_AGAIN = 10.0  # pause after such a write failed: not every request is to wait for it
+_BEST_EFFORT = "wakeful.best_effort"
+T = TypeVar("T")
 
 
 class Base(DeclarativeBase):
@@ -43,50 +51,6 @@ if TYPE_CHECKING:
     Model = Base  # type checkers cannot follow the class that the extension builds at run time
 else:
     Model = db.Model
-
-
-def prepare_engine(engine: Engine) -> None:
-    """Make SQLite behave:
-
-    WAL, foreign keys, a busy timeout, and transactions that begin when we say so.
-    """
-    if engine.dialect.name != "sqlite":
-        return
-
-    @event.listens_for(engine, "connect")
-    def _pragmas(connection: Any, _record: Any) -> None:
-        # The driver's own BEGIN comes late and is always deferred: two writers that both read first
-        # then fail with "database is locked" at once, without waiting for the busy timeout.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        _write_ahead(cursor)
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA cache_size=-32000")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-
-def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Turn WAL on, or find it on.
-
-    Where another process turns it on at the same moment, SQLite says "locked" without waiting for
-    the busy timeout; the first start of two processes on one new file would fail.
-    """
-    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as fault:
-            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
 
 
 DbSession: TypeAlias = scoped_session[Session]
@@ -118,34 +82,18 @@ def writing() -> Iterator[DbSession]:
         session.info.pop("writing", None)
 
 
-def write_aside(statement: Executable) -> None:
-    """Execute what may be lost, such as a time of last use, in a transaction of its own. A database
-    that takes no writes now holds nobody up by it, and fails nobody.
+def best_effort(what: str, write: Callable[[], T]) -> T | None:
+    """Do a write that a reader causes, such as when a key was last used; None where it fails.
 
-    What was read before belongs to an older transaction, which ends here.
+    Reading must work while the disk is full or somebody else holds the lock, and without a wait.
     """
-    if db.session.info.get("writing"):
-        return
-    db.session.rollback()
+    not_before: float = current_app.extensions.get(_BEST_EFFORT, float("-inf"))
+    if time.monotonic() < not_before:
+        return None
     try:
-        connecting = db.engine.connect().execution_options(immediate=True)
-        with connecting as connection, _hurried(connection), connection.begin():
-            if connection.dialect.name == "postgresql":
-                connection.exec_driver_sql(f"SET LOCAL lock_timeout = {ASIDE_TIMEOUT_MS}")
-            connection.execute(statement)
+        with patience(BEST_EFFORT_SECONDS):
+            return write()
     except SQLAlchemyError as fault:
-        log.warning("A time of last use could not be written: %s", getattr(fault, "orig", fault))
-
-
-@contextmanager
-def _hurried(connection: Connection) -> Iterator[None]:
-    """Let SQLite wait for a moment only where another one writes: outside of a transaction."""
-    if connection.dialect.name != "sqlite":
-        yield
-        return
-    driver: Any = connection.connection.dbapi_connection
-    driver.execute(f"PRAGMA busy_timeout={ASIDE_TIMEOUT_MS}")
-    try:
-        yield
-    finally:
-        driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        current_app.extensions[_BEST_EFFORT] = time.monotonic() + BEST_EFFORT_AGAIN
+        log.warning("%s could not be stored: %s", what, getattr(fault, "orig", None) or fault)
+        return None

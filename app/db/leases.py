@@ -11,11 +11,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from app.db import db, writing
+from app.db.clocks import SKEW
 from app.db.tables import MonitorRow, MonitorStateRow, SettingRow
-from app.db.types import Unreadable, readable
+from app.db.types import Unreadable, readable, to_ms
 from app.records import Cause, CheckSpec, Notice, Pair, words_of
 
 # Beyond a check's own time limit: waiting for a place in the prober, and to be recorded.
@@ -119,6 +130,43 @@ def due_after_outage(now: datetime) -> int:
             .values(next_check_at=now)
         )
         return int(done.rowcount)  # type: ignore[attr-defined]
+
+
+def due_after_step(now: datetime, confirm_seconds: float) -> int:
+    """Make due what a clock that was set back has put out of reach; how many.
+
+    No check is planned further ahead than its interval and a repeat, and no lease lasts longer than
+    a time limit and its margin. A lease is ended but its token kept: while nobody else has taken
+    the monitor, whoever is checking it may still record.
+    """
+    repeat = timedelta(seconds=confirm_seconds)
+    planned = _ahead(MonitorStateRow.next_check_at, MonitorRow.interval) > to_ms(
+        now + repeat + SKEW
+    )
+    leased = _ahead(MonitorStateRow.lease_until, MonitorRow.timeout) > to_ms(
+        now + LEASE_MARGIN + SKEW
+    )
+    found = list(
+        db.session.scalars(
+            select(MonitorStateRow.monitor_id)
+            .join(MonitorRow, MonitorRow.id == MonitorStateRow.monitor_id)
+            .where(or_(planned, leased))
+        )
+    )
+    db.session.rollback()
+    if found:
+        with writing() as session:
+            of_these = MonitorStateRow.monitor_id.in_(found)
+            for moment in (MonitorStateRow.next_check_at, MonitorStateRow.lease_until):
+                session.execute(
+                    update(MonitorStateRow).where(of_these, moment > now).values({moment: now})
+                )
+    return len(found)
+
+
+def _ahead(moment: Any, seconds: Any) -> Any:
+    """A moment in ms, less so many seconds of the monitor's own."""
+    return type_coerce(moment, BigInteger) - cast(seconds, BigInteger) * 1000
 
 
 def checks_per_second() -> float:

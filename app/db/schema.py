@@ -18,7 +18,7 @@ from flask import current_app
 from sqlalchemy import Connection, inspect, text
 
 from app.config import SettingError
-from app.db import db, unreadable
+from app.db import db, patience, unreadable
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
 
@@ -38,6 +38,7 @@ NO_COPY = (
 def upgrade() -> None:
     """Run the migrations that are missing. Safe while another process does the same: one waits.
 
+    A migration may take as long as it takes; a database that does not answer is told before.
     Raises WakefulError for a database of a newer version.
     """
     refuse_newer()
@@ -47,7 +48,8 @@ def upgrade() -> None:
 
     # Alembic tells each step at INFO; only a failure is worth a line among the server's own.
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    command.upgrade(_config(), "head")
+    with patience(None):
+        command.upgrade(_config(), "head")
 
 
 def present() -> str | None:

@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from functools import partial
 
 from flask import Flask
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import db, leases, writing
+from app.db.faults import unavailable
 from app.db.tables import HeartbeatRow
 from app.engine import owner, recorder, schedule
 from app.engine.canaries import Canaries
@@ -83,6 +84,7 @@ class Checker:
         self._busy: set[int] = set()  # on their way, or not yet recorded
         self._last_check: datetime | None = None
         self._was_down = False
+        self.turned: Callable[[], object] = lambda: None  # told at each turn of the loop
         self._due_at = self._beat_at = self._pace_at = self._policy_at = float("-inf")
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
@@ -100,6 +102,7 @@ class Checker:
         chores = keeper.start(stop)
         try:
             while not stop.is_set():
+                self.turned()
                 try:
                     with self.app.app_context():
                         self._turn(prober)
@@ -132,6 +135,9 @@ class Checker:
         if now - self._beat_at >= HEARTBEAT_SECONDS:
             self._free_the_ended()
             self.beat()
+            if found := leases.due_after_step(_now(), self.settings.confirm_seconds):
+                log.warning("The clock was set back: %d monitors are checked now.", found)
+                self._due_at = float("-inf")
             self._beat_at = now
 
     def _free_the_ended(self) -> None:
@@ -193,11 +199,11 @@ class Checker:
         batch = self._unrecorded[:BATCH]
         try:
             recorder.record(batch, _now(), token=self.token, location=self.settings.location)
-        except OperationalError:
-            # Kept, and tried again. The oldest go first when the database stays away for long.
-            self._forget(len(self._unrecorded) - KEPT_AT_MOST)
-            raise
-        except Exception:
+        except Exception as fault:
+            if unavailable(fault):
+                # Kept, and tried again. The oldest go first when the database stays away for long.
+                self._forget(len(self._unrecorded) - KEPT_AT_MOST)
+                raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
             self._record_singly(batch)
         self._forget(len(batch))
@@ -216,16 +222,16 @@ class Checker:
         for one in batch:
             try:
                 recorder.record([one], _now(), token=self.token, location=self.settings.location)
-            except OperationalError:
-                raise
-            except Exception:
+            except Exception as fault:
+                if unavailable(fault):
+                    raise
                 log.exception("The result of monitor %s could not be recorded", one[0])
 
     def _noticed(self) -> bool:
         """Whether our network was down when the checker before us ended."""
         try:
             return leases.noticed(NOTICE_NETWORK)
-        except OperationalError:
+        except SQLAlchemyError:
             return False
 
     def _network_changed(self) -> None:

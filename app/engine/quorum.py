@@ -35,12 +35,13 @@ def decide(votes: Iterable[Vote], rule: Rule, now: datetime, stale_after: timede
     """The verdict of all locations together; ``unknown`` when none of them can tell.
 
     ``stale_after``: a location that has been silent for longer has no vote, so that one that was
-    switched off while it saw a failure does not hold an incident open for ever.
+    switched off while it saw a failure does not hold an incident open for ever. Nor has one whose
+    newest result is as far in the future: it was made by a clock that was ahead.
     """
     heard = [
         vote.verdict
         for vote in votes
-        if vote.verdict is not Verdict.UNKNOWN and now - vote.at <= stale_after
+        if vote.verdict is not Verdict.UNKNOWN and abs(now - vote.at) <= stale_after
     ]
     if not heard:
         return Verdict.UNKNOWN

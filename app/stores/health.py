@@ -14,7 +14,8 @@ from flask import current_app
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, schema, unreadable
+from app.db import db, patience, schema, unreadable
+from app.db.clocks import SKEW
 from app.db.tables import HeartbeatRow, MonitorStateRow
 
 # A checker beats every few seconds; one that has not for so long is dead or stuck.
@@ -22,8 +23,9 @@ CHECKER_SILENT_AFTER = timedelta(seconds=20)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
-LAST_SIGN = select(func.max(HeartbeatRow.at)).where(HeartbeatRow.name.startswith("checker:"))
-LAST_OF_LIVING = LAST_SIGN.where(HeartbeatRow.ended_at.is_(None))
+ANSWER_SECONDS = 2.0  # who asks whether we are ready does not wait for long
+
+_OF_CHECKERS = HeartbeatRow.name.startswith("checker:")
 
 COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
 _KEPT = "wakeful.unreadable"
@@ -59,33 +61,32 @@ class Health:
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
-    """Needs an application context. Never raises for a database that does not answer. ``checks``:
-    whether this installation is to check anything; what it once did says nothing of now.
+    """Needs an application context. Never raises for a database that does not answer, and does not
+    wait for it long. ``checks``: whether this installation is to check anything; what it once did
+    says nothing of now.
     """
     try:
-        if sentence := schema.fault():
-            return Health((sentence,), readable=False)
-        sign, living, checked, due = db.session.execute(
-            select(
-                LAST_SIGN.scalar_subquery(),
-                LAST_OF_LIVING.scalar_subquery(),
-                select(func.max(HeartbeatRow.last_check_at)).scalar_subquery(),
-                select(func.min(MonitorStateRow.next_check_at)).scalar_subquery(),
-            )
-        ).one()
-        broken = _unreadable() if checks else 0
+        with patience(ANSWER_SECONDS):
+            if sentence := schema.fault():
+                return Health((sentence,), readable=False)
+            signs = last_signs(now)
+            due = db.session.scalar(select(func.min(MonitorStateRow.next_check_at)))
+            broken = _unreadable() if checks else 0
     except SQLAlchemyError:
         db.session.rollback()
         return Health((DATABASE_FAILED,), readable=False)
     if not checks:
         return Health(())
     faults = []
-    if sign is not None and is_silent(now, living):
+    if signs.ever and signs.silent:
         faults.append(CHECKER_SILENT)
+    checked = signs.checked_at
     # A check can only be late when one is due; that nothing finished while nothing was due is fine.
     if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
         faults.append(CHECKS_LATE)
-    return Health(tuple(faults), checked, _age(now, checked), _age(now, sign), unreadable=broken)
+    return Health(
+        tuple(faults), checked, _age(now, checked), _age(now, signs.at), unreadable=broken
+    )
 
 
 def _unreadable() -> int:
@@ -97,9 +98,37 @@ def _unreadable() -> int:
     return kept[1]
 
 
-def is_silent(now: datetime, living: datetime | None) -> bool:
-    """``living``: the last sign of the checkers that were not seen to end."""
-    return living is None or now - living > CHECKER_SILENT_AFTER
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What the checkers left. ``silent``: none of them lives; ``ever``: there was one once."""
+
+    ever: bool
+    silent: bool
+    at: datetime | None
+    checked_at: datetime | None
+
+
+def last_signs(now: datetime) -> Signs:
+    """Signs of life from the future do not count. A clock that was set back left them, and whoever
+    lives gives a new one soon; one that is dead would seem alive until the clock is there again.
+    """
+    soon = now + SKEW
+    at, living, checked = (
+        HeartbeatRow.at,
+        HeartbeatRow.ended_at.is_(None),
+        HeartbeatRow.last_check_at,
+    )
+    newest = select(func.max(at)).where(_OF_CHECKERS, at <= soon)
+    ever, last, last_living, checked_at = db.session.execute(
+        select(
+            select(func.count()).where(_OF_CHECKERS).scalar_subquery(),
+            newest.scalar_subquery(),
+            newest.where(living).scalar_subquery(),
+            select(func.max(checked)).where(checked <= soon).scalar_subquery(),
+        )
+    ).one()
+    silent = last_living is None or now - last_living > CHECKER_SILENT_AFTER
+    return Signs(bool(ever), silent, last, checked_at)
 
 
 def _age(now: datetime, moment: datetime | None) -> float | None:

@@ -50,6 +50,7 @@ def roll(now: datetime, limit: int = 1000) -> int:
     The engine calls this every minute. Monitors that are farthest behind come first.
     """
     until = floor(to_ms(now - GRACE), HOUR_MS)
+    _take_back(until)
     rolled = MonitorStateRow.rolled_until
     behind = (
         select(MonitorStateRow.monitor_id)
@@ -69,6 +70,24 @@ def roll(now: datetime, limit: int = 1000) -> int:
             if rows:
                 session.execute(_ROLLED, rows)
     return len(ids)
+
+
+def _take_back(until: int) -> None:
+    """Forget the sums of hours that are yet to end, to be summed again when they have: a clock that
+    was ahead has made them, and what is checked from now on would not be in them.
+
+    Hours whose results have been deleted by age stay: the clock may also be behind for a moment.
+    """
+    ahead = MonitorStateRow.rolled_until > from_ms(until + HOUR_MS)
+    for id in list(db.session.scalars(select(MonitorStateRow.monitor_id).where(ahead))):
+        with writing() as session:
+            for monitor in _locked(session, [id]):
+                start, end = max(until, _first_whole_hour(id)), to_ms(monitor.rolled_until)
+                if start < end:
+                    _forget(session, id, start, end)
+                    session.execute(_ROLLED, [{"of": id, "until": from_ms(start)}])
+                    day = floor(start, DAY_MS)  # has lost its sum, but not all of its hours
+                    _upsert(session, _days(session, [id], day, day + DAY_MS))
 
 
 def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 
 from app.alerts.outbox import enqueue, quiet_until
 from app.db import db, writing
+from app.db.clocks import SKEW
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Moment
 from app.engine.recorder.quiet import Quiet
@@ -35,7 +36,7 @@ def remind(now: datetime) -> int:
             .where(*_UNANSWERED, MonitorRow.remind_after.is_not(None), MonitorRow.paused.is_(False))
             .order_by(IncidentRow.id)
         )
-        if told <= now - timedelta(minutes=monitor.remind_after or 0)
+        if (told <= now - timedelta(minutes=monitor.remind_after or 0) or told > now + SKEW)
         and not quiet.covers(monitor, now)
         and quiet_until(monitor, now) is None
     ]
@@ -55,7 +56,12 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
         before = now - timedelta(minutes=monitor.remind_after)
         done = session.execute(
             update(IncidentRow)
-            .where(IncidentRow.id == incident_id, *_UNANSWERED, before >= _TOLD)
+            # Nor can they have been told in the future: a clock that was ahead has written that.
+            .where(
+                IncidentRow.id == incident_id,
+                *_UNANSWERED,
+                or_(before >= _TOLD, now + SKEW < _TOLD),
+            )
             .values(reminded_at=now)
             .execution_options(synchronize_session=False)
         )

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Flask, render_template, request
+from flask import Flask, g, render_template, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 
 from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
+from app.stores.away import DatabaseError, unavailable
 from app.web.frame import servers
 from app.web.frame.security import is_api
-from app.web.frame.session import SAFE_METHODS, LoggedOut
+from app.web.frame.session import SAFE_METHODS, LoggedOut, database_away
 from app.web.frame.store_errors import outlook, status_of, wait
 
 log = logging.getLogger(__name__)
+Answer = tuple[str, int, dict[str, str]]
 
 TITLES = {
     400: "This request cannot be read",
@@ -47,6 +50,8 @@ LOGGED_OUT = (
     "You are logged out, so nothing was changed. Log in, which opens another tab, then come back to"
     " this page and send it again."
 )
+DATABASE = "The database cannot be used now"
+RETRY_SECONDS = 5
 # What must not be shown again, nor carried through a page.
 SECRETS = ("password", "secret")
 NOT_KEPT = ("csrf_token", *SECRETS)
@@ -54,6 +59,7 @@ NOT_KEPT = ("csrf_token", *SECRETS)
 
 def init_app(app: Flask) -> None:
     app.register_error_handler(WakefulError, _ours)
+    app.register_error_handler(DatabaseError, _database)
     app.register_error_handler(CSRFError, _csrf)
     app.register_error_handler(LoggedOut, _logged_out)
     for code in (400, 403, 404, 405, 413, 415, 429):
@@ -61,7 +67,18 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(500, _crash)
 
 
-def _ours(fault: WakefulError) -> tuple[str, int, dict[str, str]]:
+def _database(fault: Exception) -> Answer:
+    # The page that says so must not ask it anything: PostgreSQL also refuses whatever follows a
+    # statement that was wrong.
+    g.database_away = True
+    found = unavailable(fault)
+    if found is None:
+        raise fault
+    log.warning("%s %s: %s", request.method, request.endpoint, found)
+    return _ours(found)
+
+
+def _ours(fault: WakefulError) -> Answer:
     if is_api(request.path):
         raise fault  # the API speaks for itself
     status = status_of(fault)
@@ -72,7 +89,10 @@ def _ours(fault: WakefulError) -> tuple[str, int, dict[str, str]]:
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
         details["typed"] = typed()
+    title, headers = "", {}
     if isinstance(fault, Unavailable):
+        headers = {"Retry-After": str(math.ceil(fault.retry_after or RETRY_SECONDS))}
+        title = DATABASE if database_away() else ""
         servers.no_offers()
         if request.method in SAFE_METHODS:
             details["outlook"] = wait(fault)
@@ -81,8 +101,9 @@ def _ours(fault: WakefulError) -> tuple[str, int, dict[str, str]]:
                 "outlook": outlook(fault),
                 "again": current_user.is_authenticated and _is_whole(),
             }
-    headers = {"Retry-After": str(fault.retry_after)} if isinstance(fault, Throttled) else {}
-    return _page(status, str(fault), **details), status, headers
+    if isinstance(fault, Throttled):
+        headers = {"Retry-After": str(fault.retry_after)}
+    return _page(status, str(fault), title, **details), status, headers
 
 
 def _is_whole() -> bool:
@@ -141,7 +162,13 @@ def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
 
 
 def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
-    title = title or TITLES.get(status, "Something went wrong")
-    return render_template(
-        "errors/error.html", title=title, sentence=sentence, status=status, **details
-    )
+    details |= {
+        "title": title or TITLES.get(status, "Something went wrong"),
+        "sentence": sentence,
+        "status": status,
+    }
+    try:
+        return render_template("errors/error.html", **details)
+    except DatabaseError:  # who looks, and what stands at the top, could not be read
+        g.database_away = True
+        return render_template("errors/error.html", **details)

@@ -9,6 +9,7 @@ from flask_login import current_user
 
 from app.records import Notice
 from app.stores import current_access
+from app.web.frame import session
 from app.web.shown import times
 
 DEMO = (
@@ -19,7 +20,7 @@ DEMO = (
 
 def standing() -> Sequence[tuple[str, str]]:
     """(category, sentence) of each notice; none for strangers."""
-    if not current_user.is_authenticated:
+    if session.database_away() or not current_user.is_authenticated:
         return []
     return [_said(notice, value) for notice, value in current_access().notices().items()]
 

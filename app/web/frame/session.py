@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Flask, current_app, redirect, request, session, url_for
+from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
@@ -63,7 +63,16 @@ def init_app(app: Flask) -> None:
     manager.session_protection = None
 
 
+def database_away() -> bool:
+    """Whether this request has found that the database does not answer. Nobody is known then, who
+    was not known before.
+    """
+    return bool(g.get("database_away"))
+
+
 def _load(token: str) -> User | None:
+    if database_away():
+        return None
     person = current_access().session_person(token)
     return None if person is None else User(person, token)
 

@@ -12,6 +12,7 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
+from app.web.frame.session import database_away
 from app.web.shown import times
 
 STATUS = {
@@ -31,6 +32,8 @@ LOST = (
     " Look before you send it again."
 )
 UNSENT = "What you sent did not arrive there. Send it again when the server answers."
+NOT_STORED = "What you sent was not stored. Send it again when the database works."
+MAYBE_STORED = "Nobody knows whether what you sent was stored. Look before you send it again."
 UNCHANGED = "Nothing was changed."
 
 
@@ -42,10 +45,14 @@ def outlook(fault: WakefulError) -> str:
     """What became of what was sent to a store that did not take it, and when to try again."""
     if not isinstance(fault, Unavailable):
         return UNCHANGED
+    if database_away():
+        return NOT_STORED if fault.unsent else MAYBE_STORED
     pause = wait(fault)
     return f"{UNSENT if fault.unsent else LOST}{f' {pause}' if pause else ''}"
 
 
 def wait(fault: Unavailable) -> str:
     """The pause that the store asks for, as a sentence; empty where it asks for none."""
+    if database_away():
+        return ""
     return f"It asked us to wait {times.span(fault.retry_after)}." if fault.retry_after else ""

@@ -1,0 +1,246 @@
+"""How connections are made, for how long they may be silent, and which are thrown away.
+
+A database that is away, stuck or full ends a wait with an error. Nobody waits for good: the kernel
+gives up on a peer that answers nothing, but one that acknowledges each packet and then says nothing
+(a stopped pooler) looks alive to it, so each statement has a limit on our side too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.engine import ExceptionContext
+
+BUSY_TIMEOUT_MS = 10_000
+ANSWER_SECONDS = 15.0  # how long a statement may take on PostgreSQL, where nothing else is said
+CONNECT_SECONDS = 5.0
+CANCEL_SECONDS = 2.0
+POOL_SECONDS = 5.0  # how long a thread waits until another gives a connection back
+# The longest that a transaction may wait for us: a check that a person asks for lasts a minute.
+# What a lost process had locked is free again after this.
+IDLE_SECONDS = 180
+
+_OPTIONS = {
+    # A connection that was cut while nobody used it is found before it is used.
+    "pool_pre_ping": True,
+    "pool_timeout": POOL_SECONDS,
+    "max_overflow": 15,  # with the pool's 5, one for each thread of the web server and some more
+}
+_LIBPQ = {
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # ms
+}
+
+# The file became read-only or its disk failed while a connection was being opened: SQLite never
+# opens it again by itself, so the connection would fail for good.
+_SPOILT_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
+# The server became a standby: another one takes writes now.
+_READ_ONLY_SERVER = "25006"
+
+_patience: ContextVar[float | None] = ContextVar("patience", default=ANSWER_SECONDS)
+
+
+@contextmanager
+def patience(seconds: float | None) -> Iterator[None]:
+    """Within it, a statement may take that long (None: for ever), and so may SQLite's lock, up to
+    the busy timeout. It holds for this thread.
+    """
+    before = _patience.set(seconds)
+    try:
+        yield
+    finally:
+        _patience.reset(before)
+
+
+def pool_options(url: str) -> dict[str, Any]:
+    """What the engine of this database is made with."""
+    if url.startswith("postgresql"):
+        return dict(_OPTIONS)
+    memory = url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:")
+    return {} if memory else {"pool_timeout": POOL_SECONDS, "max_overflow": 15}
+
+
+def prepare_engine(engine: Engine) -> None:
+    """Bound all waits, and throw away connections that cannot recover."""
+    (_prepare_sqlite if engine.dialect.name == "sqlite" else _prepare_postgres)(engine)
+    event.listen(engine, "handle_error", _throw_away)
+
+
+def _throw_away(context: ExceptionContext) -> None:
+    fault = context.original_exception
+    spoilt = primary_code(fault) in _SPOILT_SQLITE
+    if spoilt or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
+        context.is_disconnect = True
+
+
+def primary_code(fault: BaseException | None) -> int | None:
+    """SQLite's result code without its extension; None for what is not of SQLite."""
+    code: int | None = getattr(fault, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+# --- SQLite
+
+
+def _prepare_sqlite(engine: Engine) -> None:
+    """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
+
+    @event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _record: Any) -> None:
+        # The driver's own BEGIN comes late and is always deferred: two writers that both read first
+        # then fail with "database is locked" at once, without waiting for the busy timeout.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={_busy_ms()}")
+        _write_ahead(cursor)
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA cache_size=-32000")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        wait = _busy_ms()
+        if connection.info.get("busy_ms") != wait:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={wait}")
+            connection.info["busy_ms"] = wait
+        immediate = connection.get_execution_options().get("immediate", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _busy_ms() -> int:
+    seconds = _patience.get()
+    return BUSY_TIMEOUT_MS if seconds is None else min(BUSY_TIMEOUT_MS, int(seconds * 1000))
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Turn WAL on, or find it on.
+
+    Where another process turns it on at the same moment, SQLite says "locked" without waiting for
+    the busy timeout; the first start of two processes on one new file would fail.
+    """
+    deadline = time.monotonic() + _busy_ms() / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as fault:
+            if primary_code(fault) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+# --- PostgreSQL
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """A connection that is closed when the server does not answer a statement in time."""
+
+    def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+        return super().wait(self._in_time(gen, _patience.get()), *arguments, **options)
+
+    def _in_time(self, gen: Any, seconds: float | None) -> Generator[Any, Any, Any]:
+        """``gen``, ended after ``seconds``: psycopg turns it at least every tenth of a second."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        try:
+            wants = next(gen)
+            while True:
+                ready = yield wants
+                if not ready and deadline is not None and time.monotonic() > deadline:
+                    self._give_up(seconds or 0)
+                wants = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    def _give_up(self, seconds: float) -> None:
+        """Ask the server to stop, which only one that is slow can hear, and hang up."""
+        with suppress(psycopg.Error):
+            self.cancel_safe(timeout=min(CANCEL_SECONDS, seconds))
+        self.close()
+        raise psycopg.OperationalError(f"the server did not answer within {seconds:g} s")
+
+
+class _Door:
+    """After a connection has failed, one thread at a time tries; the others are told at once.
+
+    Otherwise each thread of the web server waits for a database that is away, and none is left to
+    answer ``/healthz``.
+    """
+
+    def __init__(self) -> None:
+        self._failed = False
+        self._trying = threading.Lock()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        if not self._failed:
+            with self._noting():
+                yield
+        elif self._trying.acquire(blocking=False):
+            try:
+                with self._noting():
+                    yield
+            finally:
+                self._trying.release()
+        else:
+            raise psycopg.OperationalError("the server did not answer a moment ago")
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
+        self._failed = False
+
+
+def _prepare_postgres(engine: Engine) -> None:
+    door = _Door()
+    ping = engine.dialect.do_ping
+
+    def _ping(connection: Any) -> bool:
+        with patience(_at_most(CONNECT_SECONDS)):  # a server that lives says so at once
+            return ping(connection)
+
+    engine.dialect.do_ping = _ping  # type: ignore[method-assign,assignment]
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(
+        _dialect: Any, _record: Any, arguments: Any, options: dict[str, Any]
+    ) -> psycopg.Connection[Any]:
+        with door.opened():
+            return _connected(arguments, options)
+
+
+def _at_most(seconds: float) -> float:
+    patient = _patience.get()
+    return seconds if patient is None else min(seconds, patient)
+
+
+def _connected(arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
+    limit = _at_most(CONNECT_SECONDS)
+    # What the database's address says goes first.
+    connection = _Bounded.connect(
+        *arguments, **{"connect_timeout": max(1, round(limit)), **_LIBPQ, **options}
+    )
+    try:
+        connection.autocommit = True
+        # By a statement: poolers refuse it among the parameters of the connection.
+        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
+        connection.autocommit = False
+    except psycopg.Error:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,40 @@
+"""A database that can be made to fall silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from flask import Flask
+from sqlalchemy.engine import make_url
+
+from app import create_app
+from app.config import Settings
+from app.db import db
+from app.engine import now
+from tests.support.postgres import Server
+from tests.support.swallow import Relay
+
+
+@pytest.fixture
+def relay(postgres_server: Server) -> Iterator[Relay]:
+    running = Relay(postgres_server.directory)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def relayed_settings(relay: Relay, postgres_url: str, settings: Settings) -> Settings:
+    """PostgreSQL over the relay. A test asks for ``sqlite`` beside it, or it would run twice."""
+    name = make_url(postgres_url).database or ""
+    return replace(settings, database_url=relay.url(name))
+
+
+@pytest.fixture
+def relayed(relayed_settings: Settings) -> Iterator[Flask]:
+    app = create_app(relayed_settings)
+    yield app
+    now.close(app)
+    with app.app_context():
+        db.engine.dispose()

@@ -1,0 +1,312 @@
+"""A clock that is set back, or forward, by hours: nothing waits until it is where it was.
+
+What such a clock leaves behind is moments in the future, so tests store those, and look at what is
+done at the real present.
+"""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from app.access import Access
+from app.alerts import outbox
+from app.alerts.channels.answer import Answer, Verdict
+from app.alerts.worker import Worker
+from app.commands.doctor import examine
+from app.db import db, leases, rollups, writing
+from app.db.tables import (
+    DeliveryRow,
+    DomainRow,
+    HeartbeatRow,
+    IncidentRow,
+    MonitorStateRow,
+    ResultRow,
+    RollupRow,
+)
+from app.db.types import to_ms
+from app.engine import domains, quorum, recorder
+from app.engine.checker import Checker
+from app.engine.housekeeping import Housekeeper
+from app.engine.probing import Policies
+from app.records import DeliveryStatus
+from app.stores import health
+from tests.factories import make_incident, make_key, make_monitor, make_outcome, now
+from tests.support.service import eventually
+
+HOURS = timedelta(hours=6)
+
+
+@pytest.fixture
+def running(core, settings):
+    """A checker, until the test ends."""
+    stop = threading.Event()
+    checker = Checker(core, settings)
+    thread = threading.Thread(target=checker.run, args=[stop])
+    yield thread.start
+    stop.set()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def checked(core, id):
+    def look():
+        with core.app_context():
+            found = db.session.get(MonitorStateRow, id)
+            return found.verdict
+
+    return look
+
+
+# --- checks
+
+
+@pytest.mark.parametrize("interval", [60, 3600])
+def test_a_check_that_was_planned_by_a_clock_ahead_is_done_now(core, running, interval):
+    state = {"next_check_at": now() + HOURS}
+    id = make_monitor(core, state=state, interval=interval).id
+    running()
+    eventually(checked(core, id), "it is checked", 30)
+
+
+def test_a_lease_that_a_clock_ahead_has_given_is_free_now(core, running):
+    state = {"lease_until": now() + HOURS, "lease_token": "somebody who is gone"}
+    id = make_monitor(core, state=state).id
+    running()
+    eventually(checked(core, id), "it is checked", 30)
+
+
+def test_a_plan_and_a_lease_within_their_time_are_left_alone(core, running, settings):
+    planned = make_monitor(
+        core, state={"next_check_at": now() + timedelta(minutes=58)}, interval=3600
+    )
+    leased = make_monitor(
+        core, timeout=60, state={"lease_until": now() + timedelta(seconds=89), "lease_token": "x"}
+    )
+    late = make_monitor(core, state={"next_check_at": now() + HOURS})
+    running()
+    eventually(checked(core, late.id), "the other is checked", 30)
+    assert not checked(core, planned.id)()
+    assert not checked(core, leased.id)()
+
+
+def test_who_checks_while_the_clock_is_set_back_may_still_record(core, settings):
+    id = make_monitor(core).id
+    with core.app_context():
+        ahead = now() + HOURS
+        assert [one.monitor_id for one in leases.claim(ahead, "me", 5)] == [id]
+        assert leases.due_after_step(now(), settings.confirm_seconds) == 1
+        [result] = recorder.record([(id, make_outcome(at=now()))], now(), token="me")
+        assert result is not None
+
+
+# --- alerts
+
+
+def worker(core, settings, answers=(), clock=lambda: datetime.now(UTC)):
+    sent = []
+    answers = iter(answers)
+
+    def send(outgoing, _tools):
+        sent.append(outgoing)
+        return next(answers, Answer(Verdict.DELIVERED, "200"))
+
+    made = Worker(core, settings, clock=clock, senders={"webhook": send})
+    return made, sent
+
+
+def step_until(made, look):
+    def step():
+        made.step(0.05)
+        return look()
+
+    return eventually(step, "the outbox is worked on", 30)
+
+
+def deliver(core, **columns):
+    """A waiting message, with these columns changed."""
+    with core.app_context(), writing() as session:
+        [id] = outbox.send_test_to([("webhook", "http://127.0.0.1:9/")], now())
+        for name, value in columns.items():
+            setattr(session.get(DeliveryRow, id), name, value)
+        return id
+
+
+def status(core, id):
+    with core.app_context():
+        return db.session.scalar(sa.select(DeliveryRow.status).where(DeliveryRow.id == id))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"created_at": now() + HOURS, "next_attempt_at": now() + HOURS},
+        {"lease_until": now() + HOURS, "lease_token": "x"},
+        {
+            "next_attempt_at": now() + HOURS,
+            "attempts": [{"at": outbox.moment(now() + HOURS), "ok": False, "answer": "500"}],
+        },
+        {"next_attempt_at": now() + HOURS, "reason": outbox.Reason.BY_HAND},
+        {"next_attempt_at": now() + 5 * HOURS},
+    ],
+    ids=["new", "leased", "to be retried", "retried by hand", "further than any pause"],
+)
+def test_a_message_that_a_clock_ahead_has_put_off_goes_now(core, settings, columns):
+    id = deliver(core, **columns)
+    made, _sent = worker(core, settings)
+    step_until(made, lambda: status(core, id) == DeliveryStatus.DELIVERED)
+
+
+def test_a_pause_that_a_service_asked_for_is_kept(core, settings):
+    attempt = {"at": outbox.moment(now() - timedelta(minutes=1)), "ok": False, "answer": "429"}
+    waits = deliver(core, next_attempt_at=now() + HOURS, attempts=[attempt])
+    free = deliver(core, lane="another")
+    made, _sent = worker(core, settings)
+    step_until(made, lambda: status(core, free) == DeliveryStatus.DELIVERED)
+    assert status(core, waits) == DeliveryStatus.PENDING
+
+
+def test_a_worker_whose_clock_is_set_back_goes_on(core, settings):
+    """What it remembers of lanes and of its own rounds is of the later time."""
+    clock = {"now": now() + HOURS}
+    slow = Answer(Verdict.RETRY, "503", retry_after=3600.0)
+    made, sent = worker(core, settings, [slow], clock=lambda: clock["now"])
+    first = deliver(core)
+    step_until(made, lambda: sent and made.idle)
+    assert status(core, first) == DeliveryStatus.PENDING
+    clock["now"] -= HOURS
+    step_until(made, lambda: status(core, first) == DeliveryStatus.DELIVERED)
+    assert len(sent) == 2
+
+
+def test_a_reminder_that_was_sent_in_the_future_does_not_put_off_the_next(core):
+    monitor = make_monitor(core, remind_after=60, alerts=[["webhook", "http://127.0.0.1:9/"]])
+    make_incident(core, monitor, reminded_at=now() + HOURS)
+    with core.app_context():
+        assert recorder.remind(now()) == 1
+        assert recorder.remind(now()) == 0
+        assert db.session.scalar(sa.select(IncidentRow.reminded_at)) <= now() + timedelta(seconds=1)
+
+
+# --- what is told
+
+
+def beat(core, at, checked_at=None, name="checker:gone:1"):
+    with core.app_context(), writing() as session:
+        session.merge(HeartbeatRow(name=name, at=at, last_check_at=checked_at))
+
+
+def faults(core):
+    with core.app_context():
+        return health.health(now()).faults
+
+
+@pytest.mark.parametrize("step", [HOURS, -HOURS], ids=["back", "forward"])
+def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_went(
+    core, settings, step
+):
+    beat(core, now() + step, now() + step)
+    assert health.CHECKER_SILENT in faults(core)
+    said = [one.sentence for one in examine(core, settings) if one.subject == "checker"]
+    assert [sentence.partition(":")[0] for sentence in said] == ["None runs"]
+    beat(core, now(), now(), name="checker:here:2")
+    assert faults(core) == ()
+
+
+def test_late_checks_are_told_though_the_last_one_is_of_the_future(core):
+    make_monitor(core, state={"next_check_at": now() - timedelta(minutes=10)})
+    beat(core, now(), now() + HOURS)
+    beat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
+    assert health.CHECKS_LATE in faults(core)
+
+
+def test_the_doctor_tells_of_signs_from_the_future(core, settings):
+    beat(core, now() + HOURS)
+    said = [one for one in examine(core, settings) if one.subject == "clock"]
+    assert [one.fault for one in said] == [True]
+    with core.app_context(), writing() as session:
+        session.execute(sa.delete(HeartbeatRow))
+    said = [one for one in examine(core, settings) if one.subject == "clock"]
+    assert [one.fault for one in said] == [False]
+
+
+def test_the_age_of_a_sign_is_never_made_up(core):
+    beat(core, now() + HOURS, now() + HOURS)
+    with core.app_context():
+        found = health.health(now())
+    assert (found.heartbeat_age, found.last_check_age) == (None, None)
+
+
+# --- the rest of what is stored
+
+
+def test_a_domain_that_was_asked_in_the_future_is_asked_now(core):
+    make_monitor(core, state={"domain": "example.org"})
+    with core.app_context():
+        with writing() as session:
+            session.add(DomainRow(domain="example.org", asked_at=now() + HOURS))
+        assert domains.claim_domain(now()) == "example.org"
+        assert domains.claim_domain(now()) is None
+
+
+def test_a_key_that_was_used_in_the_future_is_used_now(app):
+    secret = make_key(app)
+    access = app.extensions["wakeful.access"]
+    with app.app_context():
+        real = access.clock
+        access.clock = lambda: now() + HOURS
+        access.authenticate_key(secret)
+        access.clock = real
+        access.authenticate_key(secret)
+        [key] = access.keys()
+    assert key.last_used_at <= now() + timedelta(seconds=1)
+
+
+def test_counters_and_signs_of_the_future_are_forgotten(core, settings):
+    beat(core, now() + 10 * HOURS)
+    access_counts = sa.text("SELECT count(*) FROM counters")
+    with core.app_context():
+        Access(settings, clock=lambda: now() + 10 * HOURS).count("login:account:x", 300)
+        assert db.session.scalar(access_counts) == 1
+        Housekeeper(core, settings, Policies(settings)).forget_old()
+        assert db.session.scalar(access_counts) == 0
+        assert db.session.scalar(sa.select(sa.func.count()).select_from(HeartbeatRow)) == 0
+
+
+def test_a_location_whose_results_are_of_the_future_has_no_vote():
+    votes = [quorum.Vote("there", now() + HOURS, quorum.Verdict.DOWN)]
+    stale = timedelta(minutes=3)
+    assert quorum.decide(votes, quorum.Rule.ANY, now(), stale) is quorum.Verdict.UNKNOWN
+
+
+def test_hours_that_a_clock_ahead_has_summed_are_summed_again_when_they_have_been(core):
+    hour = timedelta(hours=1)
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    id = make_monitor(core).id
+
+    def result(at):
+        with writing() as session:
+            session.add(
+                ResultRow(
+                    monitor_id=id,
+                    at=to_ms(at),
+                    location_id=1,
+                    verdict=0,
+                    maintenance=False,
+                    covers_s=60,
+                )
+            )
+
+    def hours():
+        found = sa.select(RollupRow.start).where(RollupRow.period == 3600)
+        return set(db.session.scalars(found))
+
+    with core.app_context():
+        result(noon - 2 * hour)
+        rollups.roll(noon + 6 * hour)  # the clock is six hours ahead
+        rollups.roll(noon)  # and is set back
+        assert max(hours(), default=0) < int(noon.timestamp())
+        result(noon + hour)
+        rollups.roll(noon + 3 * hour)
+        assert int((noon + hour).timestamp()) in hours()

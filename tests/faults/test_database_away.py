@@ -1,0 +1,328 @@
+"""A database that cannot be used: 503 with a time to come back, never a fault of Wakeful's. What
+only reads goes on reading. What was opened in bad times works again in good ones.
+"""
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from app import create_app
+from app.db import db, faults, leases, writing
+from app.db.tables import SettingRow
+from app.engine.checker import Checker
+from tests.factories import make_key, make_monitor, make_outcome, make_person, now
+from tests.web.visitor import Visitor
+
+NOBODY = 65534
+FORM = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
+
+
+@contextmanager
+def full(app):
+    """SQLite's own limit of pages: what it says then is what it says on a full disk."""
+    with app.app_context():
+        db.engine.dispose()
+        engine = db.engine
+
+        def limit(connection, _record):
+            # One above what is there: a file that lacks even that refuses to be read.
+            connection.execute("PRAGMA max_page_count=1")
+
+        sa.event.listen(engine, "connect", limit)
+        try:
+            yield
+        finally:
+            sa.event.remove(engine, "connect", limit)
+            engine.dispose()
+
+
+@contextmanager
+def failing(app):
+    """No file may grow any more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def locked(app):
+    """Somebody else writes and does not end."""
+    path = app.config["SQLALCHEMY_DATABASE_URI"].removeprefix("sqlite:///")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.close()
+
+
+@pytest.fixture
+def key(app):
+    return {"Authorization": f"Bearer {make_key(app)}"}
+
+
+@pytest.mark.sqlite
+def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog):
+    client = app.test_client()
+    make_monitor(app)
+    with locked(app):
+        start = time.monotonic()
+        answers = [client.get("/api/v1/monitors", headers=key) for _ in range(5)]
+        assert time.monotonic() - start < 9, "a read waits for less than SQLite's busy timeout"
+    said = [(answer.status_code, answer.json["meta"]["total"]) for answer in answers]
+    assert said == [(200, 1)] * 5
+    assert "could not be stored" in caplog.text
+    assert client.get("/api/v1/monitors", headers=key).status_code == 200
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("trouble", "sentence"), [(full, faults.FULL), (locked, faults.BUSY)], ids=["full", "locked"]
+)
+def test_a_write_that_cannot_be_stored_is_a_503_that_says_why(
+    app, key, trouble, sentence, monkeypatch
+):
+    monkeypatch.setattr("app.db.connections.BUSY_TIMEOUT_MS", 200)
+    client = app.test_client()
+    with trouble(app):
+        answer = client.post(
+            "/api/v1/monitors", data=FORM | {"request_body": "x" * 9000}, headers=key
+        )
+    assert answer.status_code == 503
+    assert answer.json == {"message": sentence, "status": 503}
+    assert int(answer.headers["Retry-After"]) > 0
+    assert client.get("/api/v1/monitors", headers=key).json["meta"]["total"] == 0
+    assert client.post("/api/v1/monitors", data=FORM, headers=key).status_code == 201
+
+
+@pytest.mark.sqlite
+def test_a_form_that_cannot_be_stored_keeps_what_was_typed(app, monkeypatch):
+    monkeypatch.setattr("app.db.connections.BUSY_TIMEOUT_MS", 200)
+    make_person(app)
+    visitor = Visitor(app).log_in("admin@wakeful.test").open("/monitors/new")
+    with locked(app):
+        visitor.press("Save", name="Typed with care", url="http://127.0.0.1:9/")
+    assert visitor.status == 503
+    assert int(visitor.page.headers["Retry-After"]) > 0
+    assert faults.BUSY in visitor.text
+    assert "was not stored" in visitor.text
+    visitor.press("Send it again")
+    assert visitor.status == 200
+    assert "Typed with care" in visitor.text
+
+
+@pytest.mark.sqlite
+def test_a_database_without_its_file_is_told_in_the_style_of_the_house(app, tmp_path):
+    make_person(app)
+    visitor = Visitor(app).log_in("admin@wakeful.test")
+    with app.app_context():
+        db.engine.dispose()
+    path = Path(app.config["SQLALCHEMY_DATABASE_URI"].removeprefix("sqlite:///"))
+    away = path.with_suffix(".away")
+    path.rename(away)
+    path.mkdir()  # a folder in its place cannot be opened
+    try:
+        for address in ("/", "/incidents", "/login", "/no/such/page"):
+            visitor.open(address)
+            if visitor.status == 503:
+                assert visitor.text.startswith("The database cannot be used now"), visitor.text
+                assert "stylesheet" in visitor.page.text
+            else:
+                assert (visitor.status, address) == (404, "/no/such/page")
+                assert visitor.text.startswith("Not found")
+        assert app.test_client().get("/healthz").status_code == 200
+        assert app.test_client().get("/readyz").status_code == 503
+    finally:
+        path.rmdir()
+        away.rename(path)
+    assert visitor.open("/").status == 200
+
+
+def test_a_fault_of_ours_is_still_a_500(app, caplog):
+    app.testing = False
+    make_person(app)
+    visitor = Visitor(app).log_in("admin@wakeful.test")
+    with app.app_context(), writing() as session:
+        session.execute(sa.text("ALTER TABLE incidents RENAME TO elsewhere"))
+    visitor.open("/incidents")
+    assert visitor.status == 500
+    assert "This is a fault in Wakeful" in visitor.text
+
+
+# --- SQLite
+
+
+@pytest.fixture
+def folder():
+    """A folder whose rights bind this process: root lends itself to nobody within ``bound``."""
+    with tempfile.TemporaryDirectory(prefix="wakeful-bound-") as path:
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        yield Path(path)
+
+
+@contextmanager
+def bound():
+    """As somebody whom the rights of files bind; root is not."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.fixture
+def installed(folder, settings):
+    """An installation in that folder."""
+    source = Path(settings.database_url.removeprefix("sqlite:///"))
+    (folder / "wakeful.db").write_bytes(source.read_bytes())
+    if os.geteuid() == 0:
+        os.chown(folder / "wakeful.db", NOBODY, NOBODY)
+    app = create_app(
+        replace(settings, instance=folder, database_url=f"sqlite:///{folder / 'wakeful.db'}")
+    )
+    yield app
+    with app.app_context():
+        db.engine.dispose()
+
+
+@contextmanager
+def read_only(folder):
+    for path in (*folder.iterdir(), folder):
+        path.chmod(0o444 if path.is_file() else 0o555)
+    try:
+        yield
+    finally:
+        for path in (folder, *folder.iterdir()):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def store(name):
+    with writing() as session:
+        session.add(SettingRow(name=name, value="x", updated_at=now()))
+
+
+@pytest.mark.sqlite
+def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, installed):
+    with bound(), installed.app_context():
+        store("before")  # makes the files beside the database's own
+        with db.engine.connect():  # keeps those files
+            db.session.remove()
+            with (
+                read_only(folder),
+                db.engine.connect(),  # takes what is in the pool: the next one is opened now
+                pytest.raises(sa.exc.OperationalError, match="readonly") as told,
+            ):
+                store("meanwhile")
+            assert str(faults.unavailable(told.value)) == faults.READ_ONLY
+        db.session.remove()
+        for number in range(6):
+            store(f"after {number}")
+
+
+@pytest.mark.sqlite
+def test_a_disk_that_fails_leaves_no_broken_connection(core):
+    with core.app_context():
+        store("before")
+        with failing(core), pytest.raises(sa.exc.OperationalError) as told:
+            store("meanwhile")
+        assert str(faults.unavailable(told.value)) in (faults.FAILING, faults.FULL)
+        store("after")
+
+
+FULL_DISK = """
+import pathlib, sys
+from app import create_app
+from app.config import Settings
+from app.db import db, schema
+from tests.factories import make_key, make_monitor
+
+folder = pathlib.Path(sys.argv[1])
+app = create_app(Settings(folder, f"sqlite:///{folder / 'wakeful.db'}", "a secret for tests only"))
+with app.app_context():
+    schema.upgrade()
+make_monitor(app)
+key = {"Authorization": f"Bearer {make_key(app)}"}
+client = app.test_client()
+fields = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
+fields |= {"request_body": "x" * 9000}
+with open(folder / "filler", "wb", buffering=0) as filler:
+    try:
+        while filler.write(bytes(4096)):
+            pass
+    except OSError:
+        pass
+for method, data in (("GET", None), ("POST", fields), ("GET", None)):
+    answer = client.open("/api/v1/monitors", method=method, headers=key, data=data)
+    print(answer.status_code, answer.json.get("message") or answer.json["meta"]["total"])
+(folder / "filler").unlink()
+print(client.post("/api/v1/monitors", headers=key, data=fields).status_code)
+"""
+
+
+@pytest.mark.sqlite
+def test_a_disk_that_is_full_can_be_read_and_says_what_it_is(tmp_path):
+    """A disk of its own, of 4 MB, in a name space of the process."""
+    mount = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    disk = 'mount -t tmpfs -o size=4m none "$0"'
+    if subprocess.run([*mount, disk, tmp_path], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets no process mount a small disk of its own (unshare, tmpfs)")
+    done = subprocess.run(
+        [*mount, f'{disk} && exec "$1" -c "$2" "$0"', tmp_path, sys.executable, FULL_DISK],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert done.stdout.splitlines() == ["200 1", f"503 {faults.FULL}", "200 1", "201"], done.stderr
+
+
+# --- PostgreSQL
+
+
+@pytest.mark.sqlite
+@pytest.mark.postgres
+def test_a_server_that_has_become_a_standby_is_left(relayed):
+    with relayed.app_context():
+        with writing() as session:
+            first = session.scalar(sa.text("SELECT pg_backend_pid()"))
+            session.execute(sa.text("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"))
+        with pytest.raises(sa.exc.DBAPIError) as told:
+            store("meanwhile")
+        assert str(faults.unavailable(told.value)) == faults.READ_ONLY
+        store("after")
+        assert db.session.scalar(sa.text("SELECT pg_backend_pid()")) != first
+
+
+@pytest.mark.sqlite
+def test_results_are_kept_while_the_database_cannot_be_written(core, settings, monkeypatch):
+    monkeypatch.setattr("app.db.connections.BUSY_TIMEOUT_MS", 100)
+    id = make_monitor(core).id
+    checker = Checker(core, settings)
+    with core.app_context():
+        [spec] = leases.claim(now(), checker.token, 1)
+        checker._came_back(spec.monitor_id, make_outcome(at=now()))
+        checker._collect(0)
+        with locked(core), pytest.raises(sa.exc.OperationalError):
+            checker._record()
+        checker._record()
+        assert db.session.scalar(sa.text("SELECT count(*) FROM results")) == 1
+    assert id == spec.monitor_id

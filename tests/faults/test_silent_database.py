@@ -1,0 +1,226 @@
+"""PostgreSQL accepts packets and never answers: every wait ends, and each part says so."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from app.commands.doctor import examine
+from app.db import connections, db, patience, schema, writing
+from app.engine.checker import Checker
+from tests.factories import make_key, make_monitor, make_person
+from tests.support.service import eventually
+from tests.support.swallow import BOTH, TO_CLIENT, TO_SERVER
+from tests.web.visitor import Visitor
+
+pytestmark = [pytest.mark.postgres, pytest.mark.sqlite, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(autouse=True)
+def short_limits(monkeypatch):
+    monkeypatch.setattr(connections, "CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "CANCEL_SECONDS", 0.5)
+
+
+@pytest.mark.parametrize("directions", [BOTH, {TO_SERVER}, {TO_CLIENT}], ids=["both", "to", "from"])
+def test_a_statement_ends_with_an_error_and_the_next_one_works_when_the_path_is_back(
+    relayed, relay, directions
+):
+    with relayed.app_context(), patience(1):
+        db.session.scalar(sa.text("SELECT 1"))
+        relay.swallow(*directions)
+        with pytest.raises(sa.exc.OperationalError, match="did not answer within 1 s"):
+            db.session.scalar(sa.text("SELECT 2"))
+        db.session.rollback()
+        with pytest.raises(sa.exc.OperationalError, match="timeout"):
+            db.session.scalar(sa.text("SELECT 3"))
+        db.session.rollback()
+        relay.swallow()
+        assert db.session.scalar(sa.text("SELECT 4")) == 4
+
+
+def test_a_stopped_backend_does_not_hold_a_statement_for_good(relayed):
+    with relayed.app_context(), patience(1):
+        pid = db.session.scalar(sa.text("SELECT pg_backend_pid()"))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(sa.exc.OperationalError, match="did not answer"):
+                db.session.scalar(sa.text("SELECT 1"))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        db.session.rollback()
+        assert db.session.scalar(sa.text("SELECT pg_backend_pid()")) != pid
+
+
+def test_a_slow_statement_is_stopped_on_the_server_too(relayed):
+    with relayed.app_context():
+        with patience(0.5), pytest.raises(sa.exc.OperationalError, match="did not answer"):
+            db.session.execute(sa.text("SELECT pg_sleep(60)"))
+        db.session.rollback()
+        running = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE query LIKE '%pg_sleep(60)' AND state = 'active'"
+        )
+        eventually(lambda: db.session.scalar(sa.text(running)) == 0, "the server stops it", 20)
+
+
+def test_whoever_may_take_long_is_not_stopped(relayed, monkeypatch):
+    with relayed.app_context(), patience(0.3):
+        with patience(None):
+            db.session.execute(sa.text("SELECT pg_sleep(1)"))
+        with patience(30):
+            db.session.execute(sa.text("SELECT pg_sleep(1)"))
+
+
+def test_a_migration_has_no_limit(relayed, monkeypatch):
+    """Another migration holds the lock for longer than any statement may take."""
+    with relayed.app_context():
+        monkeypatch.setattr(schema, "present", lambda: None)  # else there is nothing to do
+        with db.engine.connect() as other, other.begin():
+            other.execute(sa.text("SELECT pg_advisory_xact_lock(:n)"), {"n": 0x77616B65})
+            done = threading.Event()
+
+            def upgrade():
+                with relayed.app_context(), patience(0.3):
+                    schema.upgrade()
+                    done.set()
+
+            waiting = threading.Thread(target=upgrade)
+            waiting.start()
+            assert not done.wait(2)
+        waiting.join(30)
+        assert done.is_set()
+
+
+def test_readyz_tells_it_soon_and_healthz_is_not_touched(relayed, relay):
+    visitor = relayed.test_client()
+    assert visitor.get("/readyz").status_code == 200
+    relay.swallow(*BOTH)
+    start = time.monotonic()
+    answer = visitor.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json["faults"] == ["The database does not answer."]
+    assert time.monotonic() - start < 15
+    assert visitor.get("/healthz").status_code == 200
+    relay.swallow()
+    assert visitor.get("/readyz").status_code == 200
+
+
+def test_while_one_thread_tries_to_connect_the_others_are_told_at_once(relayed, relay):
+    relay.swallow(*BOTH)
+    assert relayed.test_client().get("/readyz").status_code == 503
+    said, start = [], threading.Barrier(8)
+
+    def connect():
+        with relayed.app_context():
+            start.wait()
+            try:
+                db.engine.connect()
+            except sa.exc.OperationalError as fault:
+                said.append(str(fault.orig))
+
+    threads = [threading.Thread(target=connect) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == [
+        "connection timeout expired",
+        *["the server did not answer a moment ago"] * 7,
+    ]
+
+
+def test_pages_and_api_answer_503_with_a_time_to_come_back(relayed, relay, monkeypatch):
+    monkeypatch.setattr(connections, "_patience", connections.ContextVar("patience", default=1.0))
+    make_person(relayed)
+    key = make_key(relayed)
+    visitor = Visitor(relayed).log_in("admin@wakeful.test")
+    assert visitor.open("/").status == 200
+    relay.swallow(*BOTH)
+    page = visitor.open("/").page
+    assert page.status_code == 503
+    assert int(page.headers["Retry-After"]) > 0
+    assert "The database cannot be used now" in page.text
+    assert "fault in Wakeful" not in page.text
+    answer = relayed.test_client().get(
+        "/api/v1/monitors", headers={"Authorization": f"Bearer {key}"}
+    )
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) > 0
+    assert answer.json == {
+        "message": "The database does not answer. Try again in a moment.",
+        "status": 503,
+    }
+    relay.swallow()
+    assert visitor.open("/").status == 200
+
+
+def test_the_checker_goes_on_when_the_path_is_back(
+    relayed, relay, relayed_settings, monkeypatch, caplog
+):
+    monkeypatch.setattr(connections, "_patience", connections.ContextVar("patience", default=1.0))
+    checker, stop = Checker(relayed, relayed_settings), threading.Event()
+    running = threading.Thread(target=checker.run, args=[stop])
+    running.start()
+    try:
+        relay.swallow(*BOTH)
+        eventually(
+            lambda: "Trying again" in caplog.text, "the checker says that it has trouble", 60
+        )
+        relay.swallow()
+        id = make_monitor(relayed).id
+
+        def checked():
+            with relayed.app_context():
+                return db.session.scalar(
+                    sa.text(f"SELECT checked_at FROM monitor_states WHERE monitor_id = {id}")
+                )
+
+        eventually(checked, "a check is recorded", 60)
+    finally:
+        stop.set()
+        running.join(60)
+    assert not running.is_alive()
+
+
+def test_what_a_lost_process_had_locked_is_free_after_a_while(relayed, monkeypatch):
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 1)
+    with relayed.app_context(), db.engine.connect() as lost:
+        lost.execute(sa.text("CREATE TABLE locked (x int)"))
+        lost.execute(sa.text("INSERT INTO locked VALUES (1)"))
+        lost.commit()
+        lost.execute(sa.text("SELECT x FROM locked FOR UPDATE"))
+        with patience(20), writing() as session:
+            session.execute(sa.text("UPDATE locked SET x = 2"))
+        lost.invalidate()
+
+
+def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relayed_settings):
+    relay.swallow(*BOTH)
+    findings = list(examine(relayed, relayed_settings))
+    assert [one.subject for one in findings if one.fault][:1] == ["database"]
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
+        "WAKEFUL_DATABASE_URL": relayed_settings.database_url,
+        "WAKEFUL_INSTANCE": str(relayed_settings.instance),
+        "WAKEFUL_SECRET_KEY": relayed_settings.secret_key,
+    }
+    commands = [["key", "list"], ["db", "upgrade"], ["checker"], ["worker"]]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "app.commands.cli", *words],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for words in commands
+    ]
+    for process in running:
+        said, _none = process.communicate(timeout=90)
+        assert process.returncode == 1
+        assert said.strip().splitlines()[-1].startswith("The database cannot be used: ")

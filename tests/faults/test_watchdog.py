@@ -1,0 +1,84 @@
+"""A loop that stands still ends its process with a sentence, so that it is started again."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from app.commands import watchdog
+
+pytestmark = [pytest.mark.timeout(120)]
+
+# As `wakeful checker` and `wakeful worker` run; then one step of the loop never returns.
+STUCK = """
+import sys, threading
+from app.commands import cli, watchdog
+from app.alerts.worker import Worker
+from app.engine.checker import Checker
+
+watchdog.LIMIT_SECONDS = 2.0
+def stand_still(*arguments):
+    print("standing still", flush=True)
+    threading.Event().wait()
+Checker._turn = Worker.step = stand_still
+sys.argv = ["wakeful", sys.argv[1]]
+cli.main()
+"""
+TURNING = """
+import sys, threading, time
+from app.commands import watchdog
+
+watchdog.LIMIT_SECONDS = 1.0
+turned = watchdog.watch("checker")
+for _ in range(int(sys.argv[1])):
+    turned()
+    time.sleep(0.1)
+print("still here", flush=True)
+"""
+
+
+def run(settings, script, *words):
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
+        "WAKEFUL_DATABASE_URL": settings.database_url,
+        "WAKEFUL_INSTANCE": str(settings.instance),
+        "WAKEFUL_SECRET_KEY": settings.secret_key,
+        "WAKEFUL_CANARIES": "",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", script, *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("checker", "checker"), ("worker", "alert worker")],
+    ids=["checker", "worker"],
+)
+def test_a_part_whose_loop_stands_still_ends_and_says_where(core, settings, command, name):
+    done = run(settings, STUCK, command)
+    assert "standing still" in done.stdout
+    assert done.returncode == watchdog.EXIT_CODE
+    line = next(line for line in done.stderr.splitlines() if "CRITICAL" in line)
+    assert f"The {name} has not moved for 2 s. It ends here, to be started again." in line
+    assert "in stand_still" in done.stderr
+
+
+@pytest.mark.sqlite
+def test_a_loop_that_turns_is_left_alone(settings):
+    done = run(settings, TURNING, "30")
+    assert (done.returncode, done.stdout.strip()) == (0, "still here")
+
+
+@pytest.mark.sqlite
+def test_the_limit_is_longer_than_all_waits_of_a_turn_together():
+    """A database that is away must not look like a loop that stands still."""
+    from app.db import connections
+
+    waits = connections.ANSWER_SECONDS + connections.CANCEL_SECONDS + connections.CONNECT_SECONDS
+    assert 3 * waits < watchdog.LIMIT_SECONDS
