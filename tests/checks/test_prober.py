@@ -26,6 +26,7 @@ from app.net.policy import Policy
 from app.records import MASK, Cause, CheckSpec, Outcome, Pair, Timings, Verdict, Warn
 from tests.checks.servers import NameServer, Trap, Web, closing, host, http
 from tests.lab.net import BlackHole, Listener
+from tests.support.loopback import IPV6
 
 LOOPBACK = Policy.parse("loopback")
 
@@ -507,6 +508,7 @@ def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
 # --- Two families ---------------------------------------------------------------------------------
 
 
+@IPV6
 def test_a_dead_family_is_waited_for_once_only(prober: Prober) -> None:
     web = Web(lambda head, body: http())
     hole = BlackHole("::1", web.port)
@@ -522,6 +524,7 @@ def test_a_dead_family_is_waited_for_once_only(prober: Prober) -> None:
     assert took[1] < took[0] - 1.0
 
 
+@IPV6
 def test_a_dead_family_of_a_host_that_redirects_is_told_and_does_not_hold_up_the_page(
     prober: Prober, web: Web
 ) -> None:
@@ -534,6 +537,7 @@ def test_a_dead_family_of_a_host_that_redirects_is_told_and_does_not_hold_up_the
     assert result.warnings == (Warn.IPV6_UNREACHABLE,)
 
 
+@IPV6
 def test_a_family_that_is_open_is_not_asked_each_time(prober: Prober) -> None:
     six = Web(lambda head, body: http(), address="::1")
     taken = threading.Semaphore(0)

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import socket
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import requests
 
 from app.commands.serve import greet, listen
 from app.config import SettingError
+from tests.support.loopback import IPV6
 from tests.support.service import Service, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -133,9 +133,8 @@ def test_an_address_in_use_is_told_in_a_sentence():
             listen(bind)
 
 
+@IPV6
 def test_it_listens_on_ipv6_as_well():
-    if not socket.has_ipv6 or sys.platform != "linux":
-        pytest.skip("this machine has no IPv6")
     listener = listen("[::1]:0")
     assert listener.getsockname()[0] == "::1"
     listener.close()

@@ -1,4 +1,7 @@
-"""A WSGI application on a port of its own on loopback, for those who speak HTTP to it."""
+"""A WSGI application on a port of its own on loopback, for those who speak HTTP to it.
+
+``@IPV6`` skips a test where loopback has no IPv6, as in many containers.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,12 @@ from socket import SHUT_RD
 from threading import Thread
 from typing import Any
 
+import pytest
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from tests.lab.net import has_ipv6
+
+IPV6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
 POLL_SECONDS = 0.02  # how long the server takes to notice that it is to stop
 
 

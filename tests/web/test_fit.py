@@ -11,6 +11,7 @@ from app.db import journal, writing
 from app.records import Location, Notice, Result, Verdict
 from app.stores import current_access, current_store
 from tests.factories import make_incident, make_monitor, now
+from tests.support.browser import opened
 from tests.web.gallery import unfold
 from tests.web.test_browser import press
 
@@ -187,3 +188,26 @@ def test_the_highest_figure_of_a_charts_axis_is_not_cut(app, visit):
     )
     assert tops
     assert min(tops) >= 0
+
+
+def test_only_the_one_font_is_shown_whatever_the_machine_has(
+    chromium: Browser, request: pytest.FixtureRequest
+) -> None:
+    """Or else the tests above would measure with the fonts of whoever runs them."""
+    with opened(chromium) as page:
+        page.set_content(
+            '<p style="font-family: Inter, system-ui, Roboto">A</p><p style="font-family: Arial">A'
+            '<p style="font-family: serif">A</p><p>A</p>'
+        )
+        tools = page.context.new_cdp_session(page)
+        for method in ("DOM.enable", "CSS.enable"):
+            tools.send(method)
+        root = tools.send("DOM.getDocument", {"depth": -1})["root"]["nodeId"]
+        found = tools.send("DOM.querySelectorAll", {"nodeId": root, "selector": "p"})["nodeIds"]
+        fonts = [
+            font["familyName"]
+            for node in found
+            for font in tools.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
+        ]
+    family = {"wide": "DejaVu Sans", "narrow": "Liberation Sans"}
+    assert fonts == [family[request.node.callspec.params["chromium"]]] * 4
