@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from app.checks.kinds import kind_of
 from app.records import (
     UPTIME_RANGES,
     ApiKey,
@@ -33,11 +34,12 @@ def _pairs(pairs: tuple[Pair, ...], masked: bool) -> list[dict[str, str]]:
 
 def monitor(record: Monitor, masked: bool) -> dict[str, Any]:
     """``masked``: header values, alert values and body for a key that may only read."""
-    body = record.request_body
+    body, kind = record.request_body, kind_of(record.url)
     return {
         "id": record.id,
         "name": record.name,
         "url": record.url,
+        "kind": kind.name if kind else None,
         "interval": record.interval,
         "alert_condition": str(record.alert_condition),
         "alert_text_lookup": record.alert_text_lookup,

@@ -10,8 +10,9 @@ import pytest
 import zstandard
 
 from app.checks.http.decode import Decoder, Undecodable, codings
-from app.checks.http.text import charset, codec_name, decode, excerpt, judge_text
+from app.checks.http.text import charset, codec_name, decode
 from app.checks.redact import Redactor
+from app.checks.text import excerpt, judge_text
 from app.records import BODY_CAP_BYTES, AlertCondition, Cause, CheckSpec, Pair
 from tests.lab.runner import peak_memory_of
 

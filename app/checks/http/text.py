@@ -1,13 +1,10 @@
-"""The body as text: which charset, and whether a piece of text is in it (decisions.md 3)."""
+"""The body as text: which charset."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from functools import lru_cache
-
-from app.checks.redact import Redactor
-from app.records import TEXT_CONDITIONS, AlertCondition, Cause
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -109,25 +106,3 @@ def decode(body: bytes, content_type: str | None) -> str:
     """The body as text; bytes that the charset does not know become U+FFFD."""
     name, mark = charset(body, content_type)
     return body[mark:].decode(name, errors="replace")
-
-
-def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause that a text condition gives, or None. In a cut body, what was not found proves
-    nothing.
-    """
-    if condition not in TEXT_CONDITIONS or not lookup:
-        return None
-    found = lookup in text
-    if condition == AlertCondition.URL_TEXT:
-        return Cause.TEXT_FOUND if found else None
-    return None if found or cut else Cause.TEXT_MISSING
-
-
-def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
-    """The found text with what stands around it, on one line; None when it is not there."""
-    place = text.find(lookup)
-    if place < 0:
-        return None
-    start, end = redactor.whole(text, max(0, place - around), place + len(lookup) + around)
-    piece = " ".join(redactor.text(text[start:end]).split())
-    return ("…" if start else "") + piece + ("…" if end < len(text) else "")

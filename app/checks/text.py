@@ -1,0 +1,28 @@
+"""Whether a piece of text is in an answer (decisions.md 3)."""
+
+from __future__ import annotations
+
+from app.checks.redact import Redactor
+from app.records import TEXT_CONDITIONS, AlertCondition, Cause
+
+
+def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
+    """The cause that a text condition gives, or None. In a cut body, what was not found proves
+    nothing.
+    """
+    if condition not in TEXT_CONDITIONS or not lookup:
+        return None
+    found = lookup in text
+    if condition == AlertCondition.URL_TEXT:
+        return Cause.TEXT_FOUND if found else None
+    return None if found or cut else Cause.TEXT_MISSING
+
+
+def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
+    """The found text with what stands around it, on one line; None when it is not there."""
+    place = text.find(lookup)
+    if place < 0:
+        return None
+    start, end = redactor.whole(text, max(0, place - around), place + len(lookup) + around)
+    piece = " ".join(redactor.text(text[start:end]).split())
+    return ("…" if start else "") + piece + ("…" if end < len(text) else "")
