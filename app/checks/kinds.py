@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass
 from functools import lru_cache
 from typing import Any
 
+from app.checks.tcp import address as tcp
 from app.checks.tools import Checks, Tools
 from app.records import Monitor
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
@@ -29,9 +30,9 @@ class Kind:
 
     ``name`` is the word that the API returns, ``label`` and ``address`` (how its URLs look) are for
     people. ``read`` takes its address apart, or raises ValueError with a sentence. ``fields`` are
-    those fields of the monitor that not every kind knows and this one does; ``phases`` are those of
-    ``records.Timings`` that it goes through. ``checks`` makes what starts its checks and judges
-    them, once for each prober.
+    those fields of the monitor that not every kind knows and this one does; ``searched`` says where
+    a text is looked up, ``phases`` are those of ``records.Timings`` that it goes through.
+    ``checks`` makes what starts its checks and judges them, once for each prober.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Kind:
     schemes: Sequence[str]
     read: Callable[[str], Target]
     fields: frozenset[str]
+    searched: str
     phases: Sequence[str]
     checks: Callable[[Tools], Checks]
     options: type[Options] = Options
@@ -50,6 +52,12 @@ def _http(tools: Tools) -> Checks:
     from app.checks.http.checks import HttpChecks
 
     return HttpChecks(tools)
+
+
+def _tcp(tools: Tools) -> Checks:
+    from app.checks.tcp.checks import TcpChecks
+
+    return TcpChecks(tools)
 
 
 HTTP = Kind(
@@ -65,11 +73,24 @@ HTTP = Kind(
             "accepted_statuses", "follow_redirects", "verify_tls", "ssl_alert_days",
         }
     ),
+    searched="the response",
     phases=("dns", "connect", "tls", "ttfb", "download"),
     checks=_http,
 )  # fmt: skip
 
-KINDS = (HTTP,)
+TCP = Kind(
+    name="tcp",
+    label="TCP",
+    address="tcp://example.com:25",
+    schemes=(tcp.SCHEME,),
+    read=tcp.read,
+    fields=frozenset({"alert_condition", "alert_text_lookup"}),
+    searched="the first 1 KiB that the server sends by itself",
+    phases=("dns", "connect", "ttfb", "download"),
+    checks=_tcp,
+)
+
+KINDS = (HTTP, TCP)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind knows and another may not, in the order of the alphabet.

@@ -162,7 +162,9 @@ class MonitorForm(SchemaForm):
     alert_text_lookup = Text(
         "Text to look up",
         most=MAX_TEXT_LOOKUP,
-        description="Searched for in the response, with upper and lower case as written.",
+        description="Searched for with upper and lower case as written, "
+        + " or ".join(f"in {kind.searched} ({kind.label})" for kind in KINDS)
+        + ".",
     )
     request_method = Word("Method", words=RequestMethod, default=RequestMethod.GET)
     request_headers = PairList(
