@@ -202,7 +202,7 @@ class MonitorForm(SchemaForm):
         low=TIMEOUT_SECONDS[0],
         high=TIMEOUT_SECONDS[1],
         default=DEFAULT_TIMEOUT,
-        description="For the whole check, redirects and body included.",
+        description="For the whole check, from the look-up to the last byte.",
     )
     accepted_statuses = Text(
         "Accepted status codes",

@@ -88,7 +88,7 @@ def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     page.get_by_label("Method").select_option("GET")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("is saved.")).to_be_visible()
-    expect(page.get_by_text("over TCP, every minute")).to_be_visible()
+    expect(page.get_by_text("over TCP, every 1 min")).to_be_visible()
 
 
 def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):

@@ -107,10 +107,11 @@ class Run:
         self._race.start(self._step(self._raced))
 
     def _raced(self, raced: Raced) -> None:
+        self._tcp = raced.tcp
         now = time.monotonic()
         self.seen.connect, self._began = now - self._began, now
+        self.seen.ip = raced.address
         self.seen.errors, self.seen.silent = raced.errors, raced.silent
-        self.seen.ip, self._tcp = raced.address, raced.tcp
         if self._tcp is None:
             self._done(self.seen)
         elif self.seen.listens:
