@@ -566,7 +566,7 @@ class Result:
 class Outcome:
     """What the prober hands back: the result, and what only a recorder or a curious person needs.
 
-    ``evidence`` is JSON-ready and redacted (app/checks/http/evidence.py describes it). There
+    ``evidence`` is JSON-ready and redacted (each kind in app/checks says what is in it). There
     is some for every check that is not up, and for the last good one. ``ssl_expires_at``,
     ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that ends first.
     ``matched`` is the piece of the body around the looked-up text, for "test before saving".

@@ -21,8 +21,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 from app.checks.certificate import TrustStore
+from app.checks.http.checks import HttpChecks
 from app.checks.http.outcome import Outcomes
 from app.checks.http.story import Story
 from app.engine.network import Network
@@ -87,7 +89,7 @@ def report(score: Score, seen: Sequence[Seen], title: str) -> None:
 def healthy_stories(lab: Lab) -> list[Story]:
     """What happened on the wire in a check of each healthy target of the table."""
     checker, stories = InProcess(lab), []
-    outcomes = checker.prober._outcomes
+    outcomes = cast(HttpChecks, checker.prober.checks["http"]).outcomes
     make = outcomes.make
 
     def keep(story: Story) -> Outcome:

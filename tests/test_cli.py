@@ -1,5 +1,6 @@
 """The ``wakeful`` command, as typed (decisions.md 9)."""
 
+import contextlib
 import re
 import signal
 import stat
@@ -18,6 +19,8 @@ from app.config import read
 from app.db import db
 from app.engine.checker import Checker
 from tests.engine.test_checker import Site
+from tests.lab.net import Listener
+from tests.lab.tcp import greeting
 
 
 @pytest.fixture
@@ -135,6 +138,20 @@ def test_check_shows_every_phase_and_fails_unless_the_target_is_up(type_, site):
     code, out, _err = type_("check", site.url)
     assert code == 1
     assert "http_status:503" in out
+
+
+def test_check_of_a_port_shows_its_own_phases(type_):
+    with contextlib.closing(Listener(greeting)) as mail:
+        code, out, _err = type_("check", f"tcp://127.0.0.1:{mail.port}", "--no-text", "ESMTP")
+    assert code == 0
+    assert out.splitlines()[0] == f"tcp://127.0.0.1:{mail.port}"
+    assert "220 mail.lab.test ESMTP ready" in out
+    assert "First byte" in out
+    assert "TLS" not in out
+    code, _out, err = type_("check", "tcp://127.0.0.1:25", "--method", "POST")
+    assert code == 2
+    assert "--method" in err
+    assert "kind tcp" in err
 
 
 def test_check_says_what_policy_keeps_it_from_and_what_to_do(type_, site, monkeypatch):

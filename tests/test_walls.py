@@ -83,7 +83,15 @@ WALLS = {
 TO_COME = {"app.pages"}
 
 # All that forms know beside the standard library: one schema for the browser and for the API.
-FORMS_KNOW = {"app.errors", "app.forms", "app.records", "app.rules", "flask_wtf", "wtforms"}
+FORMS_KNOW = {
+    "app.checks.kinds",
+    "app.errors",
+    "app.forms",
+    "app.records",
+    "app.rules",
+    "flask_wtf",
+    "wtforms",
+}
 
 # Who may import what few should: those who have it in an extra, and what must be replaceable.
 ONLY = {
@@ -143,6 +151,14 @@ def within(module: str, rooms: Iterable[str]) -> bool:
 
 
 EVERY = [found for importer in SOURCES for found in imports(importer)]
+
+
+# Each kind of check is a folder; what it is made of is its own business.
+KINDS = [
+    name.removesuffix(".checks")
+    for name in SOURCES
+    if name.startswith("app.checks.") and name.endswith(".checks")
+]
 
 
 def told(offenders: Iterable[Import], why: str) -> str:
@@ -212,6 +228,18 @@ def test_forms_know_wtforms_and_records_and_little_else():
         and found.module.partition(".")[0] not in sys.stdlib_module_names
     ]
     assert not offenders, told(offenders, "the browser and the API share them, whatever is behind")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_table_of_kinds_knows_what_a_kind_is_made_of(kind):
+    offenders = [
+        found
+        for found in EVERY
+        if within(found.module, [kind])
+        and not within(found.importer, [kind])
+        and found.importer != "app.checks.kinds"
+    ]
+    assert not offenders, told(offenders, "a new kind would then change more than its folder")
 
 
 @pytest.mark.parametrize("library", ONLY)

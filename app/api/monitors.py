@@ -10,6 +10,7 @@ from flask import Response
 from app.api.call import Call
 from app.api.envelope import created, deleted, one, paged
 from app.api.operations import operation
+from app.checks.kinds import kind_of
 from app.codec import json_of, plain
 from app.forms import binding
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
@@ -21,7 +22,8 @@ MONITOR = "/monitors/{id}"
 
 
 def _shape(call: Call, record: Monitor) -> dict[str, Any]:
-    return json_of(record, masked=call.masked)
+    kind = kind_of(record.url)
+    return {**json_of(record, masked=call.masked), "kind": kind.name if kind else None}
 
 
 @operation("GET", MONITORS, "List monitors", "Monitor", paged=True, query=MonitorQueryForm)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
+from app.checks.kinds import KINDS, kinds_that_know
 from app.codec import schema_of
 from app.codec.schema import (
     BOOLEAN,
@@ -21,6 +23,7 @@ from app.codec.schema import (
 )
 from app.forms import fields as f
 from app.forms.lists import IdList, PairList, Tags
+from app.forms.monitor import MonitorForm
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
@@ -86,6 +89,7 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
     """A request body. An update requires nothing; an optional field may be null, which clears
     it."""
     form = form_class()
+    monitors = issubclass(form_class, MonitorForm)
     required = [field.short_name for field in form.schema_fields() if getattr(field, "required", 0)]
     properties = {
         field.short_name: of_field(field)
@@ -93,8 +97,17 @@ def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
         else nullable(of_field(field))
         for field in form.schema_fields()
     }
+    for name, schema in properties.items() if monitors else ():
+        _tell_kinds(schema, kinds_that_know(name))
     more = {"required": required} if required and not update else {}
     return thing(properties, additionalProperties=False, **more)
+
+
+def _tell_kinds(schema: Schema, kinds: Sequence[str]) -> None:
+    if len(kinds) < len(KINDS):
+        said = f"Only for the kind {' or '.join(kinds)}; elsewhere empty or its default."
+        schema["description"] = f"{schema.get('description', '')} {said}".strip()
+        schema["x-kinds"] = list(kinds)
 
 
 def parameters(form_class: type[SchemaForm]) -> list[Schema]:
@@ -137,10 +150,13 @@ UNREADABLE = array(
 )
 
 KEY = schema_of(ApiKey)
+# null for a URL that no kind reads; none such can be stored
+KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
+# Another alert condition may come without a new version of the API.
+MONITOR = schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE)
 
 RECORDS: dict[str, Schema] = {
-    # Another condition may come without a new version of the API.
-    "Monitor": schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE),
+    "Monitor": record({**MONITOR["properties"], "kind": KIND}, where_asked_for=["hours"]),
     "Incident": schema_of(Incident, unreadable=UNREADABLE),
     "Result": schema_of(Result),
     "Statistics": record(

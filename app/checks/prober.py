@@ -13,11 +13,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from app.checks.certificate import TrustStore
-from app.checks.http.curls import Curls
-from app.checks.http.outcome import Outcomes
-from app.checks.http.run import Run, Tools
-from app.checks.http.story import Story
+from app.checks.kinds import KINDS, read_url
+from app.checks.outcome import check_error
+from app.checks.tools import Done, Tools
 from app.net.families import Families
 from app.net.hosts import Server, SystemNames
 from app.net.loop import Loop
@@ -33,8 +31,6 @@ MAX_AT_ONCE = 2000
 _FILES_A_CHECK = 4  # its connection, two questions to DNS, the other family
 _FILES_OF_OTHERS = 100
 _GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up on us
-
-Done = Callable[[Outcome], None]
 
 
 class Prober:
@@ -58,11 +54,17 @@ class Prober:
         self._policy = policy
         self._bundle = Bundle(ca_bundle)
         self._loop = Loop()
-        self._curls = Curls(self._loop, self._bundle.path, user_agent)
         self._families = Families(self._loop)
         self._resolver = Resolver(self._loop, names or SystemNames(tuple(dns_servers)))
-        self._tools = Tools(self._loop, self._resolver, self._curls, self._families, location)
-        self._outcomes = Outcomes(TrustStore(self._bundle.path), location)
+        self._tools = Tools(
+            loop=self._loop,
+            resolver=self._resolver,
+            families=self._families,
+            location=location,
+            ca_bundle=self._bundle.path,
+            user_agent=user_agent,
+        )
+        self.checks = {kind.name: kind.checks(self._tools) for kind in KINDS}
         self._at_once = _places()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -125,7 +127,8 @@ class Prober:
         if not torn_down:
             self._loop.stop()
             self._thread.join()
-            self._curls.close()
+            for checks in self.checks.values():
+                checks.close()
             self._resolver.close()
             self._families.close()
             self._loop.close()
@@ -145,21 +148,24 @@ class Prober:
         self._running += 1
         finish = partial(self._finish, ticket, done)
 
-        def told(story: Story) -> None:
-            finish(self._outcomes.make(story))
-
         def broken(error: Exception) -> None:
             log.error(
                 "A check failed by a fault of ours (monitor %s)", spec.monitor_id, exc_info=error
             )
-            finish(self._outcomes.broken(spec, error))
+            sentence = f"The check itself failed: {type(error).__name__}. The log says more."
+            finish(check_error(spec, self._tools.location, sentence))
 
         if spec.fault is not None:
             log.error("Monitor %s is not checked: %s", spec.monitor_id, spec.fault)
-            finish(self._outcomes.ours(spec, spec.fault))
+            finish(check_error(spec, self._tools.location, spec.fault))
             return
         try:
-            Run(self._tools, spec, self._policy(), told, broken).start()
+            kind, target = read_url(spec.url)
+        except ValueError as error:
+            finish(check_error(spec, self._tools.location, f"The URL cannot be checked. {error}"))
+            return
+        try:
+            self.checks[kind.name].start(spec, target, self._policy(), finish, broken)
         except Exception as error:
             broken(error)
 

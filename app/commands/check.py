@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.checks.certificate import days_left
+from app.checks.kinds import Kind, kind_of
 from app.config import Settings
 from app.db import db, schema
 from app.engine.probing import Policies, make_prober
@@ -45,7 +46,8 @@ def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
 def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
     """What a person sees of a check."""
     result = outcome.result
-    yield f"{spec.request_method} {spec.url}"
+    kind = kind_of(spec.url)
+    yield f"{spec.request_method} {spec.url}" if _has(kind, "request_method") else spec.url
     yield _line("Verdict", str(result.verdict))
     if result.cause:
         yield _line("Cause", f"{result.cause} ({result.cause_code})")
@@ -56,7 +58,7 @@ def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
     if result.ip:
         version = f" (HTTP/{result.http_version})" if result.http_version else ""
         yield _line("Address", f"{result.ip}{version}")
-    yield from _phases(result.timings)
+    yield from _phases(result.timings, kind.phases if kind else PHASES)
     if result.response_time is not None:
         yield _line("In all", f"{result.response_time} ms")
     if outcome.ssl_expires_at is not None:
@@ -68,10 +70,14 @@ def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
         yield _line("Warning", warning)
 
 
-def _phases(timings: Timings) -> Iterator[str]:
-    for field, name in PHASES.items():
+def _has(kind: Kind | None, field: str) -> bool:
+    return kind is not None and field in kind.fields
+
+
+def _phases(timings: Timings, phases: Iterable[str]) -> Iterator[str]:
+    for field in phases:
         ms = getattr(timings, field)
-        yield _line(name, "-" if ms is None else f"{ms} ms")
+        yield _line(PHASES[field], "-" if ms is None else f"{ms} ms")
 
 
 def _line(name: str, value: str) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from app.db import journal, writing
+from app.checks.kinds import kind_of
+from app.db import db, journal, writing
 from app.db.tables import IncidentRow, MonitorRow
 from app.records import Location, Result, Timings, Verdict
 
@@ -63,6 +64,9 @@ def write(
     """
     rows = []
     results = list(_results(monitor_id, past, interval, days, now, random.Random(seed)))  # noqa: S311 (not a secret)
+    kind = kind_of(db.session.get_one(MonitorRow, monitor_id).url)
+    if kind is not None and "accepted_statuses" not in kind.fields:
+        results = [_connected(result) for result in results]
     journal.known_numbers(results)
     for result in results:
         rows.append(journal.row_of(result, Location.DEFAULT))
@@ -121,6 +125,12 @@ def _result(
         ip=past.ip,
         http_version="1.1",
     )
+
+
+def _connected(result: Result) -> Result:
+    """The same as a check that only connects would have had it."""
+    timings = Timings(dns=result.timings.dns, connect=result.response_time)
+    return replace(result, status_code=None, http_version=None, timings=timings)
 
 
 def _incident(monitor_id: int, outage: Outage, now: datetime) -> IncidentRow:

@@ -16,6 +16,10 @@ REFUSED = (
     "connection_refused",
     "The connection was refused by 127.0.0.1 port 443: nothing listens there.",
 )
+NO_PORT = (
+    "connection_refused",
+    "The connection was refused by 127.0.0.1 port 25: nothing listens there.",
+)
 SLOW_HEADERS = ("timeout:ttfb", "The server sent no complete headers within 30 s.")
 
 # Words of the incidents' people.
@@ -70,6 +74,14 @@ def monitors(targets: Targets) -> list[tuple[Pairs, Past]]:
             Past(150),
         ),
         (_form("Printer", f"{targets.self_signed}/", "internal"), Past(20)),
+        (
+            _form(
+                "Mail server", targets.mail, "production",
+                ("alert_condition", "url_no_text"), ("alert_text_lookup", "220 "),
+                ("timeout", "5"), *team,
+            ),
+            Past(12, outages=(Outage(25.7, 18, *NO_PORT, acknowledged_by=LIN),)),
+        ),
         (_form("Data warehouse", f"{http}/docs", "internal"), Past(310)),
         (_form("Newsletter", f"{http}/api", "shop"), Past(75)),
     ]  # fmt: skip

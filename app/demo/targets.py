@@ -1,11 +1,12 @@
 """Local sites that fail by a script: one path each, judged by the minute of the clock.
 
-A listener for HTTP, one for HTTPS with a certificate that runs out within days, one for HTTPS with
-a certificate that signed itself. All on loopback.
+A listener for HTTP, one that greets as a mail server does, one for HTTPS with a certificate that
+runs out within days, one for HTTPS with a certificate that signed itself. All on loopback.
 """
 
 from __future__ import annotations
 
+import socketserver
 import ssl
 import threading
 import time
@@ -100,6 +101,23 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the terminal belongs to the service."""
 
 
+def greeting(minute: int) -> bytes:
+    """What the mail server sends by itself: it turns everybody away now and then."""
+    return b"421 Too busy, try later\r\n" if minute % 15 < 3 else b"220 mail ESMTP ready\r\n"
+
+
+class _Greeter(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        self.wfile.write(greeting(datetime.now(UTC).minute))
+
+
+class _Mail(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: a client that goes away is no news."""
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     context: ssl.SSLContext | None = None
@@ -118,17 +136,19 @@ class _Server(ThreadingHTTPServer):
 
 
 class Targets:
-    """All listeners. ``http``, ``expiring`` and ``self_signed`` are their base URLs.
+    """All listeners. ``http``, ``expiring`` and ``self_signed`` are their base URLs, ``mail`` is a
+    port that greets.
 
     ``authority`` is the file of the authority that signed the expiring certificate.
     """
 
     def __init__(self, folder: Path) -> None:
         self.authority = folder / "demo-authority.pem"
-        self._servers: list[_Server] = []
+        self._servers: list[socketserver.TCPServer] = []
         self.http = self._serve("http", None)
         self.expiring = self._serve("https", self._signed(folder, days=6))
         self.self_signed = self._serve("https", self._signed(folder, days=300, by_itself=True))
+        self.mail = self._start("tcp", _Mail((HOST, 0), _Greeter))
 
     def close(self) -> None:
         for server in self._servers:
@@ -138,6 +158,9 @@ class Targets:
     def _serve(self, scheme: str, context: ssl.SSLContext | None) -> str:
         server = _Server((HOST, 0), _Handler)
         server.context = context
+        return self._start(scheme, server)
+
+    def _start(self, scheme: str, server: socketserver.TCPServer) -> str:
         self._servers.append(server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"{scheme}://{HOST}:{server.server_address[1]}"

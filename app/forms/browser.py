@@ -15,7 +15,6 @@ Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -23,6 +22,7 @@ from zoneinfo import ZoneInfo
 
 from flask_wtf import FlaskForm
 
+from app.checks.kinds import kind_of
 from app.forms.fields import Switch
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import PairList
@@ -31,7 +31,6 @@ from app.forms.schema import Context, SchemaForm
 from app.forms.window import WindowForm
 from app.rules.brackets import parse, write
 
-_WEB = re.compile("https?://", re.IGNORECASE)
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
 
@@ -207,7 +206,7 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
         sent = self.submitted
         if not sent or self.record is not None or sent.get("name", "given").strip():
             return
-        if _WEB.match(sent.get("url", "")):
+        if kind_of(sent.get("url", "")) is not None:
             self.name.process_formdata([name_of(sent["url"])])
 
 

@@ -20,12 +20,12 @@ from wtforms.fields.core import Field
 from wtforms.form import BaseForm
 from wtforms.validators import ValidationError
 
+from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import MASK, mask
 from app.rules import text
 from app.rules.brackets import Name, Typed
 from app.rules.quiet_hours import parse_clock, parse_zone, zones
-from app.rules.url import parse_url
 
 MASK_WITHOUT_STORED = (
     "This is a masked value and there is no stored one behind it. Send the value itself."
@@ -132,7 +132,7 @@ class Url(Text):
     widget = widgets.URLInput()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, rule=parse_url, **kwargs)
+        super().__init__(*args, rule=read_url, **kwargs)
 
 
 class Secret(Text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wtforms.fields.core import Field
 
+from app.checks.kinds import KINDS, strange_fields
 from app.forms.fields import (
     ClockTime,
     Moment,
@@ -143,7 +144,7 @@ class MonitorForm(SchemaForm):
         "URL",
         required=True,
         most=MAX_URL,
-        description="The address to watch, with http:// or https://.",
+        description=f"The address to watch, such as {' or '.join(k.address for k in KINDS)}.",
     )
     interval = NumberChoice(
         "Interval",
@@ -161,7 +162,9 @@ class MonitorForm(SchemaForm):
     alert_text_lookup = Text(
         "Text to look up",
         most=MAX_TEXT_LOOKUP,
-        description="Searched for in the response, with upper and lower case as written.",
+        description="Searched for with upper and lower case as written, "
+        + " or ".join(f"in {kind.searched} ({kind.label})" for kind in KINDS)
+        + ".",
     )
     request_method = Word("Method", words=RequestMethod, default=RequestMethod.GET)
     request_headers = PairList(
@@ -199,7 +202,7 @@ class MonitorForm(SchemaForm):
         low=TIMEOUT_SECONDS[0],
         high=TIMEOUT_SECONDS[1],
         default=DEFAULT_TIMEOUT,
-        description="For the whole check, redirects and body included.",
+        description="For the whole check, from the look-up to the last byte.",
     )
     accepted_statuses = Text(
         "Accepted status codes",
@@ -264,6 +267,10 @@ class MonitorForm(SchemaForm):
 
     def check_together(self) -> None:
         known = {field.short_name: field for field in self.schema_fields()}
+        if self.flawless(self.url) and self.url.data:
+            values = {name: field.data for name, field in known.items() if not field.errors}
+            for name, sentence in strange_fields(self.url.data, values):
+                known[name].fault(sentence)
         for names, rule in RULES:
             # A server that lacks our own fields has no quiet hours.
             fields = [known[name] for name in names if name in known]

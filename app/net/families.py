@@ -15,7 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from app.net.loop import WRITE, Loop, Timer
+from app.net.loop import Loop
+from app.net.race import Race, Raced, is_six
 from app.records import Warn
 
 ALIVE_SECONDS = 300.0  # how long a living family is taken for granted
@@ -27,10 +28,6 @@ _REMEMBERED = 20_000
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
 _Key = tuple[tuple[str, ...], int]
-
-
-def is_six(address: str) -> bool:
-    return ":" in address
 
 
 def has_route(address: str) -> bool:
@@ -71,7 +68,7 @@ class Families:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._known: OrderedDict[_Key, tuple[bool, float]] = OrderedDict()
-        self._probes: set[_Probe] = set()
+        self._races: set[Race] = set()
 
     def judge(
         self,
@@ -105,15 +102,17 @@ class Families:
         elif left < LEAST_WAIT:
             done(None)
             return
-        probe = _Probe(self._loop, others, port, now + left)
-        self._probes.add(probe)
+        race = Race(self._loop, others, port, now + left)
+        self._races.add(race)
 
-        def finished(alive: bool) -> None:
-            self._probes.discard(probe)
-            self._remember(key, alive)
-            done(None if alive else warning)
+        def finished(raced: Raced) -> None:
+            self._races.discard(race)
+            if raced.tcp is not None:
+                raced.tcp.close()
+            self._remember(key, raced.tcp is not None)
+            done(None if raced.tcp is not None else warning)
 
-        probe.start(finished)
+        race.start(finished)
 
     def _remember(self, key: _Key, alive: bool) -> None:
         self._known.pop(key, None)
@@ -122,72 +121,6 @@ class Families:
             self._known.popitem(last=False)
 
     def close(self) -> None:
-        for probe in list(self._probes):
-            probe.cancel()
-        self._probes.clear()
-
-
-class _Probe:
-    """TCP connections to all addresses of one family at once; the first that stands decides."""
-
-    def __init__(self, loop: Loop, addresses: Sequence[str], port: int, deadline: float) -> None:
-        self._loop = loop
-        self._addresses = addresses
-        self._port = port
-        self._deadline = deadline
-        self._sockets: dict[int, socket.socket] = {}
-        self._timer: Timer | None = None
-        self._done: Callable[[bool], None] | None = None
-
-    def start(self, done: Callable[[bool], None]) -> None:
-        self._done = done
-        for address in self._addresses:
-            family = socket.AF_INET6 if is_six(address) else socket.AF_INET
-            tcp = socket.socket(
-                family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
-            )
-            code = tcp.connect_ex((address, self._port))
-            if code == 0:
-                tcp.close()
-                self._finish(True)
-                return
-            if code != errno.EINPROGRESS:
-                tcp.close()
-                continue
-            self._sockets[tcp.fileno()] = tcp
-            self._loop.watch(tcp.fileno(), WRITE, self._ready)
-        if not self._sockets:
-            self._finish(False)
-        else:
-            self._timer = self._loop.call_at(self._deadline, lambda: self._finish(False))
-
-    def cancel(self) -> None:
-        self._done = None
-        self._release()
-
-    def _ready(self, fd: int, events: int) -> None:
-        tcp = self._sockets.get(fd)
-        if tcp is None:
-            return
-        if tcp.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-            self._finish(True)
-            return
-        self._drop(fd)
-        if not self._sockets:
-            self._finish(False)
-
-    def _drop(self, fd: int) -> None:
-        self._loop.unwatch(fd)
-        self._sockets.pop(fd).close()
-
-    def _release(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        for fd in list(self._sockets):
-            self._drop(fd)
-
-    def _finish(self, alive: bool) -> None:
-        self._release()
-        done, self._done = self._done, None
-        if done is not None:
-            done(alive)
+        for race in self._races:
+            race.cancel()
+        self._races.clear()

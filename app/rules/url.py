@@ -1,9 +1,9 @@
 """Reading a URL: what may be stored, and what goes on the wire (decisions.md 9).
 
-``parse_url`` is pure and cheap; forms use it as the rule for URLs. An odd spelling of an IP address
-(decimal, octal, hexadecimal, short, full-width digits) is accepted and read as ``inet_aton`` would,
-so that policy judges the address that the connection would go to, and curl never reads a spelling
-in its own way.
+``parse_url`` reads a web address, ``take_apart`` one of any schemes. An odd spelling of an IP
+address (decimal, octal, hexadecimal, short, full-width digits) is accepted and read as
+``inet_aton`` would, so that policy judges the address that the connection would go to, and curl
+never reads a spelling in its own way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import socket
 import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
@@ -58,7 +59,7 @@ class Target:
     def netloc(self) -> str:
         """Host and port as a Host header has them."""
         host = f"[{self.ascii_host}]" if ":" in self.ascii_host else self.ascii_host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -73,37 +74,46 @@ class Target:
 @lru_cache(maxsize=20_000)
 def parse_url(text: str) -> Target:
     """Take a URL apart. Raises ValueError with a sentence when it is no plain http or https URL."""
-    return _parse(text)
+    return take_apart(text, DEFAULT_PORTS)
 
 
-def _parse(text: str) -> Target:
+def scheme_of(text: str) -> str | None:
+    """The scheme in lower case, known or not; None for text that begins with none."""
+    shape = _SHAPE.fullmatch(text)
+    return None if shape is None else shape["scheme"].lower()
+
+
+def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
+    """Take a URL apart whose scheme is one of ``ports``, which gives each scheme's own port; None
+    where the URL has to name one. Raises ValueError with a sentence.
+    """
     _refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
-        raise ValueError("The URL must start with http:// or https://.")
+        raise ValueError(f"The URL must start with {_listed(ports)}.")
     scheme = shape["scheme"].lower()
-    if scheme not in DEFAULT_PORTS:
-        raise ValueError(f"The URL must start with http:// or https://, not {scheme[:20]}:.")
+    if scheme not in ports:
+        raise ValueError(f"The URL must start with {_listed(ports)}, not {scheme[:20]}:.")
     parts = _AUTHORITY.fullmatch(shape["rest"])
     if parts is None:
         raise ValueError(f"The URL needs two slashes and a host after {scheme}:.")
     authority = parts["authority"]
     if "@" in authority:
-        raise ValueError(
-            "The URL must not hold a user name or password. Use the fields for authentication."
-        )
-    host, port = _host_and_port(authority)
+        fields = " Use the fields for authentication." if scheme in DEFAULT_PORTS else ""
+        raise ValueError(f"The URL must not hold a user name or password.{fields}")
+    host, named = _host_and_port(authority)
     ascii_host, address = _ascii_host(host)
+    port = named or ports[scheme]
+    if port is None:
+        raise ValueError(f"The URL needs a port after its host, such as {scheme}://example.com:25.")
     path = parts["path"] or "/"
     query = "" if parts["query"] is None else "?" + parts["query"]
-    return Target(
-        scheme,
-        host,
-        ascii_host,
-        port or DEFAULT_PORTS[scheme],
-        quote(path + query, safe=_SAFE),
-        address,
-    )
+    return Target(scheme, host, ascii_host, port, quote(path + query, safe=_SAFE), address)
+
+
+def _listed(schemes: Iterable[str]) -> str:
+    *others, last = (f"{scheme}://" for scheme in schemes)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def join(base: Target, location: str) -> Target:
@@ -116,10 +126,12 @@ def join(base: Target, location: str) -> Target:
     # Not kept in the cache: a server may send another one, of any length, each time.
     tidy = location.strip(_AROUND).translate(_WITHIN).replace(" ", "%20")
     if tidy.startswith("//"):
-        return _parse(f"{base.scheme}:{tidy}")
+        return take_apart(f"{base.scheme}:{tidy}", DEFAULT_PORTS)
     if _SHAPE.fullmatch(tidy):
-        return _parse(tidy)  # not urljoin: it reads http:///path as a path on this host
-    return _parse(urljoin(base.url, tidy))
+        return take_apart(
+            tidy, DEFAULT_PORTS
+        )  # not urljoin: it reads http:///path as a path on this host
+    return take_apart(urljoin(base.url, tidy), DEFAULT_PORTS)
 
 
 def _refuse_odd_characters(text: str) -> None:

@@ -12,6 +12,7 @@ from flask import Flask
 from flask_bootstrap import Bootstrap5
 from flask_login import current_user
 
+from app.checks.kinds import KINDS, kind_of, kinds_that_know
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
 from app.records import PAGE_SIZES, Role, words_of
@@ -46,6 +47,9 @@ def init_app(app: Flask) -> None:
         PAGE_SIZES=PAGE_SIZES,
         CHANNELS=CHANNELS,
         CONDITION_LABELS=CONDITION_LABELS,
+        KINDS=KINDS,
+        kind_of=kind_of,
+        kinds_that_know=kinds_that_know,
         RETENTION_DAYS=settings.retention_days,
     )
     app.jinja_env.filters.update(

@@ -16,6 +16,29 @@ function hostOf(text) {
 name.addEventListener("input", () => { follows = name.value === ""; });
 url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
 
+// Only the fields that the kind of this URL has are shown. One with a fault stays: it is to be put
+// right.
+const schemes = new Map(form.dataset.schemes.trim().split(" ").map((pair) => pair.split(":")));
+function showKind() {
+  const kind = schemes.get(url.value.trim().split(":")[0].toLowerCase());
+  for (const part of form.querySelectorAll("[data-kinds]")) {
+    const strange = kind !== undefined && !part.dataset.kinds.split(" ").includes(kind);
+    part.hidden = strange && !part.querySelector(".fault");
+  }
+}
+url.addEventListener("input", showKind);
+showKind();
+
+function showFaulty() {
+  for (const link of place.querySelectorAll("a[href^='#']")) {
+    const input = document.getElementById(link.hash.slice(1));
+    const part = input?.closest("[data-kinds]");
+    if (!part?.hidden) continue;
+    part.hidden = false;
+    input.closest("details").open = true;
+  }
+}
+
 // The text to look up belongs to two of the three conditions.
 const condition = form.querySelector("#alert_condition");
 const lookup = form.querySelector("[data-lookup]");
@@ -35,6 +58,7 @@ test?.addEventListener("click", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), headers: { "X-Fragment": "test" }, redirect: "error" });
     if (!answer.headers.get("content-type")?.startsWith("text/html") || answer.status >= 400) throw new Error(answer.statusText);
     place.innerHTML = await answer.text();
+    showFaulty();
   } catch {
     // The plain way shows what is the matter, with everything typed kept. A busy button sends nothing.
     test.removeAttribute("aria-busy");

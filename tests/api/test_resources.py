@@ -50,6 +50,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
     assert record == {
         "name": "Shop",
         "url": "http://127.0.0.1:9/",
+        "kind": "http",
         "interval": 60,
         "alert_condition": "url_no_text",
         "alert_text_lookup": "ok",

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +15,7 @@ from app.db.tables import (
     DeliveryRow,
     HeartbeatRow,
     IncidentRow,
+    MonitorEvidenceRow,
     MonitorStateRow,
     ResultRow,
     SettingRow,
@@ -26,6 +27,7 @@ from app.records import CheckSpec, Verdict
 from tests.factories import make_monitor
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
+from tests.lab.tcp import greeting
 
 
 class Site:
@@ -160,6 +162,36 @@ def test_an_outage_from_row_to_row(core, settings, site):
         assert beat.ended_at is not None, "a checker that was stopped passes for alive"
         assert beat.last_check_at is not None
     assert site.asked == 6, "not one check more"
+
+
+def test_an_outage_of_a_port_from_row_to_row(core, settings):
+    """The kind tcp through checker, recorder, incident, evidence and outbox."""
+    with closing(ClosedPort()) as port:
+        number = port.port
+        id = make_monitor(
+            core, url=f"tcp://127.0.0.1:{number}", confirmations=1,
+            alert_condition="url_no_text", alert_text_lookup="ESMTP",
+            alerts=[["email", "a@example.test"]],
+        ).id  # fmt: skip
+        with running(core, settings):
+            until(core, lambda: db.session.scalar(select(IncidentRow.id)))
+            port.close()
+            with closing(Listener(greeting, port=number)):
+                due_at_once(core, id)
+                until(core, lambda: db.session.scalar(select(IncidentRow.ended_at)))
+    with core.app_context():
+        incident = db.session.scalars(select(IncidentRow)).one()
+        assert incident.cause_code == "connection_refused"
+        assert str(number) in incident.cause
+        failing = incident.evidence["failing"]
+        assert failing["url"] == f"tcp://127.0.0.1:{number}"
+        assert failing["resolved"] == ["127.0.0.1"]
+        assert failing["status_code"] is None
+        events = db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)).all()
+        assert events == ["incident.opened", "incident.resolved"]
+        assert db.session.get(MonitorStateRow, id).verdict == "up"
+        kept = db.session.get(MonitorEvidenceRow, id).last_good
+        assert kept["banner"] == "220 mail.lab.test ESMTP ready\r\n"
 
 
 def checked():

@@ -295,7 +295,7 @@ checks/expiry/whois.py _UNKNOWN_DOMAIN
 checks/expiry/whois.py _ZONE
 checks/expiry/whois.py parse_date
 checks/http/compose.py _BUSTED
-checks/http/evidence.py _CONTROL
+checks/evidence.py _CONTROL
 checks/http/verdict.py _OPENSSL_ERROR
 checks/http/verdict.py _tidy
 checks/redact.py _SECRET_NAME
@@ -303,7 +303,6 @@ checks/redact.py _USER_INFO
 checks/redact.py _body_secrets
 commands/connection.py _BARE_LF
 commands/connection.py _CHUNK_SIZE
-forms/browser.py _WEB
 net/charset.py _COMMENTS
 net/charset.py _DECLARATIONS
 net/charset.py _HEADER_CHARSET

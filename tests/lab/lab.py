@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from tests.lab import content, dns, h2, http, tcp, tls
 from tests.lab.ca import Certificates
@@ -121,6 +121,10 @@ class Lab:
     def black_hole(self, host: str = "good.lab.test") -> str:
         """A port that never answers a SYN."""
         return f"http://{host}:{self._one('black hole', BlackHole)}/"
+
+    def port(self, place: str, *args: str, **words: str) -> str:
+        """The port of another method's URL, as ``tcp://``."""
+        return f"tcp://{urlsplit(getattr(self, place)(*args, **words)).netloc}"
 
     def dual(self, v4: str, v6: str, path: str = "/good") -> str:
         """A name with both families, each ``open``, ``closed`` or ``dropped`` on the same port."""

@@ -77,6 +77,16 @@ def dual(v4: str, v6: str) -> At:
     return At("dual", (v4, v6))
 
 
+def port(place: str, *args: str, **words: Any) -> At:
+    """The port of a place of the lab, as tcp://."""
+    return At("port", (place, *args), words)
+
+
+def port_of(label: str) -> At:
+    """An open port under a name whose look-up is the case."""
+    return port("http", host=f"{label}.lab.test")
+
+
 def redirect(target: At | str, status: int = 302, by: str = "http", **words: Any) -> At:
     """A redirect by the good server to another place of the lab, or to a Location as written."""
 
@@ -681,6 +691,74 @@ DUAL_STACK = [
 ]  # fmt: skip
 
 
+def _expects(text: str, **more: Any) -> dict[str, Any]:
+    return {"alert_condition": "url_no_text", "alert_text_lookup": text, **more}
+
+
+def _refuses(text: str, **more: Any) -> dict[str, Any]:
+    return {"alert_condition": "url_text", "alert_text_lookup": text, **more}
+
+
+# The kind tcp. A text condition waits for what the server sends by itself.
+PORTS = [
+    _up("port open", port("http")),
+    _up("port open under a final dot and capitals", port("http", host="GOOD.lab.test.")),
+    _up("port open at an address", port("http", host="127.0.0.1")),
+    Row("port open at an IPv6 address", port("http", host="[::1]"), v6=True),
+    _up("port silent", port("tcp", "silent")),
+    _down("port closed", port("closed"), Cause.CONNECTION_REFUSED, "127.0.0.1 port"),
+    _timeout("port that never answers", port("black_hole"), Cause.TIMEOUT_CONNECT),
+    _down("port unreachable", port_of("unreachable"), Cause.HOST_UNREACHABLE),
+    _up("port with a dead backend", port_of("one-dead-backend")),
+    _up("port with seven dead backends and a good one", port_of("many")),
+    _down("port dns_nxdomain", port_of("nxdomain"), Cause.DNS_NXDOMAIN, "nxdomain.lab.test"),
+    _down("port dns_servfail", port_of("servfail"), Cause.DNS_SERVFAIL),
+    _down("port dns_refused", port_of("refused"), Cause.DNS_REFUSED),
+    _down("port dns_no_address", port_of("no-address"), Cause.DNS_NO_ADDRESS),
+    _timeout("port dns_timeout", port("http", host=lambda lab: lab.fresh("silent")),
+             Cause.DNS_TIMEOUT),
+    _up("port banner has the text", port("tcp", "greeting"), **_expects("ESMTP")),
+    _up("port banner in pieces", port("tcp", "greeting_in_pieces"), **_expects("Begrüßung ready")),
+    _up("port banner and then a close", port("tcp", "greeting_then_close"), **_expects("closing")),
+    _up("port binary banner", port("tcp", "binary_greeting"), **_expects("8.0.36")),
+    _up("port text ends at 1 KiB", port("tcp", "long_greeting"), **_expects("at the end")),
+    _down("port text behind 1 KiB", port("tcp", "long_greeting"), Cause.TEXT_MISSING,
+          "1024 bytes", **_expects("behind")),
+    _up("port unwanted text behind 1 KiB", port("tcp", "long_greeting"), **_refuses("behind")),
+    Row("port banner without the text", port("tcp", "greeting"), DOWN, Cause.TEXT_MISSING,
+        fields=_expects("IMAP", timeout=1), says=("31 bytes", "IMAP")),
+    _down("port banner in other case", port("tcp", "greeting_then_close"), Cause.TEXT_MISSING,
+          **_expects("CLOSING")),
+    _down("port closed without a banner", port("tcp", "close_at_once"), Cause.TEXT_MISSING,
+          "without sending anything", **_expects("ESMTP")),
+    _timeout("port silent where a text is expected", port("tcp", "silent"), Cause.TEXT_MISSING,
+             **_expects("ESMTP")),
+    Row("port silent where a text is refused", port("tcp", "silent"),
+        fields=_refuses("ESMTP", timeout=1, slow_after=900)),
+    _down("port banner has an unwanted text", port("tcp", "greeting"), Cause.TEXT_FOUND, "ESMTP",
+          **_refuses("ESMTP")),
+    _down("port reset at once", port("tcp", "reset_at_once"), Cause.CONNECTION_RESET,
+          **_expects("ESMTP")),
+    _down("port reset within the banner", port("tcp", "half_a_greeting_then_reset"),
+          Cause.CONNECTION_RESET, "4 bytes", **_expects("ESMTP")),
+    Row("port slow banner", port("tcp", "late_greeting"), DEGRADED, Cause.SLOW_RESPONSE,
+        fields=_expects("ESMTP", slow_after=100)),
+    Row("port slow look-up", port_of("latency"), DEGRADED, Cause.SLOW_RESPONSE,
+        fields={"slow_after": 100}),
+    Row("port dual stack, both answer", port("dual", "open", "open"), v6=True),
+    Row("port dual stack, IPv6 refused", port("dual", "open", "closed"),
+        warnings=(Warn.IPV6_UNREACHABLE,), v6=True),
+    Row("port dual stack, IPv4 refused", port("dual", "closed", "open"),
+        warnings=(Warn.IPV4_UNREACHABLE,), v6=True),
+    Row("port dual stack, IPv6 dropped", port("dual", "open", "dropped"), fields={"timeout": 2},
+        warnings=(Warn.IPV6_UNREACHABLE,), v6=True),
+    Row("port dual stack, both refused", port("dual", "closed", "closed"), DOWN,
+        Cause.CONNECTION_REFUSED, v6=True),
+    Row("port dual stack, both dropped", port("dual", "dropped", "dropped"), DOWN,
+        Cause.TIMEOUT_CONNECT, fields={"timeout": 1}, v6=True),
+]  # fmt: skip
+
+
 def _blocked(name: str, at: At, *says: str) -> Row:
     return Row(name, at, UNKNOWN, Cause.BLOCKED_BY_POLICY, says=says)
 
@@ -695,6 +773,10 @@ POLICY = [
     _blocked("policy redirect to a name", redirect(named("closed-address")), "10.11.12.13"),
     _blocked("policy rebinding between two hops", At("rebinding"), "169.254.169.254"),
     _up("policy open and closed addresses", named("open-and-closed")),
+    _blocked("policy port of a closed address", port("http", host="10.11.12.13"), "10.11.12.13"),
+    _blocked("policy port of a name with a closed address", port_of("closed-address"),
+             "10.11.12.13"),
+    _up("policy port of open and closed addresses", port_of("open-and-closed")),
 ]  # fmt: skip
 
-ROWS = [*DNS, *CONNECT, *TLS, *HTTP, *REDIRECTS, *SLOW, *CONTENT, *DUAL_STACK, *POLICY]
+ROWS = [*DNS, *CONNECT, *TLS, *HTTP, *REDIRECTS, *SLOW, *CONTENT, *DUAL_STACK, *PORTS, *POLICY]

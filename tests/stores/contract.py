@@ -459,6 +459,22 @@ class StoreContract:
             )
         assert list(caught.value.errors) == [fault]
 
+    def test_section_3_the_fields_of_another_kind_are_refused(self, store: Store) -> None:
+        needs_wakeful(store)
+        mail = add_monitor(store, url="tcp://127.0.0.1:25", alert_condition="url_unavailable")
+        assert mail.url == "tcp://127.0.0.1:25"
+        with pytest.raises(Invalid) as caught:
+            store.update_monitor(mail.id, {"request_method": "POST", "verify_tls": False})
+        assert sorted(caught.value.errors) == ["request_method", "verify_tls"]
+        assert store.monitor(mail.id).verify_tls is True
+        shop = add_monitor(store, request_auth_username="ada", request_auth_password="secret")
+        with pytest.raises(Invalid) as caught:
+            store.update_monitor(shop.id, {"url": "tcp://127.0.0.1:25"})
+        assert "request_auth_username" in caught.value.errors
+        emptied = {"request_auth_username": None, "request_auth_password": None}
+        changed = store.update_monitor(shop.id, {"url": "tcp://127.0.0.1:25"} | emptied)
+        assert (changed.url, changed.request_auth_password_set) == ("tcp://127.0.0.1:25", False)
+
     def test_a_clock_that_is_half_a_minute_ahead_is_forgiven(self, store: Store) -> None:
         needs_wakeful(store)
         ahead = moment(store, seconds=-30)

@@ -61,6 +61,36 @@ def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, 
     expect(page.get_by_text("The test needs these put right first:")).to_be_visible()
 
 
+def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
+    page = visit("/monitors/new")
+    request = page.locator("summary", has_text="Request")
+    url = page.get_by_label("URL", exact=True)
+    expect(request).to_be_visible()
+    url.fill("tcp://127.0.0.1:9")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("127.0.0.1:9")
+    expect(request).to_be_hidden()
+    page.locator("summary", has_text="Certificate and domain").click()
+    expect(page.get_by_label("Tell about domain expiry")).to_be_visible()
+    expect(page.get_by_label("Tell about certificate expiry")).to_be_hidden()
+    expect(page.get_by_label("Verify the certificate")).to_be_hidden()
+    url.fill("https://127.0.0.1:9/")
+    expect(request).to_be_visible()
+    request.click()
+    page.get_by_label("Method").select_option("POST")
+    url.fill("tcp://127.0.0.1:9")
+    expect(request).to_be_hidden()
+    # What is at fault is in sight again, by a test in place as by the save.
+    page.get_by_role("button", name="Test", exact=True).click()
+    expect(page.get_by_text("The test needs these put right first:")).to_be_visible()
+    expect(page.get_by_label("Method")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#request_method-fault")).to_contain_text("kind tcp")
+    page.get_by_label("Method").select_option("GET")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("is saved.")).to_be_visible()
+    expect(page.get_by_text("over TCP, every 1 min")).to_be_visible()
+
+
 def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")

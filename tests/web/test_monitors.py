@@ -10,7 +10,7 @@ from app.db import db, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.records import Pair
 from app.stores import current_store
-from tests.factories import make_monitor, now
+from tests.factories import make_incident, make_monitor, now
 from tests.web import scene
 from tests.web.visitor import Visitor
 
@@ -53,6 +53,31 @@ def test_a_monitor_is_made_shown_changed_cloned_and_deleted(app, editor):
     editor.press("Delete this monitor")
     assert "Shop (copy) is deleted" in editor.text
     assert row(app, 2) is None
+
+
+def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):
+    editor.open("/monitors/new")
+    assert "https://example.com or tcp://example.com:25" in editor.text
+    editor.press("Save", url="tcp://127.0.0.1:9", request_method="POST", accepted_statuses="200")
+    assert editor.status == 422
+    for name in ("request_method", "accepted_statuses"):
+        assert f'id="{name}-fault"' in editor.page.text
+    editor.press("Save", request_method="GET", accepted_statuses="")
+    assert editor.path == "/monitors/1"
+    assert "over TCP, every 1 min, within 30 s" in editor.text
+    assert "GET" not in editor.text
+    assert row(app).name == "127.0.0.1:9"
+
+
+def test_the_evidence_of_a_port_shows_what_it_sent(app, editor):
+    seen = {"url": "tcp://127.0.0.1:9", "ip": "127.0.0.1", "banner": "421 <busy>",
+            "banner_bytes": 10}  # fmt: skip
+    monitor = make_monitor(app, url="tcp://127.0.0.1:9")
+    make_incident(app, monitor, evidence={"failing": seen, "confirming": [], "last_good": seen})
+    editor.open("/incidents/1")
+    assert "421 &lt;busy&gt;" in editor.page.text
+    assert "What the server sent by itself, 10 bytes" in editor.text
+    assert "connected" in editor.text
 
 
 def test_wrong_input_is_told_at_its_field_and_in_a_summary_and_nothing_typed_is_lost(editor):

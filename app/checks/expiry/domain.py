@@ -19,8 +19,8 @@ from publicsuffixlist import PublicSuffixList
 
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
+from app.checks.kinds import read_url
 from app.net.policy import Policy
-from app.rules.url import parse_url
 
 _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP is silent
 
@@ -51,7 +51,7 @@ def _suffixes() -> PublicSuffixList:
 def domain_of(url: str, *, private: bool = True) -> str | None:
     """The registrable domain of a URL. ``private`` False leaves out names that nobody registers."""
     try:
-        domain = registrable_domain(parse_url(url).ascii_host)
+        domain = registrable_domain(read_url(url)[1].ascii_host)
     except ValueError:
         return None
     if domain is not None and not private and domain.rpartition(".")[2] in UNREGISTERED:

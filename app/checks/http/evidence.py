@@ -13,10 +13,10 @@ Secrets never get in: see app/checks/redact.py.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from app.checks.certificate import read_certificate
+from app.checks.evidence import addresses, clean, phases
 from app.checks.http.story import Hop, Story
 from app.checks.redact import Redactor
 from app.net.charset import charset
@@ -25,7 +25,6 @@ from app.records import EVIDENCE_BODY_BYTES, Timings
 # Bytes that are read for the body's beginning: more than are kept, so that a secret across the edge
 # of what is kept is masked too.
 _LONGEST_LOOK = 2 * EVIDENCE_BODY_BYTES
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _MAX_HEADER_LINES = 100
 _MAX_HEADER_VALUE = 2048
 
@@ -36,13 +35,7 @@ def make_evidence(story: Story, timings: Timings) -> dict[str, Any]:
     evidence: dict[str, Any] = {
         "url": redactor.text(story.spec.url),
         "request": {"method": str(story.spec.request_method), "hops": len(story.hops)},
-        "timings": {
-            "dns": timings.dns,
-            "connect": timings.connect,
-            "tls": timings.tls,
-            "ttfb": timings.ttfb,
-            "download": timings.download,
-        },
+        "timings": phases(timings),
         "redirects": [
             _redirect(before, hop, redactor)
             for before, hop in zip(story.hops, story.hops[1:], strict=False)
@@ -56,26 +49,21 @@ def make_evidence(story: Story, timings: Timings) -> dict[str, Any]:
 def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
     """One step: the status line that sent us on, where to, and who answered there."""
     return {
-        "status_line": _clean(redactor.text(before.seen.status_line)) if before.seen else None,
+        "status_line": clean(redactor.text(before.seen.status_line)) if before.seen else None,
         "url": redactor.text(hop.target.url),
         "ip": hop.seen.ip if hop.seen else None,
     }
 
 
 def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "resolved": list(hop.resolved),
-        "refused": [
-            {"address": str(one.address), "network": str(one.network)} for one in hop.refusals
-        ],
-    }
+    found = addresses(hop.resolved, hop.refusals)
     seen = hop.seen
     if seen is None:
         return found
     found.update(
-        status_line=_clean(redactor.text(seen.status_line)) or None,
+        status_line=clean(redactor.text(seen.status_line)) or None,
         headers=[
-            [_clean(name), _clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
+            [clean(name), clean(redactor.header(name, value))[:_MAX_HEADER_VALUE]]
             for name, value in seen.headers[:_MAX_HEADER_LINES]
         ],
         body=_body(seen.body, seen.header("content-type"), redactor),
@@ -92,9 +80,7 @@ def _last(hop: Hop, redactor: Redactor) -> dict[str, Any]:
 
 
 def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
-    """The first 4 KiB as text, without control characters (a NUL breaks databases, an escape breaks
-    terminals).
-    """
+    """The first 4 KiB as text, without control characters."""
     name, mark = charset(body, content_type)
     text = body[mark:_LONGEST_LOOK].decode(name, errors="replace")
     if len(body) > _LONGEST_LOOK:
@@ -103,11 +89,7 @@ def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
     else:
         text = redactor.text(text)
     kept = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")
-    return _clean(kept) if len(body) > EVIDENCE_BODY_BYTES else _clean(text)
-
-
-def _clean(text: str) -> str:
-    return _CONTROL.sub("\ufffd", text)
+    return clean(kept) if len(body) > EVIDENCE_BODY_BYTES else clean(text)
 
 
 def _certificate(pem: str) -> dict[str, Any]:
@@ -115,10 +97,10 @@ def _certificate(pem: str) -> dict[str, Any]:
     if one is None:
         return {"subject": None, "unreadable": True}
     return {
-        "subject": _clean(one.subject),
-        "issuer": _clean(one.issuer),
+        "subject": clean(one.subject),
+        "issuer": clean(one.issuer),
         "not_before": f"{one.not_before:%Y-%m-%dT%H:%M:%SZ}",
         "not_after": f"{one.not_after:%Y-%m-%dT%H:%M:%SZ}",
         "sha256": one.fingerprint,
-        "names": [_clean(name) for name in (*one.names, *one.addresses)][:100],
+        "names": [clean(name) for name in (*one.names, *one.addresses)][:100],
     }

@@ -4,33 +4,25 @@ evidence.
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from app.checks.certificate import TrustStore
 from app.checks.http.evidence import make_evidence
 from app.checks.http.story import Story
 from app.checks.http.verdict import Judged, heard, judge
 from app.checks.http.wire import Seen
+from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
-from app.records import Cause, CheckSpec, Outcome, Result, Timings, Verdict
-
-# Evidence of good checks is there to compare a failure with. Making and storing it each time would
-# double the price of a check, so it is made when something about the answer changed, and at least
-# this often.
-GOOD_EVIDENCE_SECONDS = 600.0
-_REMEMBERED = 50_000
+from app.records import Outcome, Result, Timings, Verdict
 
 
 class Outcomes:
-    """Makes outcomes; remembers of which monitor the last good evidence is."""
+    """Makes outcomes of stories."""
 
     def __init__(self, trust: TrustStore, location: str) -> None:
         self._trust = trust
         self._location = location
-        self._good: OrderedDict[int, tuple[tuple[object, ...], float]] = OrderedDict()
+        self._good = GoodEvidence()
 
     def make(self, story: Story) -> Outcome:
         timings, response_ms = figures(story)
@@ -66,38 +58,10 @@ class Outcomes:
             matched=judged.matched,
         )
 
-    def broken(self, spec: CheckSpec, error: Exception) -> Outcome:
-        """The outcome of a check in which we failed ourselves."""
-        name = type(error).__name__
-        return self.ours(spec, f"The check itself failed: {name}. The log says more.")
-
-    def ours(self, spec: CheckSpec, sentence: str) -> Outcome:
-        """The outcome of a check that a fault of ours has kept from being made."""
-        result = Result(
-            checked_at=datetime.now(UTC),
-            verdict=Verdict.UNKNOWN,
-            monitor_id=spec.monitor_id,
-            cause_code=Cause.CHECK_ERROR,
-            cause=sentence,
-            location=self._location,
-        )
-        return Outcome(result)
-
     def _wants_good(self, story: Story, seen: Seen | None, judged: Judged) -> bool:
-        monitor_id = story.spec.monitor_id
-        if monitor_id is None:
-            return True
         leaf = judged.leaf.fingerprint if judged.leaf else None
         face = (story.spec.url, seen.status, seen.ip, leaf, len(story.hops)) if seen else ()
-        known = self._good.get(monitor_id)
-        now = time.monotonic()
-        if known is not None and known[0] == face and now - known[1] < GOOD_EVIDENCE_SECONDS:
-            return False
-        self._good[monitor_id] = (face, now)
-        self._good.move_to_end(monitor_id)
-        if len(self._good) > _REMEMBERED:
-            self._good.popitem(last=False)
-        return True
+        return self._good.wanted(story.spec.monitor_id, face)
 
 
 def answered(story: Story) -> bool:

@@ -15,26 +15,13 @@ from app.checks.http.curls import Curls
 from app.checks.http.story import Hop, Story
 from app.checks.http.verdict import is_spoilt
 from app.checks.http.wire import Request, Seen
+from app.checks.lookup import Found, LookUp
 from app.checks.redact import Redactor
-from app.net.families import Families, routed
-from app.net.loop import Loop, Timer
-from app.net.policy import Policy, Refusal
-from app.net.resolver import Resolved, Resolver
+from app.checks.tools import Broken, Tools, guarded
+from app.net.families import routed
+from app.net.policy import Policy
 from app.records import MAX_REDIRECTS, Cause, CheckSpec, Warn
-from app.rules.url import Target, join, parse_url
-
-
-class Tools:
-    """What every run of one prober shares."""
-
-    def __init__(
-        self, loop: Loop, resolver: Resolver, curls: Curls, families: Families, location: str
-    ) -> None:
-        self.loop = loop
-        self.resolver = resolver
-        self.curls = curls
-        self.families = families
-        self.location = location
+from app.rules.url import Target, join
 
 
 class Run:
@@ -45,12 +32,14 @@ class Run:
     def __init__(
         self,
         tools: Tools,
+        curls: Curls,
         spec: CheckSpec,
         policy: Policy,
         done: Callable[[Story], None],
-        broken: Callable[[Exception], None],
+        broken: Broken,
     ) -> None:
         self._tools = tools
+        self._curls = curls
         self._spec = spec
         self._policy = policy
         self._done = done
@@ -58,87 +47,38 @@ class Run:
         self._deadline = 0.0
         self._carried = Carried(spec)
         self._visited: set[tuple[object, ...]] = set()
-        self._asked = 0.0  # when the present look-up began
-        self._timer: Timer | None = None
-        self._forget: Callable[[], None] | None = None
         self.story = Story(spec, datetime.now(UTC), tools.location)
 
-    def start(self) -> None:
+    def start(self, target: Target) -> None:
         self._deadline = time.monotonic() + self._spec.timeout
-        try:
-            target = parse_url(self._spec.url)
-        except ValueError as error:
-            self.story.fail(Cause.CHECK_ERROR, f"The URL cannot be checked. {error}")
-            self._done(self.story)
-            return
         self._hop(target)
 
     # --- look-up and policy
 
     def _hop(self, target: Target) -> None:
         self.story.hops.append(Hop(target))
-        if target.address is not None:
-            self._resolved(Resolved(target.ascii_host, (target.address,)))
-            return
-        known = self._tools.resolver.known(target.ascii_host)
-        if known is not None:
-            self.story.hops[-1].dns = 0.0
-            self._resolved(known)
-            return
-        self._asked = time.monotonic()
-        self._timer = self._tools.loop.call_at(
-            self._deadline, partial(self._guarded, self._no_answer)
-        )
-        self._forget = self._tools.resolver.lookup(
-            target.ascii_host, partial(self._guarded, self._answered)
-        )
+        LookUp(
+            self._tools,
+            target,
+            self._policy,
+            self._deadline,
+            self._spec.timeout,
+            partial(self._guarded, self._found),
+            self._broken,
+        ).start()
 
-    def _answered(self, resolved: Resolved) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self.story.hops[-1].dns = time.monotonic() - self._asked
-        self._resolved(resolved)
-
-    def _no_answer(self) -> None:
+    def _found(self, found: Found) -> None:
         hop = self.story.hops[-1]
-        resolved = self._tools.resolver.so_far(hop.target.ascii_host, self._spec.timeout)
-        if self._forget is not None:
-            self._forget()
-        hop.dns = time.monotonic() - self._asked
-        self._resolved(resolved)
-
-    def _resolved(self, resolved: Resolved) -> None:
-        if resolved.cause is not None:
-            self.story.fail(resolved.cause, resolved.sentence)
-            self._done(self.story)
-            return
-        hop = self.story.hops[-1]
-        hop.resolved = resolved.addresses
-        opened: list[str] = []
-        refused: list[Refusal] = []
-        for address in resolved.addresses:
-            refusal = self._policy.refusal(address)
-            if refusal is None:
-                opened.append(address)
-            else:
-                refused.append(refusal)
-        hop.addresses, hop.refusals = tuple(opened), tuple(refused)
-        if opened:
+        hop.resolved, hop.addresses = found.resolved, found.addresses
+        hop.refusals, hop.dns = found.refusals, found.dns
+        if found.failure is None:
             self._send(hop)
-        else:
-            self.story.fail(Cause.BLOCKED_BY_POLICY, self._blocked(hop))
-            self._done(self.story)
-
-    def _blocked(self, hop: Hop) -> str:
-        refusal = hop.refusals[0]
-        sentence = refusal.sentence
-        if hop.target.address is None:
-            sentence = f"{hop.target.ascii_host} resolves to a closed address. {sentence}"
-        if len(self.story.hops) > 1:
-            sentence = (
-                f"Redirect {len(self.story.hops) - 1} leads to {hop.target.netloc}. {sentence}"
-            )
-        return sentence
+            return
+        self.story.failure = found.failure
+        if found.refusals and len(self.story.hops) > 1:
+            before = f"Redirect {len(self.story.hops) - 1} leads to {hop.target.netloc}. "
+            self.story.fail(Cause.BLOCKED_BY_POLICY, before + found.failure.sentence)
+        self._done(self.story)
 
     # --- on the wire
 
@@ -158,7 +98,7 @@ class Run:
             follow_redirects=self._spec.follow_redirects,
             refusal=self._policy.refusal,
         )
-        self._tools.curls.start(request, partial(self._guarded, self._seen), self._broken)
+        self._curls.start(request, partial(self._guarded, self._seen), self._broken)
 
     def _seen(self, seen: Seen) -> None:
         self.story.hops[-1].seen = seen
@@ -232,10 +172,7 @@ class Run:
         self._done(self.story)
 
     def _guarded(self, step: Callable[..., None], *arguments: Any) -> None:
-        try:
-            step(*arguments)
-        except Exception as error:
-            self._broken(error)
+        guarded(self._broken, step, *arguments)
 
 
 def _as_sent(location: str) -> str:

@@ -6,17 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.checks.http.wire import Seen
+from app.checks.outcome import Failure
 from app.net.policy import Refusal
 from app.records import Cause, CheckSpec
 from app.rules.url import Target
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a check is not good: ``code`` as decisions.md 10 has it, and a sentence."""
-
-    code: str
-    sentence: str
 
 
 @dataclass(slots=True)

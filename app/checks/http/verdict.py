@@ -6,7 +6,6 @@ warnings.
 
 from __future__ import annotations
 
-import errno
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,17 +23,14 @@ from app.checks.certificate import (
     read_certificate,
     wrong_host,
 )
-from app.checks.http.story import Failure, Story
-from app.checks.http.text import excerpt, judge_text
+from app.checks.http.story import Story
 from app.checks.http.wire import Seen
+from app.checks.outcome import RESET, Failure, connect_failure, verdict_of
 from app.checks.redact import Redactor
+from app.checks.text import excerpt, judge_text
 from app.net.charset import decode
 from app.records import HEADERS_CAP_BYTES, TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.statuses import is_accepted
-
-_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
-_RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
-_UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.CHECK_ERROR})
 
 # OpenSSL's reasons (the low 23 bits of its error code) that mean: no common version.
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
@@ -119,20 +115,7 @@ def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
     days = story.spec.ssl_alert_days
     if leaf and days is not None and days_left(leaf.not_after, story.checked_at) <= days:
         warnings.append(Warn.TLS_EXPIRING)
-    verdict = Verdict.UP
-    if failure is not None:
-        verdict = Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN
-    elif (
-        story.spec.slow_after is not None
-        and response_ms is not None
-        and response_ms > story.spec.slow_after
-    ):
-        verdict = Verdict.DEGRADED
-        failure = Failure(
-            Cause.SLOW_RESPONSE,
-            f"The answer took {response_ms} ms, longer than the {story.spec.slow_after} ms "
-            "that are set as slow.",
-        )
+    verdict, failure = verdict_of(failure, story.spec, response_ms)
     words = tuple(str(word) for word in warnings)
     return Judged(verdict, failure, words, matched, leaf, leaf_host)
 
@@ -313,32 +296,13 @@ def _timeout(seen: Seen) -> Failure:
 
 def _connect(seen: Seen) -> Failure:
     place = f"{', '.join(seen.request.addresses[:3])} port {seen.request.target.port}"
-    if seen.os_errno == errno.ECONNREFUSED:
-        return Failure(
-            Cause.CONNECTION_REFUSED,
-            f"The connection was refused by {place}: nothing listens there.",
-        )
-    if seen.os_errno == errno.ETIMEDOUT:
-        return Failure(
-            Cause.TIMEOUT_CONNECT,
-            f"No TCP connection to {place}: the network gave up after {_ms(seen.total)}.",
-        )
-    if seen.os_errno in _RESET and seen.request.target.scheme == "https":
+    if seen.os_errno in RESET and seen.request.target.scheme == "https":
         return Failure(
             Cause.TLS_HANDSHAKE, f"The connection was reset by {place} before the TLS handshake."
         )
-    if seen.os_errno in _RESET:
-        return Failure(
-            Cause.CONNECTION_RESET, f"The connection was reset by {place} as soon as it was made."
-        )
-    if seen.os_errno in _UNREACHABLE:
-        words = (
-            "no route to the network"
-            if seen.os_errno == errno.ENETUNREACH
-            else "no route to the host"
-        )
-        return Failure(Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {words}.")
-    return Failure(Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {seen.words}.")
+    return connect_failure(seen.os_errno, place, seen.total) or Failure(
+        Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {seen.words}."
+    )
 
 
 def _certificate(seen: Seen, trust: TrustStore, now: datetime) -> Failure:
@@ -386,7 +350,7 @@ def _handshake(seen: Seen) -> Failure:
             Cause.TLS_HANDSHAKE,
             f"The connection was closed during the TLS handshake{_where(seen)}.",
         )
-    if seen.os_errno in _RESET:
+    if seen.os_errno in RESET:
         return Failure(
             Cause.TLS_HANDSHAKE, f"The connection was reset during the TLS handshake{_where(seen)}."
         )
@@ -397,7 +361,7 @@ def _handshake(seen: Seen) -> Failure:
 
 def _exchange(seen: Seen) -> Failure | None:
     """Faults between the request and the end of the body."""
-    reset = seen.os_errno in _RESET or "reset by peer" in seen.words
+    reset = seen.os_errno in RESET or "reset by peer" in seen.words
     closed = _openssl_reason(seen.words) == _UNEXPECTED_EOF
     if seen.complete and closed and not seen.delimited:
         return _whole(

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, or_, select
 
+from app.checks.kinds import RULE as KINDS_RULE
 from app.db import DbSession, db, rollups, writing
 from app.db.tables import (
     DomainRow,
@@ -206,7 +207,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
 def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> None:
     """Raises Invalid where the changed fields do not fit to what another update has just left."""
     errors: dict[str, list[str]] = {}
-    for names, rule in RULES:
+    for names, rule in (KINDS_RULE, *RULES):
         if changed.isdisjoint(names):
             continue
         session.refresh(row, names)  # PostgreSQL: ours waited for the other, and now sees it

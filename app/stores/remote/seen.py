@@ -94,12 +94,13 @@ def _check(data: Any) -> dict[str, Any] | None:
     request, curl = data.get("request"), data.get("curl")
     read = {name: text(data.get(name)) for name in (
         "verdict", "cause_code", "cause", "url", "status_line", "body", "ip", "http_version",
-        "location",
+        "location", "banner",
     )} | {
         "checked_at": time(data.get("checked_at")),
         "status_code": whole(data.get("status_code")),
         "response_time": whole(data.get("response_time")),
         "body_bytes": whole(data.get("body_bytes")),
+        "banner_bytes": whole(data.get("banner_bytes")),
         "body_cut": data.get("body_cut") is True or None,
         "timings": _phases(data.get("timings")),
         "request": {"method": text(request.get("method")), "hops": whole(request.get("hops"))}

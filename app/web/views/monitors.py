@@ -17,6 +17,7 @@ from flask import (
 )
 from werkzeug.wrappers import Response
 
+from app.checks.kinds import kind_of
 from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
@@ -256,7 +257,8 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
             failure = str(fault)
     else:
         _show_faults(form, check)
-    shown = {"outcome": outcome, "failure": failure, "tested": True}
+    kind = kind_of(check.url.data or "")
+    shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind}
     if request.headers.get("X-Fragment") == "test":
         return render_template("monitors/_test.html", faults=check.error_summary(), **shown)
     judged = outcome is not None or failure is not None

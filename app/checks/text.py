@@ -1,4 +1,4 @@
-"""Whether a piece of text is in a body (decisions.md 3)."""
+"""Whether a piece of text is in an answer (decisions.md 3)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,146 @@
+"""The kinds: how something is checked. A monitor's kind is the one of its URL's scheme.
+
+A new kind is a folder beside ``http`` and a row here. Forms, the API's document and the pages read
+from its row which of a monitor's fields it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import lru_cache
+from typing import Any
+
+from app.checks.tcp import address as tcp
+from app.checks.tools import Checks, Tools
+from app.records import Monitor
+from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What checks of a kind need besides the monitor's fields: a kind that needs something gives a
+    record of its own in its row. HTTP's are fields of the monitor.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One way to check something.
+
+    ``name`` is the word that the API returns, ``label`` and ``address`` (how its URLs look) are for
+    people. ``read`` takes its address apart, or raises ValueError with a sentence. ``fields`` are
+    those fields of the monitor that not every kind knows and this one does; ``searched`` says where
+    a text is looked up, ``phases`` are those of ``records.Timings`` that it goes through.
+    ``checks`` makes what starts its checks and judges them, once for each prober.
+    """
+
+    name: str
+    label: str
+    address: str
+    schemes: Sequence[str]
+    read: Callable[[str], Target]
+    fields: frozenset[str]
+    searched: str
+    phases: Sequence[str]
+    checks: Callable[[Tools], Checks]
+    options: type[Options] = Options
+
+
+# Loaded at first use: forms and pages know the kinds, and need neither curl nor OpenSSL for it.
+def _http(tools: Tools) -> Checks:
+    from app.checks.http.checks import HttpChecks
+
+    return HttpChecks(tools)
+
+
+def _tcp(tools: Tools) -> Checks:
+    from app.checks.tcp.checks import TcpChecks
+
+    return TcpChecks(tools)
+
+
+HTTP = Kind(
+    name="http",
+    label="HTTP",
+    address="https://example.com",
+    schemes=tuple(DEFAULT_PORTS),
+    read=parse_url,
+    fields=frozenset(
+        {
+            "alert_condition", "alert_text_lookup", "request_method", "request_headers",
+            "request_auth_username", "request_auth_password", "request_body", "cache_buster",
+            "accepted_statuses", "follow_redirects", "verify_tls", "ssl_alert_days",
+        }
+    ),
+    searched="the response",
+    phases=("dns", "connect", "tls", "ttfb", "download"),
+    checks=_http,
+)  # fmt: skip
+
+TCP = Kind(
+    name="tcp",
+    label="TCP",
+    address="tcp://example.com:25",
+    schemes=(tcp.SCHEME,),
+    read=tcp.read,
+    fields=frozenset({"alert_condition", "alert_text_lookup"}),
+    searched="the first 1 KiB that the server sends by itself",
+    phases=("dns", "connect", "ttfb", "download"),
+    checks=_tcp,
+)
+
+KINDS = (HTTP, TCP)
+
+_BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
+# Every field that some kind knows and another may not, in the order of the alphabet.
+FIELDS = tuple(sorted(frozenset[str]().union(*(kind.fields for kind in KINDS))))
+STRANGE = "Monitors of the kind {} do not have this field. Leave it empty or at its default."
+
+
+def kind_of(url: str) -> Kind | None:
+    """The kind of a URL, by its scheme alone; None for a scheme of no kind."""
+    return _BY_SCHEME.get(scheme_of(url) or "")
+
+
+@lru_cache(maxsize=20_000)
+def read_url(url: str) -> tuple[Kind, Target]:
+    """Take the URL of a monitor apart, as its kind reads it. Raises ValueError with a sentence."""
+    kind = kind_of(url)
+    if kind is not None:
+        return kind, kind.read(url)
+    take_apart(url, dict.fromkeys(_BY_SCHEME))
+    raise ValueError("The URL has a scheme of no kind.")
+
+
+def kinds_that_know(field: str) -> tuple[str, ...]:
+    """The names of the kinds whose monitors have this field."""
+    return tuple(kind.name for kind in KINDS if field in kind.fields or field not in FIELDS)
+
+
+def strange_fields(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Of these fields of a monitor, those that its kind does not know and that say something, each
+    with a sentence. Empty and default values say nothing (decisions.md 3).
+    """
+    kind = kind_of(url)
+    if kind is None:
+        return ()
+    return [
+        (name, STRANGE.format(kind.name))
+        for name, value in values.items()
+        if name in FIELDS and name not in kind.fields and not _says_nothing(name, value)
+    ]
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    field = Monitor.__dataclass_fields__.get(name)
+    default = None if field is None or field.default is MISSING else field.default
+    return value in (None, "", (), []) or value == default
+
+
+def _rule(url: str, *values: Any) -> Sequence[tuple[str, str]]:
+    return strange_fields(url, dict(zip(FIELDS, values, strict=True)))
+
+
+# As the rules of ``app.rules.together``: the fields that it looks at, and the rule itself.
+RULE = (("url", *FIELDS), _rule)

@@ -1,0 +1,108 @@
+"""From a target to the addresses that a check may connect to: the resolver asked, each address
+judged by policy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from app.checks.outcome import Failure
+from app.checks.tools import Broken, Tools, guarded
+from app.net.loop import Timer
+from app.net.policy import Policy, Refusal
+from app.net.resolver import Resolved
+from app.records import Cause
+from app.rules.url import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look-up brought. ``addresses`` are those that policy leaves open, ``dns`` is in
+    seconds; there is a ``failure`` when no address is left.
+    """
+
+    resolved: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    dns: float | None = None
+    failure: Failure | None = None
+
+
+class LookUp:
+    """One look-up, up to ``deadline`` (monotonic). ``limit`` is the check's time limit in seconds.
+
+    ``done`` is called once: at once for an address and for a name that is known, else on the loop.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        target: Target,
+        policy: Policy,
+        deadline: float,
+        limit: float,
+        done: Callable[[Found], None],
+        broken: Broken,
+    ) -> None:
+        self._tools = tools
+        self._target = target
+        self._policy = policy
+        self._deadline = deadline
+        self._limit = limit
+        self._done = done
+        self._broken = broken
+        self._asked = 0.0
+        self._timer: Timer | None = None
+        self._forget: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        target = self._target
+        if target.address is not None:
+            self._judge(Resolved(target.ascii_host, (target.address,)), None)
+            return
+        known = self._tools.resolver.known(target.ascii_host)
+        if known is not None:
+            self._judge(known, 0.0)
+            return
+        self._asked = time.monotonic()
+        self._timer = self._tools.loop.call_at(
+            self._deadline, partial(guarded, self._broken, self._no_answer)
+        )
+        self._forget = self._tools.resolver.lookup(
+            target.ascii_host, partial(guarded, self._broken, self._answered)
+        )
+
+    def _answered(self, resolved: Resolved) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._judge(resolved, time.monotonic() - self._asked)
+
+    def _no_answer(self) -> None:
+        resolved = self._tools.resolver.so_far(self._target.ascii_host, self._limit)
+        if self._forget is not None:
+            self._forget()
+        self._judge(resolved, time.monotonic() - self._asked)
+
+    def _judge(self, resolved: Resolved, dns: float | None) -> None:
+        if resolved.cause is not None:
+            self._done(Found(dns=dns, failure=Failure(resolved.cause, resolved.sentence)))
+            return
+        opened: list[str] = []
+        refused: list[Refusal] = []
+        for address in resolved.addresses:
+            refusal = self._policy.refusal(address)
+            if refusal is None:
+                opened.append(address)
+            else:
+                refused.append(refusal)
+        failure = None if opened else self._blocked(refused[0])
+        self._done(Found(resolved.addresses, tuple(opened), tuple(refused), dns, failure))
+
+    def _blocked(self, refusal: Refusal) -> Failure:
+        sentence = refusal.sentence
+        if self._target.address is None:
+            sentence = f"{self._target.ascii_host} resolves to a closed address. {sentence}"
+        return Failure(Cause.BLOCKED_BY_POLICY, sentence)

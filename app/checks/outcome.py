@@ -1,0 +1,106 @@
+"""What the outcomes of every kind have in common: failures, verdicts, and when a good check's
+evidence is wanted.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.records import Cause, CheckSpec, Outcome, Result, Verdict
+
+UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
+RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
+_UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.CHECK_ERROR})
+
+# Evidence of good checks is there to compare a failure with. Making and storing it each time would
+# double the price of a check, so it is made when something about the answer changed, and at least
+# this often.
+GOOD_EVIDENCE_SECONDS = 600.0
+_REMEMBERED = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a check is not good: ``code`` as decisions.md 10 has it, and a sentence."""
+
+    code: str
+    sentence: str
+
+
+def verdict_of(
+    failure: Failure | None, spec: CheckSpec, response_ms: int | None
+) -> tuple[Verdict, Failure | None]:
+    """The verdict, and the failure; a good answer that was slow has one too."""
+    if failure is not None:
+        return Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN, failure
+    if spec.slow_after is None or response_ms is None or response_ms <= spec.slow_after:
+        return Verdict.UP, None
+    return Verdict.DEGRADED, Failure(
+        Cause.SLOW_RESPONSE,
+        f"The answer took {response_ms} ms, longer than the {spec.slow_after} ms "
+        "that are set as slow.",
+    )
+
+
+def connect_failure(number: int, place: str, seconds: float) -> Failure | None:
+    """Why no TCP connection to ``place`` came about, by the system's error number; None for a
+    number that says nothing. ``seconds``: how long it was tried.
+    """
+    if number == errno.ECONNREFUSED:
+        return Failure(
+            Cause.CONNECTION_REFUSED,
+            f"The connection was refused by {place}: nothing listens there.",
+        )
+    if number == errno.ETIMEDOUT:
+        return Failure(
+            Cause.TIMEOUT_CONNECT,
+            f"No TCP connection to {place}: the network gave up after {seconds * 1000:.0f} ms.",
+        )
+    if number in RESET:
+        return Failure(
+            Cause.CONNECTION_RESET, f"The connection was reset by {place} as soon as it was made."
+        )
+    if number in UNREACHABLE:
+        to = "network" if number == errno.ENETUNREACH else "host"
+        return Failure(
+            Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: no route to the {to}."
+        )
+    return None
+
+
+def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
+    """The outcome of a check in which we failed ourselves."""
+    result = Result(
+        checked_at=datetime.now(UTC),
+        verdict=Verdict.UNKNOWN,
+        monitor_id=spec.monitor_id,
+        cause_code=Cause.CHECK_ERROR,
+        cause=sentence,
+        location=location,
+    )
+    return Outcome(result)
+
+
+class GoodEvidence:
+    """Remembers of which monitor the last good evidence is, and of what."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[int, tuple[tuple[object, ...], float]] = OrderedDict()
+
+    def wanted(self, monitor_id: int | None, face: tuple[object, ...]) -> bool:
+        """Whether evidence of a good check is wanted. ``face``: what of the answer matters."""
+        if monitor_id is None:
+            return True
+        known = self._made.get(monitor_id)
+        now = time.monotonic()
+        if known is not None and known[0] == face and now - known[1] < GOOD_EVIDENCE_SECONDS:
+            return False
+        self._made[monitor_id] = (face, now)
+        self._made.move_to_end(monitor_id)
+        if len(self._made) > _REMEMBERED:
+            self._made.popitem(last=False)
+        return True

@@ -1,0 +1,134 @@
+"""From what a check of a TCP port saw to its outcome.
+
+The evidence is ``{"url", "resolved", "refused", "ip", "timings", "banner", "banner_bytes"}``: the
+banner is what the server sent by itself, as text with ``\\xff`` for bytes that are no UTF-8. It is
+there only where a text condition waited for it.
+
+A connection that stands is ``up``. A text condition looks at the first 1 KiB: until the text is
+found, 1 KiB is there, the server ends the connection or the time limit is over; what came by then
+is judged. Waiting for a text is no slowness: ``response_time`` ends with the last byte that came.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+from app.checks.evidence import addresses, clean, phases
+from app.checks.outcome import (
+    RESET,
+    Failure,
+    GoodEvidence,
+    connect_failure,
+    verdict_of,
+)
+from app.checks.redact import Redactor
+from app.checks.tcp.run import Seen
+from app.checks.text import excerpt, judge_text
+from app.records import Cause, Outcome, Result, Timings, Verdict
+
+# Faults of this machine, which say nothing about the target.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# Of several addresses that failed, the one that says most names the cause.
+_TELLING = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
+
+
+def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:
+    timings, response_ms = figures(seen)
+    verdict, failure = verdict_of(judge(seen), seen.spec, response_ms)
+    result = Result(
+        checked_at=seen.checked_at,
+        verdict=verdict,
+        monitor_id=seen.spec.monitor_id,
+        cause_code=failure.code if failure else None,
+        cause=failure.sentence if failure else None,
+        response_time=response_ms,
+        timings=timings,
+        ip=seen.ip,
+        warnings=tuple(str(warning) for warning in seen.warnings),
+        location=location,
+    )
+    wanted = verdict != Verdict.UP or good.wanted(
+        seen.spec.monitor_id, (seen.spec.url, seen.ip, seen.banner)
+    )
+    lookup = seen.spec.alert_text_lookup if seen.listens else None
+    return Outcome(
+        result=result,
+        evidence=evidence(seen, timings) if wanted else None,
+        answered=seen.ip is not None,
+        matched=excerpt(seen.text, lookup, Redactor(seen.spec)) if lookup else None,
+    )
+
+
+def figures(seen: Seen) -> tuple[Timings, int | None]:
+    """Milliseconds in each phase, and in all when the connection stood and was not broken."""
+    dns = seen.found.dns
+    spent = (dns, seen.connect, seen.first_byte, seen.rest)
+    dns_ms, connect, ttfb, download = (None if one is None else round(one * 1000) for one in spent)
+    timings = Timings(dns=dns_ms, connect=connect, ttfb=ttfb, download=download)
+    if seen.ip is None or seen.broken_by is not None:
+        return timings, None
+    return timings, round(sum(one or 0.0 for one in spent) * 1000)
+
+
+def evidence(seen: Seen, timings: Timings) -> dict[str, Any]:
+    found = {
+        "url": seen.spec.url,
+        **addresses(seen.found.resolved, seen.found.refusals),
+        "ip": seen.ip,
+        "timings": phases(timings),
+    }
+    if seen.ip is not None and seen.listens:
+        found["banner"] = clean(seen.banner.decode("utf-8", "backslashreplace"))
+        found["banner_bytes"] = len(seen.banner)
+    return found
+
+
+def judge(seen: Seen) -> Failure | None:
+    if seen.found.failure is not None:
+        return seen.found.failure
+    if seen.ip is None:
+        return _not_connected(seen)
+    return _text(seen) if seen.listens else None
+
+
+def _not_connected(seen: Seen) -> Failure:
+    place = f"{', '.join(seen.tried[:3])} port {seen.target.port}"
+    number = next((one for one in seen.errors if one in _OURS), None)
+    if number is not None:
+        return Failure(Cause.CHECK_ERROR, f"The check itself failed: {os.strerror(number)}.")
+    if seen.silent:
+        limit = f"{seen.spec.timeout:g} s"
+        return Failure(
+            Cause.TIMEOUT_CONNECT, f"No TCP connection to {place} within the limit of {limit}."
+        )
+    number = next((one for one in _TELLING if one in seen.errors), seen.errors[0])
+    return connect_failure(number, place, seen.connect or 0.0) or Failure(
+        Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {os.strerror(number)}."
+    )
+
+
+def _text(seen: Seen) -> Failure | None:
+    server = f"The server at {seen.ip} port {seen.target.port}"
+    size = f"{len(seen.banner)} byte{'' if len(seen.banner) == 1 else 's'}"
+    if seen.broken_by is not None:
+        how = "reset" if seen.broken_by in RESET else f"broken ({os.strerror(seen.broken_by)})"
+        return Failure(
+            Cause.CONNECTION_RESET, f"The connection was {how} by the other side after {size}."
+        )
+    lookup = seen.spec.alert_text_lookup or ""
+    cause = judge_text(seen.spec.alert_condition, lookup, seen.text, cut=False)
+    if cause is None:
+        return None
+    shown = lookup if len(lookup) <= 80 else lookup[:79] + "…"
+    if not seen.banner:
+        how = (
+            "closed the connection without sending anything"
+            if seen.closed
+            else f"sent nothing by itself within {seen.spec.timeout:g} s"
+        )
+        return Failure(cause, f"{server} {how}. The text “{shown}” is expected.")
+    verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
+    return Failure(cause, f"What {server[0].lower()}{server[1:]} sends first ({size}) {verb} "
+                          f"the text “{shown}”.")  # fmt: skip

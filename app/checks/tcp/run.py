@@ -1,0 +1,169 @@
+"""One check of a TCP port: look up, connect to the first address that answers, listen."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+from app.checks.lookup import Found, LookUp
+from app.checks.tools import Broken, Tools, guarded
+from app.net.families import routed
+from app.net.loop import READ, Timer
+from app.net.policy import Policy
+from app.net.race import APART, Race, Raced, by_turns
+from app.records import TEXT_CONDITIONS, CheckSpec, Warn
+from app.rules.url import Target
+
+BANNER_BYTES = 1024  # decisions.md 3
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a check saw. Times are in seconds, each from the end of the phase before it; None for a
+    phase that was not reached. ``ip`` is the address that took the connection.
+    """
+
+    spec: CheckSpec
+    target: Target
+    checked_at: datetime
+    found: Found = field(default_factory=Found)
+    tried: tuple[str, ...] = ()
+    errors: tuple[int, ...] = ()  # of addresses that took no connection
+    silent: bool = False  # some address never answered
+    ip: str | None = None
+    connect: float | None = None
+    banner: bytes = b""
+    first_byte: float | None = None
+    rest: float | None = None  # from the first byte to the last
+    broken_by: int | None = None  # the error number that ended the connection
+    closed: bool = False  # the server ended it
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def listens(self) -> bool:
+        return self.spec.alert_condition in TEXT_CONDITIONS
+
+    @property
+    def text(self) -> str:
+        return self.banner.decode("utf-8", "replace")
+
+
+class Run:
+    """A check under way. ``done`` is called once, on the loop; an exception goes to ``broken``
+    instead.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        spec: CheckSpec,
+        target: Target,
+        policy: Policy,
+        done: Callable[[Seen], None],
+        broken: Broken,
+    ) -> None:
+        self._tools = tools
+        self._policy = policy
+        self._done = done
+        self._broken = broken
+        self._deadline = 0.0
+        self._began = 0.0  # when the present phase began
+        self._race: Race | None = None
+        self._tcp: socket.socket | None = None
+        self._timer: Timer | None = None
+        self.seen = Seen(spec, target, datetime.now(UTC))
+
+    def start(self) -> None:
+        spec, target = self.seen.spec, self.seen.target
+        self._deadline = time.monotonic() + spec.timeout
+        found = self._step(self._found)
+        LookUp(
+            self._tools, target, self._policy, self._deadline, spec.timeout, found, self._broken
+        ).start()
+
+    def cancel(self) -> None:
+        """Close what is open; ``done`` is not called any more."""
+        if self._race is not None:
+            self._race.cancel()
+        self._hang_up()
+
+    def _step(self, step: Callable[..., None]) -> Callable[..., None]:
+        return partial(guarded, self._broken, step)
+
+    def _found(self, found: Found) -> None:
+        self.seen.found = found
+        if found.failure is not None:
+            self._done(self.seen)
+            return
+        self.seen.tried = by_turns(routed(found.addresses))
+        self._began = time.monotonic()
+        self._race = Race(
+            self._tools.loop, self.seen.tried, self.seen.target.port, self._deadline, apart=APART
+        )
+        self._race.start(self._step(self._raced))
+
+    def _raced(self, raced: Raced) -> None:
+        self._tcp = raced.tcp
+        now = time.monotonic()
+        self.seen.connect, self._began = now - self._began, now
+        self.seen.ip = raced.address
+        self.seen.errors, self.seen.silent = raced.errors, raced.silent
+        if self._tcp is None:
+            self._done(self.seen)
+        elif self.seen.listens:
+            self._timer = self._tools.loop.call_at(self._deadline, self._step(self._heard_enough))
+            self._tools.loop.watch(self._tcp.fileno(), READ, self._step(self._ready))
+        else:
+            self._heard_enough()
+
+    def _ready(self, _fd: int, _events: int) -> None:
+        seen = self.seen
+        if self._tcp is None:
+            return
+        try:
+            piece = self._tcp.recv(BANNER_BYTES - len(seen.banner))
+        except BlockingIOError:
+            return
+        except OSError as error:
+            seen.broken_by = error.errno
+            self._heard_enough()
+            return
+        if not piece:
+            seen.closed = True
+            self._heard_enough()
+            return
+        took = time.monotonic() - self._began
+        seen.first_byte = took if seen.first_byte is None else seen.first_byte
+        seen.rest = took - seen.first_byte
+        seen.banner += piece
+        if len(seen.banner) == BANNER_BYTES or (seen.spec.alert_text_lookup or "") in seen.text:
+            self._heard_enough()
+
+    def _heard_enough(self) -> None:
+        self._hang_up()
+        seen = self.seen
+        # Only now: a dead family may take all the time that the banner would have needed.
+        self._tools.families.judge(
+            seen.found.addresses,
+            seen.ip or "",
+            seen.target.port,
+            self._deadline,
+            self._step(self._warned),
+        )
+
+    def _warned(self, warning: Warn | None) -> None:
+        if warning is not None:
+            self.seen.warnings.append(warning)
+        self._done(self.seen)
+
+    def _hang_up(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._tcp is not None:
+            self._tools.loop.unwatch(self._tcp.fileno())
+            self._tcp.close()
+            self._tcp = None

@@ -1,0 +1,63 @@
+"""Monitors of both kinds over the API: ``kind`` is returned and never sent (decisions.md 3)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from app.checks.kinds import KINDS
+from tests.lab.net import ClosedPort, Listener
+from tests.lab.tcp import greeting
+
+pytestmark = pytest.mark.sqlite
+
+
+def test_section_3_the_kind_follows_the_url_and_is_not_sent(api):
+    monitor = api.monitor(url="tcp://127.0.0.1:25")
+    assert (monitor["kind"], monitor["url"]) == ("tcp", "tcp://127.0.0.1:25")
+    path = f"/monitors/{monitor['id']}"
+    assert list(api.errors("PATCH", path, data={"kind": "http"})) == ["kind"]
+    assert api.data("PATCH", path, data={"url": "HTTPS://shop.test"})["kind"] == "http"
+    assert [one["kind"] for one in api.get("/monitors")["data"]] == ["http"]
+
+
+def test_section_3_the_fields_of_another_kind_are_refused_by_name(api):
+    path = f"/monitors/{api.monitor(url='tcp://127.0.0.1:25')['id']}"
+    sent = {"request_method": "PUT", "follow_redirects": "0", "ssl_alert_days": "7"}
+    assert sorted(api.errors("PATCH", path, data=sent)) == sorted(sent)
+    empty = {"request_method": "", "follow_redirects": "1", "ssl_alert_days": None}
+    assert api.data("PATCH", path, json=empty)["request_method"] == "GET"
+    shop = api.monitor(request_auth_username="ada", request_auth_password="secret")
+    path = f"/monitors/{shop['id']}"
+    moved = {"url": "tcp://127.0.0.1:25", "request_auth_username": ""}
+    assert list(api.errors("PATCH", path, data=moved)) == ["request_auth_password"]
+    assert api.data("PATCH", path, data=moved | {"request_auth_password": ""})["kind"] == "tcp"
+
+
+def test_a_port_is_checked_now_and_before_saving(api):
+    with closing(Listener(greeting)) as mail, closing(ClosedPort()) as closed:
+        path = f"/monitors/{api.monitor(url=f'tcp://127.0.0.1:{mail.port}')['id']}"
+        result = api.data("POST", path + "/check")
+        sent = {"url": f"tcp://127.0.0.1:{closed.port}"}
+        refused = api.data("POST", "/checks", data=sent)
+    assert (result["verdict"], result["status_code"], result["ip"]) == ("up", None, "127.0.0.1")
+    assert list(result["timings"]) == ["dns", "connect", "tls", "ttfb", "download"]
+    assert result["timings"]["connect"] == result["response_time"]
+    assert api.get(path + "/results")["data"] == [result]
+    assert (refused["verdict"], refused["cause_code"]) == ("down", "connection_refused")
+
+
+def test_the_document_says_which_kinds_have_a_field(stranger):
+    document = stranger.get("/openapi.json")
+    shown = document["components"]["schemas"]["Monitor"]["properties"]["kind"]
+    names = [kind.name for kind in KINDS]
+    assert shown["enum"] == [*names, None]
+    for path, method in (("/monitors", "post"), ("/monitors/{id}", "patch"), ("/checks", "post")):
+        body = document["paths"][path][method]["requestBody"]["content"]["application/json"]
+        fields = body["schema"]["properties"]
+        assert "kind" not in fields
+        assert "tcp://" in fields["url"]["description"]
+        only_http = {name for name, field in fields.items() if field.get("x-kinds") == ["http"]}
+        assert only_http == set(KINDS[0].fields - KINDS[1].fields)
+        assert all("Only for the kind http" in fields[name]["description"] for name in only_http)

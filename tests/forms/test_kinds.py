@@ -1,0 +1,131 @@
+"""A monitor's kind is the one of its URL's scheme, and it says which fields there are
+(decisions.md 3 and 9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.checks.kinds import FIELDS, KINDS, kind_of
+from app.db.tables import MonitorRow
+from app.errors import Invalid
+from app.forms.binding import bind, overlay
+from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
+from app.records import Monitor, Pair
+
+LEAST = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
+MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
+
+# Every field that tcp does not know, with a value that says something.
+STRANGE = {
+    "request_method": {"request_method": "POST"},
+    "request_headers": {"request_headers[0][key]": "X", "request_headers[0][value]": "1"},
+    "request_auth_username": {"request_auth_username": "ada"},
+    "request_auth_password": {"request_auth_password": "secret"},
+    "request_body": {"request_body": "x"},
+    "cache_buster": {"cache_buster": "1"},
+    "accepted_statuses": {"accepted_statuses": "200"},
+    "follow_redirects": {"follow_redirects": "false"},
+    "verify_tls": {"verify_tls": "false"},
+    "ssl_alert_days": {"ssl_alert_days": "0"},
+}
+
+
+def faults(form, sent):
+    with pytest.raises(Invalid) as caught:
+        bind(form, list(sent.items()))
+    return caught.value.errors
+
+
+def test_the_table_here_has_every_field_that_tcp_does_not_know():
+    tcp = kind_of("tcp://mail.test:25")
+    assert tcp is not None
+    assert set(STRANGE) == set(FIELDS) - tcp.fields
+
+
+def test_every_field_of_a_kind_is_a_column_and_a_field_of_the_form():
+    assert set(FIELDS) <= set(MonitorRow.__table__.columns.keys())
+    assert set(FIELDS) <= {field.short_name for field in MonitorForm().schema_fields()}
+
+
+def test_no_two_kinds_have_a_name_or_a_scheme_in_common():
+    names = [kind.name for kind in KINDS]
+    schemes = [scheme for kind in KINDS for scheme in kind.schemes]
+    assert len(set(names)) == len(names)
+    assert len(set(schemes)) == len(schemes)
+    assert [kind_of(kind.address) for kind in KINDS] == list(KINDS)
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_section_3_a_field_that_tcp_does_not_know_is_refused_by_name(name):
+    for form in (MonitorForm, CheckForm):
+        assert list(faults(form, LEAST | STRANGE[name])) == [name]
+    with pytest.raises(Invalid) as caught:
+        overlay(MonitorUpdateForm, MAIL, list(STRANGE[name].items()))
+    assert list(caught.value.errors) == [name]
+    assert "kind tcp" in caught.value.errors[name][0]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_section_3_empty_and_default_values_say_nothing(name):
+    default = getattr(Monitor(1, "", "", 60), name, None)
+    sent = [{name: ""}]
+    if default not in (None, ()):
+        sent.append({name: str(default).lower() if default in (True, False) else str(default)})
+    if name == "cache_buster":
+        sent[1:] = [{name: "0"}]
+    for one in sent:
+        bind(MonitorForm, list((LEAST | one).items()))
+        overlay(MonitorUpdateForm, MAIL, list(one.items()))
+
+
+def test_section_3_another_url_does_not_take_what_its_kind_does_not_know():
+    shop = Monitor(1, "Shop", "https://shop.test", 60, request_headers=(Pair("X", "1"),))
+    with pytest.raises(Invalid) as caught:
+        overlay(MonitorUpdateForm, shop, [("url", "tcp://shop.test:443")])
+    assert list(caught.value.errors) == ["request_headers"]
+    both = [("url", "tcp://shop.test:443"), ("request_headers", "")]
+    assert overlay(MonitorUpdateForm, shop, both) == {
+        "url": "tcp://shop.test:443",
+        "request_headers": (),
+    }
+
+
+def test_a_text_is_looked_up_on_a_port_too():
+    sent = {"alert_condition": "url_no_text", "alert_text_lookup": "ESMTP"}
+    assert bind(MonitorForm, list((LEAST | sent).items()))["alert_text_lookup"] == "ESMTP"
+    assert list(faults(MonitorForm, LEAST | {"alert_condition": "url_text"})) == [
+        "alert_text_lookup"
+    ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["tcp://mail.test:25", "TCP://Mail.Test:65535", "tcp://[2001:db8::1]:25", "tcp://127.1:25/",
+     "tcp://bücher.test:25"],
+)  # fmt: skip
+def test_section_9_a_port_of_a_host_is_taken(url):
+    assert bind(MonitorForm, list((LEAST | {"url": url}).items()))["url"] == url
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("tcp://mail.test", "needs a port"),
+        ("tcp://mail.test:", "needs a port"),
+        ("tcp://mail.test:0", "from 1 to 65535"),
+        ("tcp://mail.test:65536", "from 1 to 65535"),
+        ("tcp://mail.test:25/path", "ends with its port"),
+        ("tcp://mail.test:25?x", "ends with its port"),
+        ("tcp://mail.test:25#x", "ends with its port"),
+        ("tcp://me:pw@mail.test:25", "user name"),
+        ("tcp://:25", "needs a host"),
+        ("tcp:mail.test:25", "two slashes"),
+        ("tcp://mail.test:25 ", "white space"),
+        ("udp://mail.test:25", "http://, https:// or tcp://, not udp:"),
+        ("mail.test", "http://, https:// or tcp://"),
+    ],
+)
+def test_section_9_what_is_no_port_of_a_host_is_refused_in_a_sentence(url, said):
+    errors = faults(MonitorForm, LEAST | {"url": url})
+    assert list(errors) == ["url"]
+    assert said in errors["url"][0]
