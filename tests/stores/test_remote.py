@@ -310,8 +310,10 @@ def lead_nowhere(peer: socket.socket) -> None:
 def test_a_server_that_hangs_or_breaks_off_holds_nobody_up(
     answer: Callable[[socket.socket], None], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.4)
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.3)
+    # Short only where time is to run out: on a busy machine it would before the other side speaks.
+    if words == "in time":
+        monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.4)
+        monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.3)
     began = time.monotonic()
     for url in talk(answer):
         with pytest.raises(Unavailable, match=words):
