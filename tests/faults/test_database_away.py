@@ -99,7 +99,7 @@ def test_a_write_that_cannot_be_stored_is_a_503_that_says_why(
     client = app.test_client()
     with trouble(app):
         answer = client.post(
-            "/api/v1/monitors", data=FORM | {"request_body": "x" * 9000}, headers=key
+            "/api/v1/monitors", data=FORM | {"request_body": "x" * 60_000}, headers=key
         )
     assert answer.status_code == 503
     assert answer.json == {"message": sentence, "status": 503}
@@ -261,7 +261,7 @@ make_monitor(app)
 key = {"Authorization": f"Bearer {make_key(app)}"}
 client = app.test_client()
 fields = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
-fields |= {"request_body": "x" * 9000}
+fields |= {"request_body": "x" * 60_000}
 with open(folder / "filler", "wb", buffering=0) as filler:
     try:
         while filler.write(bytes(4096)):

@@ -70,13 +70,13 @@ def test_only_the_token_of_a_process_that_ran_here_and_ended_is_told_to_have_end
 
 
 def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, settings):
-    running, token = process()
-    now = datetime.now(UTC)
     with core.app_context():
         ids = {make_monitor(core, timeout=60).id for _ in range(3)}
-        assert {spec.monitor_id for spec in leases.claim(now, token, 3)} == ids
+        now = datetime.now(UTC)  # when all of them are due
         checker = Checker(core, settings)
+        running, token = process()
         try:
+            assert {spec.monitor_id for spec in leases.claim(now, token, 3)} == ids
             checker._free_the_ended()
             assert leases.next_due(now) is None, "the other one still runs"
         finally:
@@ -93,9 +93,9 @@ def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, set
 
 
 def test_the_leases_of_a_checker_elsewhere_end_by_time_alone(core, settings):
-    now = datetime.now(UTC)
     with core.app_context():
         make_monitor(core, timeout=10)
+        now = datetime.now(UTC)
         leases.claim(now, "00000000.1.1.abcdef", 1)
         Checker(core, settings)._free_the_ended()
         assert leases.next_due(now) is None

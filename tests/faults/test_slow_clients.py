@@ -265,7 +265,8 @@ def test_a_request_that_comes_a_byte_at_a_time_is_whole_in_the_end(patient, key)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in request:
             client.send(bytes([byte]))
-        answer = client.recv(65536)
+        client.shutdown(socket.SHUT_WR)
+        answer = everything_from(client)
     assert answer.startswith(b"HTTP/1.1 201 ")
     assert b'"name":"Dripped"' in answer
 

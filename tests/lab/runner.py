@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from pathlib import Path
 from typing import Any, Protocol
+from unittest.mock import patch
 
 import requests
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -25,6 +26,7 @@ from app.checks.prober import Prober
 from app.net.hosts import parse_servers
 from app.net.policy import Policy
 from app.records import CheckSpec, Outcome, Pair, Verdict
+from app.slots import Slots
 from tests.lab.lab import Lab
 from tests.lab.table import DOWN, Row
 
@@ -223,6 +225,9 @@ class OverHttp:
         with self.app.app_context():
             access = self.app.extensions["wakeful.access"]
             self.key = access.create_key("laboratory", "write")[1]
+        # The rows run side by side, more of them than a server lets in at once.
+        self._room = patch("app.engine.now.LONG_WAITS", Slots(1000))
+        self._room.start()
         self.server = make_server("127.0.0.1", 0, self.app, threaded=True, request_handler=_Quiet)
         self.server.daemon_threads = False  # server_close() then waits for them
         self.url = f"http://127.0.0.1:{self.server.server_port}/api/v1/checks"
@@ -249,6 +254,7 @@ class OverHttp:
         self.server.shutdown()
         self.thread.join(10)
         self.server.server_close()
+        self._room.stop()
         now.close(self.app)
         with self.app.app_context():
             db.engine.dispose()
