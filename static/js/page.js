@@ -15,6 +15,11 @@ document.addEventListener("click", (event) => {
   field.scrollIntoView({ block: "center" });
 });
 
+// A browser scrolls to the caret of a text area alone, and leaves the rest of it behind a bar.
+document.addEventListener("focusin", (event) => {
+  if (event.target.matches("textarea")) event.target.scrollIntoView({ block: "nearest" });
+});
+
 // Copy buttons show where copying is possible.
 for (const button of document.querySelectorAll("[data-copy]")) {
   if (!navigator.clipboard) continue;

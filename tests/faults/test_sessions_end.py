@@ -194,6 +194,7 @@ def test_a_page_is_shown_while_the_database_takes_no_writes(
     clock.now += USED_AFTER
     with app.app_context():
         before = db.session.query(SessionRow).one().last_used_at
+        db.session.remove()  # a connection in use would not be closed
         db.engine.dispose()
     if settings.database_url.startswith("sqlite"):
         writer = sqlite3.connect(settings.instance / "wakeful.db", isolation_level=None)

@@ -84,8 +84,9 @@ def open_incident(app, monitor):
 
 @pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
 def test_its_neighbours_are_checked_and_it_says_what_to_do(app, settings, site, column, kind):
-    broken = make_monitor(app, url=site.url, **SECRETS)
-    others = [make_monitor(app, url=site.url).id for _ in range(3)]
+    # An hour between checks: with a minute, one of them may be due again meanwhile.
+    broken = make_monitor(app, url=site.url, interval=3600, **SECRETS)
+    others = [make_monitor(app, url=site.url, interval=3600).id for _ in range(3)]
     corrupt(app, column, broken.id, kind)
     with running(app, settings):
         for id in (broken.id, *others):

@@ -143,7 +143,7 @@ def test_the_fold_of_the_channels_says_how_many_there_are_as_they_come_and_go(vi
 def test_the_summary_of_faults_takes_focus_and_leads_to_the_folded_field(visit):
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
-    page.locator("summary", has_text="Request").click()
+    page.locator("summary", has_text="When to alert").click()
     page.get_by_label("Time limit in seconds").fill("99")
     page.get_by_role("button", name="Save").click()
     summary = page.get_by_role("alert")

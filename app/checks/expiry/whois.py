@@ -167,7 +167,7 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
 def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:
     """What stands behind each label, or in the next line where nothing does."""
     for label in _ENDS:
-        for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        for line, below in zip(lines, [*lines[1:], ""], strict=False):
             if found := label.match(line):
                 yield found["value"].strip() or below
 
