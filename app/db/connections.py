@@ -44,7 +44,7 @@ _LIBPQ = {
 
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
 # opens it again by itself, so the connection would fail for good.
-_SPOILT_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
+_UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
 # The server became a standby: another one takes writes now.
 _READ_ONLY_SERVER = "25006"
 
@@ -79,8 +79,8 @@ def prepare_engine(engine: Engine) -> None:
 
 def _throw_away(context: ExceptionContext) -> None:
     fault = context.original_exception
-    spoilt = primary_code(fault) in _SPOILT_SQLITE
-    if spoilt or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
+    unusable = primary_code(fault) in _UNUSABLE_SQLITE
+    if unusable or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
         context.is_disconnect = True
 
 
