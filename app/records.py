@@ -677,6 +677,14 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which page of a list that has no other parameters."""
+
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class MonitorQuery:
     """The monitor list's parameters, checked.
 

@@ -91,7 +91,7 @@ def prepare(folder: Path, url: str) -> Service:
     app = create_app(read(service.environ))
     with app.app_context():
         schema.upgrade()
-        current_store().create_monitor(
+        current_store().monitors.create(
             bind(MonitorForm, [("name", "Page"), ("url", url), ("interval", "3600")])
         )
     return service

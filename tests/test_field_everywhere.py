@@ -31,7 +31,7 @@ from app.records import (
     Verdict,
 )
 from app.stores import current_store
-from app.stores.remote import reading
+from app.stores.remote import monitors
 from tests.factories import make_person
 from tests.web.visitor import Visitor
 
@@ -224,7 +224,7 @@ def stored(app):
     """A monitor with all fields as unusual as can be, and its record as the store reads it."""
     assert set(SETTABLE) - UNUSUAL.keys() == set(), "no unusual value for these"
     with app.app_context():
-        record = current_store().create_monitor(UNUSUAL | {"request_auth_password": "password"})
+        record = current_store().monitors.create(UNUSUAL | {"request_auth_password": "password"})
         yield record
 
 
@@ -236,7 +236,7 @@ def test_every_field_is_read_back_from_the_database(stored):
 
 @pytest.mark.sqlite
 def test_every_field_is_read_back_from_the_api(stored):
-    again = reading.monitor(through_json(stored))
+    again = monitors.read(through_json(stored))
     assert {name: getattr(again, name) for name in SETTABLE} == UNUSUAL
     assert again.request_auth_password_set
 

@@ -17,13 +17,13 @@ DELIVERY = "/deliveries/{id}"
 
 @operation("GET", "/deliveries", "List deliveries", "Delivery", paged=True, query=DeliveryQueryForm)
 def list_(call: Call) -> Response:
-    page = call.store.deliveries(binding.delivery_query(call.query))
+    page = call.store.deliveries.list(binding.delivery_query(call.query))
     return paged(page, json_of, call.query)
 
 
 @operation("GET", DELIVERY, "Show a delivery", "Delivery")
 def show(call: Call) -> Response:
-    record = call.store.delivery(call.id)
+    record = call.store.deliveries.get(call.id)
     call.without_input()
     return one(json_of(record))
 
@@ -31,12 +31,12 @@ def show(call: Call) -> Response:
 @operation("POST", "/alerts/test", "Send a test to any channels", "DeliveryIds", form=AlertTestForm)
 def test(call: Call) -> Response:
     fields = call.new(AlertTestForm)
-    ids = call.store.test_channels(fields["alerts"], monitor_id=fields.get("monitor_id"))
+    ids = call.store.channels.test(fields["alerts"], monitor_id=fields.get("monitor_id"))
     return one({"deliveries": list(ids)})
 
 
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery")
 def retry(call: Call) -> Response:
-    call.store.delivery(call.id)
+    call.store.deliveries.get(call.id)
     call.without_input()
-    return one(json_of(call.store.retry_delivery(call.id)))
+    return one(json_of(call.store.deliveries.retry(call.id)))

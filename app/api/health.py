@@ -87,7 +87,7 @@ class _Figures(Collector):
         if not found.readable:
             return
         try:
-            monitors = dict(current_store().overview())
+            monitors = dict(current_store().monitors.overview())
             yield _by_status("wakeful_monitors", "Monitors by status.", monitors)
             yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
             yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())
@@ -106,15 +106,17 @@ def _ages(found: Health) -> Iterator[Metric]:
 
 def _incidents() -> dict[str, int]:
     opened = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
+    known = current_store().incidents
     return {
-        str(status): current_store().incidents(IncidentQuery(status=status, per_page=10)).total
+        str(status): known.list(IncidentQuery(status=status, per_page=10)).total
         for status in opened
     }
 
 
 def _deliveries() -> dict[str, int]:
+    known = current_store().deliveries
     return {
-        str(status): current_store().deliveries(DeliveryQuery(status=status, per_page=10)).total
+        str(status): known.list(DeliveryQuery(status=status, per_page=10)).total
         for status in DeliveryStatus
     }
 

@@ -18,18 +18,18 @@ INCIDENT = "/incidents/{id}"
 
 @operation("GET", INCIDENTS, "List incidents", "Incident", paged=True, query=IncidentQueryForm)
 def list_(call: Call) -> Response:
-    page = call.store.incidents(binding.incident_query(call.query))
+    page = call.store.incidents.list(binding.incident_query(call.query))
     return paged(page, json_of, call.query)
 
 
 @operation("POST", INCIDENTS, "Store an incident", "Incident", status=201, form=IncidentStoreForm)
 def store(call: Call) -> Response:
-    return created(json_of(call.store.create_incident(call.new(IncidentStoreForm))))
+    return created(json_of(call.store.incidents.create(call.new(IncidentStoreForm))))
 
 
 @operation("GET", INCIDENT, "Show an incident", "Incident")
 def show(call: Call) -> Response:
-    record = call.store.incident(call.id)
+    record = call.store.incidents.get(call.id)
     call.without_input()
     return one(json_of(record))
 
@@ -38,14 +38,14 @@ def show(call: Call) -> Response:
     "PUT PATCH", INCIDENT, "Update an incident", "Incident", form=IncidentUpdateForm, update=True
 )
 def update(call: Call) -> Response:
-    fields = call.changes(IncidentUpdateForm, call.store.incident(call.id))
+    fields = call.changes(IncidentUpdateForm, call.store.incidents.get(call.id))
     by = f"API key {call.key.name}" if call.key else None
-    return one(json_of(call.store.update_incident(call.id, fields, by=by)))
+    return one(json_of(call.store.incidents.update(call.id, fields, by=by)))
 
 
 @operation("DELETE", INCIDENT, "Delete an incident", "Deleted")
 def delete(call: Call) -> Response:
-    call.store.incident(call.id)
+    call.store.incidents.get(call.id)
     call.without_input()
-    call.store.delete_incident(call.id)
+    call.store.incidents.delete(call.id)
     return deleted("incident", call.id)

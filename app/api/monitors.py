@@ -28,80 +28,80 @@ def _shape(call: Call, record: Monitor) -> dict[str, Any]:
 
 @operation("GET", MONITORS, "List monitors", "Monitor", paged=True, query=MonitorQueryForm)
 def list_(call: Call) -> Response:
-    page = call.store.monitors(binding.monitor_query(call.query))
+    page = call.store.monitors.list(binding.monitor_query(call.query))
     return paged(page, partial(_shape, call), call.query)
 
 
 @operation("GET", "/overview", "Count the monitors in each state", "Overview")
 def overview(call: Call) -> Response:
     call.without_input()
-    counts = call.store.overview()
+    counts = call.store.monitors.overview()
     return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
 @operation("POST", MONITORS, "Store a monitor", "Monitor", status=201, form=MonitorForm)
 def store(call: Call) -> Response:
-    return created(_shape(call, call.store.create_monitor(call.new(MonitorForm))))
+    return created(_shape(call, call.store.monitors.create(call.new(MonitorForm))))
 
 
 @operation("GET", MONITOR, "Show a monitor", "Monitor")
 def show(call: Call) -> Response:
-    record = call.store.monitor(call.id)
+    record = call.store.monitors.get(call.id)
     call.without_input()
     return one(_shape(call, record))
 
 
 @operation("PUT PATCH", MONITOR, "Update a monitor", "Monitor", form=MonitorUpdateForm, update=True)
 def update(call: Call) -> Response:
-    fields = call.changes(MonitorUpdateForm, call.store.monitor(call.id))
-    return one(_shape(call, call.store.update_monitor(call.id, fields)))
+    fields = call.changes(MonitorUpdateForm, call.store.monitors.get(call.id))
+    return one(_shape(call, call.store.monitors.update(call.id, fields)))
 
 
 @operation("DELETE", MONITOR, "Delete a monitor", "Deleted")
 def delete(call: Call) -> Response:
-    call.store.monitor(call.id)
+    call.store.monitors.get(call.id)
     call.without_input()
-    call.store.delete_monitor(call.id)
+    call.store.monitors.delete(call.id)
     return deleted("monitor", call.id)
 
 
 @operation("POST", MONITOR + "/check", "Check a monitor now", "Result")
 def check(call: Call) -> Response:
-    call.store.monitor(call.id)
+    call.store.monitors.get(call.id)
     call.without_input()
-    return one(json_of(call.store.check_now(call.id)))
+    return one(json_of(call.store.checks.run(call.id)))
 
 
 @operation("POST", "/checks", "Check a URL without storing it", "Result", form=CheckForm)
 def check_unsaved(call: Call) -> Response:
-    return one(json_of(call.store.check_fields(call.new(CheckForm)).result))
+    return one(json_of(call.store.checks.run_unsaved(call.new(CheckForm)).result))
 
 
 @operation("GET", MONITOR + "/results", "List results", "Result", paged=True, query=ResultQueryForm)
 def results(call: Call) -> Response:
-    call.store.monitor(call.id)
-    page = call.store.results(binding.result_query(call.id, call.query))
+    call.store.monitors.get(call.id)
+    page = call.store.results.list(binding.result_query(call.id, call.query))
     return paged(page, json_of, call.query)
 
 
 @operation("GET", MONITOR + "/certificates", "Show the certificate chain", "CertificateChain")
 def certificates(call: Call) -> Response:
-    call.store.monitor(call.id)
+    call.store.monitors.get(call.id)
     call.without_input()
-    return one(json_of(call.store.certificates(call.id)))
+    return one(json_of(call.store.results.certificates(call.id)))
 
 
 @operation(
     "GET", MONITOR + "/statistics", "Show statistics", "Statistics", query=StatisticsQueryForm
 )
 def statistics(call: Call) -> Response:
-    call.store.monitor(call.id)
+    call.store.monitors.get(call.id)
     range_ = binding.query_values(StatisticsQueryForm, call.query)["range"]
-    return one(plain(call.store.statistics(call.id, str(range_))))
+    return one(plain(call.store.results.statistics(call.id, str(range_))))
 
 
 @operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")
 def test_alert(call: Call) -> Response:
-    call.store.monitor(call.id)
+    call.store.monitors.get(call.id)
     call.without_input()
-    return one({"deliveries": list(call.store.test_alert(call.id))})
+    return one({"deliveries": list(call.store.channels.test_all(call.id))})

@@ -20,10 +20,10 @@ def show(call: Call) -> Response:
     asked = binding.query_values(ReportQueryForm, call.query)
     ids = asked["monitors"]
     if not ids:
-        ids = [known.id for known in call.store.refs(limit=MAX_REPORT_MONITORS + 1)]
+        ids = [known.id for known in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
         if len(ids) > MAX_REPORT_MONITORS:
             raise Invalid({"monitors": [f"There are more than {MAX_REPORT_MONITORS}. Name some."]})
-    figures = call.store.report(ids, asked["from"], asked["to"])
+    figures = call.store.results.report(ids, asked["from"], asked["to"])
     return one(
         {
             "from": iso(asked["from"]),

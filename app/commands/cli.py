@@ -282,7 +282,7 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
     from app.commands.check import check_once, lines
     from app.forms.binding import bind
     from app.forms.monitor import CheckForm
-    from app.stores.local.history import spec_of
+    from app.stores.local.checks import spec_of
 
     if text is not None and no_text is not None:
         raise click.UsageError("Give --text or --no-text, not both.")

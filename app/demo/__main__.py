@@ -72,18 +72,18 @@ def _fill(targets: Targets) -> None:
     made = []
     for place, (pairs, past) in enumerate(wanted, 1):
         print(f"\rMaking up {DAYS} days of history: {place} of {len(wanted)}", end="", flush=True)
-        monitor = store.create_monitor(bind(MonitorForm, pairs))
+        monitor = store.monitors.create(bind(MonitorForm, pairs))
         history.write(monitor.id, past, PAST_INTERVAL, DAYS, now, seed=place)
         made.append(monitor.id)
         if monitor.name == "Data warehouse":
-            store.create_window(bind(WindowForm, _planned(monitor.id, now)))
+            store.windows.create(bind(WindowForm, _planned(monitor.id, now)))
         if monitor.name == "Newsletter":
-            store.update_monitor(monitor.id, {"pause": True})
+            store.monitors.update(monitor.id, {"pause": True})
     print()
     while rollups.roll(now):
         pass
     for id in made:
-        store.update_monitor(id, {"interval": INTERVAL})
+        store.monitors.update(id, {"interval": INTERVAL})
 
 
 def _planned(monitor_id: int, now: datetime) -> Pairs:

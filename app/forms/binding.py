@@ -12,7 +12,7 @@ from app.errors import Invalid
 from app.forms import queries
 from app.forms.lists import ListField
 from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, Sent
-from app.records import MAX_ID, DeliveryQuery, IncidentQuery, MonitorQuery, ResultQuery
+from app.records import MAX_ID, DeliveryQuery, IncidentQuery, MonitorQuery, PageQuery, ResultQuery
 from app.rules.brackets import Pairs, parse
 
 # A body of ten thousand misspelt fields gets a short answer all the same.
@@ -58,10 +58,8 @@ def result_query(monitor_id: int, pairs: Pairs) -> ResultQuery:
     return ResultQuery(monitor_id=monitor_id, from_=values.pop("from"), **values)
 
 
-def page_query(pairs: Pairs) -> tuple[int, int]:
-    """(page, per_page) of a list without other parameters."""
-    values = _paged(queries.PageForm, pairs)
-    return values["page"], values["per_page"]
+def page_query(pairs: Pairs) -> PageQuery:
+    return PageQuery(**_paged(queries.PageForm, pairs))
 
 
 def _paged(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:

@@ -6,7 +6,7 @@ A view does::
     form = BrowserMonitorForm(record=monitor, zone=zone, now=store.now())
     if form.change_rows(): render again   # a button that adds or removes a row, without JavaScript
     if form.validate_on_submit():
-        store.update_monitor(monitor.id, form.fields())
+        store.monitors.update(monitor.id, form.fields())
 
 Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[3]``
 (``row.button_value``) removes one.

@@ -1,6 +1,8 @@
 """What every store can do: the one interface that views and API handlers talk to.
 
-Two stores implement it: ``local`` (SQLAlchemy) and ``remote`` (another server's /api/v1).
+A store has a collection for each resource. Two stores implement it: ``local`` (SQLAlchemy) and
+``remote`` (another server's /api/v1), with a file of the same name for each resource.
+
 ``fields`` are the checked values that a form hands over, under interface.md's names, only those
 that were sent: text as ``str``, times as aware ``datetime``, ``request_headers`` and ``alerts`` as
 tuples of ``Pair``, ``tags`` as a tuple of ``str``, ``pause`` as ``bool``; ``None`` clears. Methods
@@ -15,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from app.records import (
     CertificateChain,
@@ -29,12 +31,15 @@ from app.records import (
     MonitorRef,
     Outcome,
     Page,
+    PageQuery,
     Pair,
     Result,
     ResultQuery,
 )
 
 Fields = Mapping[str, Any]
+Record = TypeVar("Record")
+Query = TypeVar("Query")
 
 
 class Feature(StrEnum):
@@ -57,32 +62,43 @@ class Feature(StrEnum):
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
 
 
-class Store(ABC):
-    """A place where monitors and incidents live."""
+# --- What resources have in common ----------------------------------------------------------------
 
-    offers: frozenset[Feature]
 
-    # monitors
-
-    @abstractmethod
-    def monitors(self, query: MonitorQuery) -> Page[Monitor]: ...
+class Readable(ABC, Generic[Record, Query]):
+    """Records that are listed and shown, and that people do not write."""
 
     @abstractmethod
-    def monitor(self, id: int) -> Monitor: ...
+    def list(self, query: Query) -> Page[Record]: ...
 
     @abstractmethod
-    def create_monitor(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
+    def get(self, id: int) -> Record: ...
+
+
+class Collection(Readable[Record, Query]):
+    """Records that people store, change and delete."""
+
+    @abstractmethod
+    def create(self, fields: Fields) -> Record: ...
+
+    @abstractmethod
+    def update(self, id: int, fields: Fields) -> Record: ...
+
+    @abstractmethod
+    def delete(self, id: int) -> None: ...
+
+
+# --- The resources --------------------------------------------------------------------------------
+
+
+class Monitors(Collection[Monitor, MonitorQuery]):
+    @abstractmethod
+    def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         """Store a monitor and let it be checked at once.
 
         ``secrets_from``: the monitor whose password is taken over where ``fields`` has none (a
         clone).
         """
-
-    @abstractmethod
-    def update_monitor(self, id: int, fields: Fields) -> Monitor: ...
-
-    @abstractmethod
-    def delete_monitor(self, id: int) -> None: ...
 
     @abstractmethod
     def refs(
@@ -92,45 +108,28 @@ class Store(ABC):
         monitors, of those with these ``ids``, or of those with ``search`` in the name or URL.
         """
 
-    # incidents
+    @abstractmethod
+    def overview(self) -> Mapping[str, int]:
+        """How many monitors there are in each ``MonitorStatus``."""
+
+
+class Incidents(Collection[Incident, IncidentQuery]):
+    """``get`` brings the evidence of an incident too."""
 
     @abstractmethod
-    def incidents(self, query: IncidentQuery) -> Page[Incident]: ...
-
-    @abstractmethod
-    def incident(self, id: int) -> Incident:
-        """One incident, with its evidence."""
-
-    @abstractmethod
-    def create_incident(self, fields: Fields) -> Incident: ...
-
-    @abstractmethod
-    def update_incident(
+    def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
         """``by``: who did it, shown beside an acknowledgement. ``seen``: values that it must still
         have, or Conflict is raised and nothing is changed; a remote server cannot promise that.
         """
 
-    @abstractmethod
-    def delete_incident(self, id: int) -> None: ...
 
-    # beyond interface.md: a store that lacks one raises Unsupported
-
-    @abstractmethod
-    def check_now(self, id: int) -> Result:
-        """Check a stored monitor at once and wait for the recorded result."""
+class Results(ABC):
+    """What checks have brought: results, the figures over them, certificates."""
 
     @abstractmethod
-    def check_fields(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
-        """Check monitor fields that are not stored; nothing is kept."""
-
-    @abstractmethod
-    def certificates(self, monitor_id: int) -> CertificateChain:
-        """What the target of a monitor sent last, also when it was not trusted."""
-
-    @abstractmethod
-    def results(self, query: ResultQuery) -> Page[Result]: ...
+    def list(self, query: ResultQuery) -> Page[Result]: ...
 
     @abstractmethod
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
@@ -147,55 +146,69 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def overview(self) -> Mapping[str, int]:
-        """How many monitors there are in each ``MonitorStatus``."""
+    def certificates(self, monitor_id: int) -> CertificateChain:
+        """What the target of a monitor sent last, also when it was not trusted."""
+
+
+class Checks(ABC):
+    """Checks on demand."""
 
     @abstractmethod
-    def test_alert(self, monitor_id: int) -> tuple[int, ...]:
-        """Send ``test`` to all channels of a monitor; the delivery ids."""
+    def run(self, monitor_id: int) -> Result:
+        """Check a stored monitor at once and wait for the recorded result."""
 
     @abstractmethod
-    def test_channels(
-        self, alerts: Sequence[Pair], *, monitor_id: int | None = None
-    ) -> tuple[int, ...]:
+    def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        """Check monitor fields that are not stored; nothing is kept. ``url`` alone is required."""
+
+
+class Deliveries(Readable[Delivery, DeliveryQuery]):
+    """The delivery log: what was told to whom, and whether it arrived."""
+
+    @abstractmethod
+    def retry(self, id: int) -> Delivery: ...
+
+    @abstractmethod
+    def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
+        """These deliveries once each has been tried, or as they are after ``seconds``."""
+
+
+class Channels(ABC):
+    """Alert channels: whether what is sent through them arrives."""
+
+    @abstractmethod
+    def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         """Send ``test`` to these channels, stored or not; the delivery ids.
 
         ``monitor_id``: whose alerts they are or will be, where there is one.
         """
 
     @abstractmethod
-    def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
-        """These deliveries once each has been tried, or as they are after ``seconds``."""
+    def test_all(self, monitor_id: int) -> tuple[int, ...]:
+        """Send ``test`` to all channels of a monitor; the delivery ids."""
 
     @abstractmethod
-    def deliveries(self, query: DeliveryQuery) -> Page[Delivery]: ...
-
-    @abstractmethod
-    def delivery(self, id: int) -> Delivery: ...
-
-    @abstractmethod
-    def retry_delivery(self, id: int) -> Delivery: ...
-
-    def failed_channels(self) -> Sequence[Delivery]:
+    def failed(self) -> Sequence[Delivery]:
         """The newest failure for good of each channel value that has delivered nothing since, the
         newest first; none where a store cannot tell.
         """
-        return ()
 
-    @abstractmethod
-    def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]: ...
 
-    @abstractmethod
-    def window(self, id: int) -> MaintenanceWindow: ...
+# --- The store ------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def create_window(self, fields: Fields) -> MaintenanceWindow: ...
 
-    @abstractmethod
-    def update_window(self, id: int, fields: Fields) -> MaintenanceWindow: ...
+class Store(ABC):
+    """A place where monitors and incidents live."""
 
-    @abstractmethod
-    def delete_window(self, id: int) -> None: ...
+    offers: frozenset[Feature]
+
+    monitors: Monitors
+    incidents: Incidents
+    windows: Collection[MaintenanceWindow, PageQuery]
+    results: Results
+    checks: Checks
+    deliveries: Deliveries
+    channels: Channels
 
     @abstractmethod
     def now(self) -> datetime:

@@ -238,7 +238,7 @@ def test_section_1_a_fault_of_ours_is_500_with_a_request_id_and_no_trace(
     def fail(*_args, **_more):
         raise ZeroDivisionError("a secret of the inside")
 
-    monkeypatch.setattr(type(app.extensions["wakeful.store"]), "monitors", fail)
+    monkeypatch.setattr(type(app.extensions["wakeful.store"].monitors), "list", fail)
     answer = api("GET", "/monitors")
     assert answer.status_code == answer.json["status"] == 500
     assert answer.json["request_id"] in caplog.text

@@ -288,8 +288,8 @@ def test_the_incidents_page_its_record_and_the_api_tell_it(app):
         monitor = down(app)
         recover(monitor.id, BACK)
         id = incident_of(monitor.id).id
-        assert current_store().incident(id).unwatched == ((START, BACK),)
-        listed = current_store().incidents(IncidentQuery(per_page=10)).items
+        assert current_store().incidents.get(id).unwatched == ((START, BACK),)
+        listed = current_store().incidents.list(IncidentQuery(per_page=10)).items
         assert listed[0].unwatched == ((START, BACK),)
     page = Visitor(app).log_in(person.email).open(f"/incidents/{id}")
     assert "at most 2 d 1 h" in page.text

@@ -19,7 +19,14 @@ from app.forms.binding import (
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.schema import Context
 from app.forms.window import WindowForm
-from app.records import DeliveryQuery, Incident, IncidentQuery, MonitorQuery, ResultQuery
+from app.records import (
+    DeliveryQuery,
+    Incident,
+    IncidentQuery,
+    MonitorQuery,
+    PageQuery,
+    ResultQuery,
+)
 
 NOW = Context(now=datetime(2026, 6, 15, 12, tzinfo=UTC))
 
@@ -140,7 +147,7 @@ QUERIES = [
         {"channel": "sms", "status": "held", "incident_id": "2"},
         DeliveryQuery(None, 2, "sms", "held"),
     ),
-    (page_query, {"page": "2", "per_page": "50"}, (2, 50)),
+    (page_query, {"page": "2", "per_page": "50"}, PageQuery(page=2, per_page=50)),
     (
         lambda pairs: result_query(8, pairs),
         {"from": day(1), "to": day(2), "verdict": "down"},

@@ -20,6 +20,7 @@ from app.records import (
     IncidentQuery,
     MonitorQuery,
     MonitorStatus,
+    PageQuery,
     Pair,
     ResultQuery,
     Verdict,
@@ -79,13 +80,13 @@ def test_a_monitor_shows_the_first_state_that_fits(core: Flask, store: LocalStor
     for fields, verdict, shown in STATES:
         monitor = make_monitor(core, state={"verdict": verdict}, **fields)
         expected[monitor.id] = shown
-    assert {id: store.monitor(id).status for id in expected} == expected
-    listed = store.monitors(MonitorQuery(per_page=100)).items
+    assert {id: store.monitors.get(id).status for id in expected} == expected
+    listed = store.monitors.list(MonitorQuery(per_page=100)).items
     assert {one.id: one.status for one in listed} == expected
     counted = {name: list(expected.values()).count(name) for name in MonitorStatus}
-    assert store.overview() == counted
+    assert store.monitors.overview() == counted
     for state in MonitorStatus:
-        found = store.monitors(MonitorQuery(state=state, per_page=100))
+        found = store.monitors.list(MonitorQuery(state=state, per_page=100))
         assert found.total == counted[state]
         assert {one.status for one in found.items} <= {state}
 
@@ -102,23 +103,23 @@ def test_a_repeated_window_puts_its_monitors_into_maintenance(
     outside = make_monitor(core, state={"verdict": Verdict.UP}).id
     start = now() - timedelta(days=days_ago, minutes=30)
     fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
-    window = store.create_window(fields | {"repeat": repeat, "monitors": (inside,)})
-    assert (store.monitor(inside).status, store.monitor(outside).status) == (shown, "up")
-    store.update_window(window.id, {"monitors": ()})  # for all
-    assert store.monitor(outside).status == shown
+    window = store.windows.create(fields | {"repeat": repeat, "monitors": (inside,)})
+    assert (store.monitors.get(inside).status, store.monitors.get(outside).status) == (shown, "up")
+    store.windows.update(window.id, {"monitors": ()})  # for all
+    assert store.monitors.get(outside).status == shown
 
 
 def test_a_window_for_one_monitor_ends_with_it_and_silences_nobody_else(store: LocalStore) -> None:
     one, other = add_monitor(store), add_monitor(store)
     start = moment(store, minutes=5)
     fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
-    alone = store.create_window(fields | {"monitors": (one.id,)})
-    shared = store.create_window(fields | {"monitors": (one.id, other.id)})
-    store.delete_monitor(one.id)
-    assert [each.id for each in store.windows().items] == [shared.id]
-    assert store.window(shared.id).monitors == (other.id,)
+    alone = store.windows.create(fields | {"monitors": (one.id,)})
+    shared = store.windows.create(fields | {"monitors": (one.id, other.id)})
+    store.monitors.delete(one.id)
+    assert [each.id for each in store.windows.list(PageQuery()).items] == [shared.id]
+    assert store.windows.get(shared.id).monitors == (other.id,)
     with pytest.raises(NotFound):
-        store.window(alone.id)
+        store.windows.get(alone.id)
 
 
 def test_a_window_of_a_monitor_that_is_not_there_is_refused_whole(store: LocalStore) -> None:
@@ -126,9 +127,9 @@ def test_a_window_of_a_monitor_that_is_not_there_is_refused_whole(store: LocalSt
     fields = {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
     for id in (4711, 2**70):
         with pytest.raises(Invalid) as caught:
-            store.create_window(fields | {"monitors": (id,)})
+            store.windows.create(fields | {"monitors": (id,)})
         assert list(caught.value.errors) == ["monitors"]
-    assert not store.windows().items
+    assert not store.windows.list(PageQuery()).items
 
 
 def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStore) -> None:
@@ -137,7 +138,7 @@ def test_monitors_are_found_by_tag_and_status_page(core: Flask, store: LocalStor
     c = add_monitor(store, tags=("100%",)).id
 
     def found(**query: Any) -> set[int]:
-        return {one.id for one in store.monitors(MonitorQuery(**query)).items}
+        return {one.id for one in store.monitors.list(MonitorQuery(**query)).items}
 
     assert found(tag="prod") == {a}
     assert found(tag="production") == {b}
@@ -163,7 +164,7 @@ def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
         ({"request_auth_username": "ada", "request_auth_password": "new"}, "new"),
         ({}, None),
     ):
-        clone = store.create_monitor(fields | extra, secrets_from=source.id)
+        clone = store.monitors.create(fields | extra, secrets_from=source.id)
         row = db.session.get_one(MonitorRow, clone.id)
         assert row.request_auth_password == expected
 
@@ -180,7 +181,7 @@ def test_secrets_stand_in_no_table_as_they_are(core: Flask, store: LocalStore) -
     names = [column.name for column in MonitorRow.__table__.columns]
     raw = db.session.connection().exec_driver_sql(f"SELECT {', '.join(names)} FROM monitors").one()
     assert "s3cret" not in repr(raw)
-    assert "s3cret-header" in repr(store.monitors(MonitorQuery()).items[0])
+    assert "s3cret-header" in repr(store.monitors.list(MonitorQuery()).items[0])
 
 
 def test_a_list_costs_the_same_few_questions_however_long_it_is(
@@ -193,9 +194,9 @@ def test_a_list_costs_the_same_few_questions_however_long_it_is(
             make_incident(core, make_monitor(core, alerts=[["email", "a@example.com"]]))
         db.session.rollback()
         with queries() as for_monitors:
-            assert store.monitors(MonitorQuery(per_page=100)).items
+            assert store.monitors.list(MonitorQuery(per_page=100)).items
         with queries() as for_incidents:
-            assert store.incidents(IncidentQuery(per_page=100)).items
+            assert store.incidents.list(IncidentQuery(per_page=100)).items
         of_results = [one for one in for_monitors if "FROM results" in one]
         return len(for_monitors) - len(of_results), len(for_incidents)
 
@@ -219,12 +220,12 @@ def test_updates_of_different_fields_at_once_both_hold(
 
     def change(fields: dict[str, Any]) -> None:
         with core.app_context():
-            LocalStore(settings).update_monitor(id, fields)
+            LocalStore(settings).monitors.update(id, fields)
 
     with ThreadPoolExecutor(len(changes)) as pool:
         list(pool.map(change, changes))
     db.session.rollback()  # what was read before the threads wrote is another moment's truth
-    monitor = store.monitor(id)
+    monitor = store.monitors.get(id)
     assert (monitor.name, monitor.interval, monitor.tags) == ("New name", 300, ("a",))
     assert (monitor.ssl_alert_days, monitor.paused, len(monitor.alerts)) == (7, True, 1)
 
@@ -238,7 +239,7 @@ def test_of_two_updates_at_once_that_do_not_fit_together_the_later_is_refused(
     def change(fields: dict[str, Any]) -> list[str]:
         with core.app_context():
             try:
-                LocalStore(settings).update_monitor(id, fields)
+                LocalStore(settings).monitors.update(id, fields)
             except Invalid as fault:
                 return list(fault.errors)
             return []
@@ -248,7 +249,7 @@ def test_of_two_updates_at_once_that_do_not_fit_together_the_later_is_refused(
         said = sorted(pool.map(change, together))
     assert said == [[], ["alert_text_lookup"]]
     db.session.rollback()
-    monitor = store.monitor(id)
+    monitor = store.monitors.get(id)
     assert (monitor.alert_condition == "url_text") == (monitor.alert_text_lookup == "sold out")
 
 
@@ -267,7 +268,7 @@ def test_of_many_who_report_an_incident_at_once_one_is_heard(
     with ThreadPoolExecutor(6) as pool:
         said = sorted(pool.map(report, range(6)))
     db.session.rollback()
-    (only,) = store.incidents(IncidentQuery()).items
+    (only,) = store.incidents.list(IncidentQuery()).items
     assert said == [("refused", only.id)] * 5 + [("stored", only.id)]
 
 
@@ -275,11 +276,11 @@ def test_who_acknowledged_stands_beside_the_time(store: LocalStore) -> None:
     incident = add_incident(store, add_monitor(store))
     assert incident.by_hand
     at = moment(store)
-    assert store.update_incident(
+    assert store.incidents.update(
         incident.id, {"acknowledged_at": at}, by="Ada"
     ).acknowledged_by == ("Ada")
     assert (
-        store.update_incident(incident.id, {"acknowledged_at": None}, by="Bob").acknowledged_by
+        store.incidents.update(incident.id, {"acknowledged_at": None}, by="Bob").acknowledged_by
         is None
     )
 
@@ -287,10 +288,10 @@ def test_who_acknowledged_stands_beside_the_time(store: LocalStore) -> None:
 def test_an_update_is_whole_or_not_at_all(store: LocalStore) -> None:
     incident = add_incident(store, add_monitor(store), cause="before")
     with pytest.raises(Invalid):
-        store.update_incident(incident.id, {"cause": "after", "classification": "nonsense"})
+        store.incidents.update(incident.id, {"cause": "after", "classification": "nonsense"})
     with pytest.raises(Invalid):
-        store.update_incident(incident.id, {"cause": "after", "ended_at": moment(store, days=9)})
-    assert store.incident(incident.id).cause == "before"
+        store.incidents.update(incident.id, {"cause": "after", "ended_at": moment(store, days=9)})
+    assert store.incidents.get(incident.id).cause == "before"
 
 
 def test_changing_what_is_watched_has_it_checked_at_once(store: LocalStore) -> None:
@@ -302,7 +303,7 @@ def test_changing_what_is_watched_has_it_checked_at_once(store: LocalStore) -> N
             session.execute(
                 db.update(db.metadata.tables["monitor_states"]).values(next_check_at=later)
             )
-        due = store.update_monitor(monitor.id, fields).next_check_at
+        due = store.monitors.update(monitor.id, fields).next_check_at
         return due is not None and due < later
 
     assert due_after({"url": "http://127.0.0.1:10/"})
@@ -314,5 +315,5 @@ def test_changing_what_is_watched_has_it_checked_at_once(store: LocalStore) -> N
 def test_a_page_far_out_is_empty(store: LocalStore) -> None:
     monitor = add_monitor(store)
     far = 2**62
-    assert not store.results(ResultQuery(monitor.id, page=far, per_page=100)).items
-    assert store.monitors(MonitorQuery(page=far, per_page=100)).total == 1
+    assert not store.results.list(ResultQuery(monitor.id, page=far, per_page=100)).items
+    assert store.monitors.list(MonitorQuery(page=far, per_page=100)).total == 1

@@ -26,7 +26,7 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
-from app.records import IncidentQuery, MonitorQuery, MonitorStatus, Pair
+from app.records import IncidentQuery, MonitorQuery, MonitorStatus, PageQuery, Pair
 from app.stores import current_store
 from app.stores.base import Feature
 from app.stores.remote import RemoteStore, RemoteStores, connection, remote_store
@@ -109,7 +109,7 @@ def test_each_answer_is_told_for_what_it_is(
     body: Any, status: int, headers: dict[str, str], error: type[WakefulError], words: str
 ) -> None:
     with asking(Scripted(body, status, headers)) as store, pytest.raises(error) as caught:
-        store.monitor(7)
+        store.monitors.get(7)
     assert type(caught.value) is error
     assert words in str(caught.value)
     assert "do-not-show" not in repr(caught.value) + str(caught.value) + repr(vars(caught.value))
@@ -120,17 +120,18 @@ def test_each_answer_is_told_for_what_it_is(
 def test_an_answer_of_another_record_is_never_taken_for_the_one_that_was_asked_for() -> None:
     with asking(Scripted({"data": MONITOR | {"id": 8}})) as store:
         with pytest.raises(Unavailable, match="makes no sense") as caught:
-            store.update_monitor(7, {"name": "x"})
+            store.monitors.update(7, {"name": "x"})
         assert not caught.value.unsent, "it may have been stored"
     with asking(Scripted({"data": INCIDENT | {"id": 8}})) as store:
-        for ask in (lambda: store.incident(9), lambda: store.update_incident(9, {"cause": "x"})):
+        incidents = store.incidents
+        for ask in (lambda: incidents.get(9), lambda: incidents.update(9, {"cause": "x"})):
             with pytest.raises(Unavailable, match="makes no sense"):
                 ask()
 
 
 def test_an_edit_that_changes_nothing_sends_nothing() -> None:
     with asking(server := Scripted({"data": MONITOR})) as store:
-        assert store.update_monitor(7, {}).id == 7
+        assert store.monitors.update(7, {}).id == 7
     assert [method for method, _path, _body in server.asked] == ["GET"]
 
 
@@ -139,26 +140,26 @@ def test_an_edit_that_changes_nothing_sends_nothing() -> None:
 )
 def test_a_clock_that_is_years_away_is_not_believed(date: str) -> None:
     with asking(Scripted({"data": MONITOR}, headers={"Date": date})) as store:
-        store.monitor(7)
+        store.monitors.get(7)
         assert abs(store.now() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 def test_half_a_character_does_not_get_as_far_as_a_page() -> None:
     with asking(Scripted({"data": MONITOR | {"name": "Sh\ud800op", "tags": ["\udfff"]}})) as store:
-        monitor = store.monitor(7)
+        monitor = store.monitors.get(7)
     assert (monitor.name, monitor.tags) == ("Sh?op", ("?",))
 
 
 def test_fewer_deliveries_than_channels_are_no_answer_to_a_test() -> None:
     with asking(Scripted({"data": {"deliveries": [1]}})) as store, pytest.raises(Unavailable):
-        store.test_channels([Pair("webhook", "http://a/"), Pair("webhook", "http://b/")])
+        store.channels.test([Pair("webhook", "http://a/"), Pair("webhook", "http://b/")])
 
 
 def test_their_sentences_are_shown_at_their_fields_and_kept_short() -> None:
     errors = {"name": ["Too\nlong." + "x" * 999], "url": "One sentence.", "odd": [1, None]}
     server = Scripted({"message": "m" * 999, "errors": errors}, 422)
     with asking(server) as store, pytest.raises(Invalid) as caught:
-        store.update_monitor(7, {"name": "x"})
+        store.monitors.update(7, {"name": "x"})
     assert list(caught.value.errors) == ["name", "url"]
     assert caught.value.errors["url"] == ["One sentence."]
     assert caught.value.errors["name"][0].startswith("Too long.")
@@ -168,7 +169,7 @@ def test_their_sentences_are_shown_at_their_fields_and_kept_short() -> None:
 def test_a_conflict_names_the_open_incident() -> None:
     server = Scripted({"message": "One is open.", "open_incident_id": 5}, 409)
     with asking(server) as store, pytest.raises(Conflict) as caught:
-        store.create_incident({"monitor_id": 7, "started_at": datetime.now(UTC)})
+        store.incidents.create({"monitor_id": 7, "started_at": datetime.now(UTC)})
     assert caught.value.details == {"open_incident_id": 5}
 
 
@@ -177,7 +178,7 @@ def test_nobody_at_home() -> None:
         taken.bind(("127.0.0.1", 0))
         store = remote_store(f"http://127.0.0.1:{taken.getsockname()[1]}", SECRET)
         with pytest.raises(Unavailable, match="cannot be reached"):
-            store.monitors(MonitorQuery())
+            store.monitors.list(MonitorQuery())
         with pytest.raises(Unavailable):  # nobody knows what it offers
             _ = store.offers
 
@@ -186,7 +187,7 @@ def test_a_time_to_wait_may_be_a_date() -> None:
     until = datetime.now(UTC) + timedelta(seconds=90)
     server = Scripted({}, 429, {"Retry-After": format_datetime(until, usegmt=True)})
     with asking(server) as store, pytest.raises(Unavailable) as caught:
-        store.monitor(7)
+        store.monitors.get(7)
     assert 20 < (caught.value.retry_after or 0) <= 91
 
 
@@ -204,9 +205,10 @@ def test_a_wakeful_says_what_it_has_learnt(said: Any, counts: bool) -> None:
 def test_an_older_wakeful_is_not_asked_for_what_it_does_not_know() -> None:
     server = Scripted({"data": []})
     with asking(server) as store:
-        store.monitors(MonitorQuery(hours=True))
+        store.monitors.list(MonitorQuery(hours=True))
+        march, april = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
         with pytest.raises(Unsupported, match="no figures for a month"):
-            store.report([7], datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
+            store.results.report([7], march, april)
     assert not [line for _, line, _ in server.asked if "hours" in line or "report" in line]
 
 
@@ -217,15 +219,16 @@ def test_an_older_wakeful_is_not_asked_for_what_it_does_not_know() -> None:
 def test_a_report_that_is_none_is_said_to_be_odd(lie: Any) -> None:
     march = datetime(2026, 3, 1, tzinfo=UTC)
     with asking(Scripted({"data": lie, "features": ["reports"]})) as store:
-        store._offers, store._asked_at = frozenset({Feature.REPORTS}), time.monotonic()
+        store.offered._known = frozenset({Feature.REPORTS})
+        store.offered._asked_at = time.monotonic()
         with pytest.raises(Unavailable, match="makes no sense"):
-            store.report([7], march, march + timedelta(days=31))
+            store.results.report([7], march, march + timedelta(days=31))
 
 
 @pytest.mark.parametrize("lie", [7, [], [{}] * 24, [{"up": "x"}] * 24, [{"up": 1}] * 3])
 def test_hours_that_are_odd_are_left_out(lie: Any) -> None:
     with asking(Scripted({"data": [MONITOR | {"hours": lie}]})) as store:
-        (monitor,) = store.monitors(MonitorQuery()).items
+        (monitor,) = store.monitors.list(MonitorQuery()).items
     assert monitor.hours == ()
 
 
@@ -317,7 +320,7 @@ def test_a_server_that_hangs_or_breaks_off_holds_nobody_up(
     began = time.monotonic()
     for url in talk(answer):
         with pytest.raises(Unavailable, match=words):
-            remote_store(url, SECRET).monitor(7)
+            remote_store(url, SECRET).monitors.get(7)
     assert time.monotonic() - began < 4
 
 
@@ -329,11 +332,11 @@ def test_a_read_is_tried_again_and_a_write_never_is() -> None:
 
     server = Restarting({"data": MONITOR})
     with asking(server) as store:
-        assert store.monitor(7).name == "Shop"
+        assert store.monitors.get(7).name == "Shop"
     assert [asked[0] for asked in server.asked] == ["GET", "GET"]
     server = Restarting({"data": MONITOR})
     with asking(server) as store, pytest.raises(Unavailable):
-        store.update_monitor(7, {"name": "x"})
+        store.monitors.update(7, {"name": "x"})
     assert [asked[0] for asked in server.asked] == ["PATCH"]
 
 
@@ -352,20 +355,20 @@ def test_any_sensible_success_is_one(status: int) -> None:
 
     with serving(Terse()) as url:
         store = remote_store(url, KEY)
-        monitor = store.create_monitor({"name": "Shop", "url": "http://x/", "interval": 60})
-        assert store.update_monitor(monitor.id, {"name": "Other"}).name == "Other"
+        monitor = store.monitors.create({"name": "Shop", "url": "http://x/", "interval": 60})
+        assert store.monitors.update(monitor.id, {"name": "Other"}).name == "Other"
         started = datetime.now(UTC).replace(microsecond=0)
-        incident = store.create_incident({"monitor_id": monitor.id, "started_at": started})
-        assert store.update_incident(incident.id, {"cause": "c"}).cause == "c"
-        store.delete_incident(incident.id)
-        store.delete_monitor(monitor.id)
+        incident = store.incidents.create({"monitor_id": monitor.id, "started_at": started})
+        assert store.incidents.update(incident.id, {"cause": "c"}).cause == "c"
+        store.incidents.delete(incident.id)
+        store.monitors.delete(monitor.id)
 
 
 def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
     server = BareServer()
     with serving(server) as url:
         store = remote_store(url, KEY)
-        monitor = store.create_monitor(
+        monitor = store.monitors.create(
             {
                 "name": "Shop", "url": "http://x/", "interval": 60, "timeout": 30, "tags": (),
                 "ssl_alert_days": None, "alerts": (), "confirmations": 2,
@@ -373,24 +376,24 @@ def test_a_bare_server_is_asked_only_what_the_interface_has() -> None:
         )  # fmt: skip
         for lost in ({"timeout": 5}, {"tags": ("a",)}):
             with pytest.raises(Invalid) as caught:
-                store.update_monitor(monitor.id, {"name": "Store", **lost})
+                store.monitors.update(monitor.id, {"name": "Store", **lost})
             assert list(caught.value.errors) == list(lost), "dropped without a word"
-        assert store.monitor(monitor.id).name == "Shop"
+        assert store.monitors.get(monitor.id).name == "Shop"
         assert monitor.status == MonitorStatus.UNKNOWN
         assert store.offers == frozenset()
-        store.monitors(MonitorQuery())
-        store.incidents(IncidentQuery(status="resolved"))
+        store.monitors.list(MonitorQuery())
+        store.incidents.list(IncidentQuery(status="resolved"))
         for lacking in (
-            lambda: store.check_now(monitor.id),
-            lambda: store.statistics(monitor.id, "24h"),
-            store.windows,
-            store.overview,
-            lambda: store.monitors(MonitorQuery(tag="a")),
+            lambda: store.checks.run(monitor.id),
+            lambda: store.results.statistics(monitor.id, "24h"),
+            lambda: store.windows.list(PageQuery()),
+            store.monitors.overview,
+            lambda: store.monitors.list(MonitorQuery(tag="a")),
         ):
             with pytest.raises(Unsupported):
                 lacking()
         with pytest.raises(NotFound):
-            store.check_now(999)
+            store.checks.run(999)
     assert not [asked for asked in server.seen if "&page=" in asked]
 
 
@@ -410,7 +413,7 @@ def test_what_a_server_leaves_out_or_writes_otherwise_is_read_as_well_as_can_be(
         "unheard_of": {},
     }
     with asking(Scripted(odd)) as store:  # without an envelope
-        monitor = store.monitor(7)
+        monitor = store.monitors.get(7)
     assert (monitor.id, monitor.interval, monitor.cache_buster) == (7, 300, 1)
     assert (monitor.status, monitor.paused) == ("paused", True)
     assert monitor.alerts == (Pair("email", "a@b"), Pair("sms", ""))
@@ -435,7 +438,7 @@ def test_lists_are_read_with_or_without_pages(
     body: Any, page: int, expected: tuple[int, int]
 ) -> None:
     with asking(Scripted(body)) as store:
-        found = store.monitors(MonitorQuery(page=page))
+        found = store.monitors.list(MonitorQuery(page=page))
     assert (len(found.items), found.total) == expected
 
 
@@ -449,7 +452,8 @@ def test_names_of_monitors_are_looked_up_once_where_incidents_lack_them() -> Non
 
     server = Server()
     with asking(server) as store:
-        names = [one.monitor and one.monitor.name for one in store.incidents(IncidentQuery()).items]
+        found = store.incidents.list(IncidentQuery()).items
+    names = [one.monitor and one.monitor.name for one in found]
     assert names == ["Shop", "Monitor 8"]
     assert len(server.asked) == 2
 
@@ -465,7 +469,7 @@ def test_the_servers_clock_counts() -> None:
 
     for url in talk(behind):
         store = remote_store(url, SECRET)
-        store.incident(9)
+        store.incidents.get(9)
         assert abs(store.now() - there) < timedelta(seconds=30)
 
 
@@ -480,8 +484,8 @@ def test_the_key_and_the_cookies_stay_where_they_belong() -> None:
 
     with serving(note) as url:
         store = remote_store(url.replace("//", "//user:hidden@"), SECRET)
-        store.monitor(7)
-        store.monitor(7)
+        store.monitors.get(7)
+        store.monitors.get(7)
     assert seen == [None, f"Bearer {SECRET}"] * 2
     assert "hidden" not in store.name + repr(store.connection)
 
@@ -490,11 +494,11 @@ def test_a_password_that_only_the_server_knows_is_asked_for_again() -> None:
     server = Scripted({"data": MONITOR | {"request_auth_password_set": True}})
     fields = {"name": "x", "url": "http://x/", "interval": 60, "request_auth_username": "ada"}
     with asking(server) as store:
-        for attempt in (store.create_monitor, store.check_fields):
+        for attempt in (store.monitors.create, store.checks.run_unsaved):
             with pytest.raises(Invalid) as caught:
                 attempt(fields, secrets_from=7)
             assert list(caught.value.errors) == ["request_auth_password"]
-        store.create_monitor(fields | {"request_auth_password": "typed"}, secrets_from=7)
+        store.monitors.create(fields | {"request_auth_password": "typed"}, secrets_from=7)
     assert [asked[0] for asked in server.asked].count("POST") == 1
 
 

@@ -61,10 +61,10 @@ def rows_of(monitor_id: int, period_ms: int) -> dict[int, RollupRow]:
 
 def figures(store: LocalStore, monitor_id: int) -> list[Any]:
     """All that people are shown of a monitor's past."""
-    shown = dict(store.monitor(monitor_id).uptime)
+    shown = dict(store.monitors.get(monitor_id).uptime)
     found: list[Any] = [shown]
     for range_ in ("24h", "7d", "30d", "90d"):
-        answer = store.statistics(monitor_id, range_)
+        answer = store.results.statistics(monitor_id, range_)
         found.append(
             {
                 name: answer[name]
@@ -122,11 +122,11 @@ def test_windows_count_to_the_second_before_and_after_summing(
     monkeypatch.setattr(LocalStore, "now", lambda self: born)
     window = {"name": "Works", "monitors": (one.id,), "repeat": "daily", "zone": "UTC"}
     begin = here - timedelta(hours=20, seconds=25)  # between two checks, as its end
-    store.create_window(window | {"start_at": begin - timedelta(days=2),
+    store.windows.create(window | {"start_at": begin - timedelta(days=2),
                                   "end_at": begin - timedelta(days=2) + 30 * MINUTE})  # fmt: skip
     monkeypatch.setattr(LocalStore, "now", lambda self: here)
     late = {"name": "Too late", "start_at": here - timedelta(hours=10), "end_at": here + MINUTE}
-    store.create_window(late | {"monitors": (other.id,)})  # planned when it was nearly over
+    store.windows.create(late | {"monitors": (other.id,)})  # planned when it was nearly over
     for monitor in (one, other, own):
         add_results(monitor.id, here - timedelta(hours=23), here)
         make_incident(
@@ -134,7 +134,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
         )
     for again in range(2):
         one_day, other_day, own_day = (
-            store.statistics(monitor.id, "24h") for monitor in (one, other, own)
+            store.results.statistics(monitor.id, "24h") for monitor in (one, other, own)
         )
         assert one_day["maintenance"] == 30 * 60, again
         assert one_day["downtime"] == 19 * 3600 - 30 * 60, again
@@ -208,26 +208,26 @@ def test_changing_an_incident_corrects_what_was_summed(core: Flask, store: Local
     started, ended = here - timedelta(hours=30), here - timedelta(hours=28)
 
     def downtime() -> tuple[int, int]:
-        answer = store.statistics(monitor.id, "7d")
+        answer = store.results.statistics(monitor.id, "7d")
         return answer["downtime"], answer["maintenance"]
 
     assert downtime() == (0, 0)
-    incident = store.create_incident(
+    incident = store.incidents.create(
         {"monitor_id": monitor.id, "started_at": started, "ended_at": ended}
     )
     assert downtime() == (7200, 0)
-    store.update_incident(incident.id, {"ended_at": ended - timedelta(hours=1)})
+    store.incidents.update(incident.id, {"ended_at": ended - timedelta(hours=1)})
     assert downtime() == (3600, 0)
-    store.update_incident(incident.id, {"ended_at": ended})
+    store.incidents.update(incident.id, {"ended_at": ended})
     assert downtime() == (7200, 0)
-    store.update_incident(incident.id, {"classification": Classification.FALSE_ALARM})
+    store.incidents.update(incident.id, {"classification": Classification.FALSE_ALARM})
     assert downtime() == (0, 0)
-    assert store.incident(incident.id).classification == "false_alarm"
-    store.update_incident(incident.id, {"classification": Classification.MAINTENANCE})
+    assert store.incidents.get(incident.id).classification == "false_alarm"
+    store.incidents.update(incident.id, {"classification": Classification.MAINTENANCE})
     assert downtime() == (0, 7200)
-    store.update_incident(incident.id, {"classification": None})
+    store.incidents.update(incident.id, {"classification": None})
     assert downtime() == (7200, 0)
-    store.delete_incident(incident.id)
+    store.incidents.delete(incident.id)
     assert downtime() == (0, 0)
 
 
@@ -248,22 +248,22 @@ def test_correcting_an_incident_makes_no_gaps_where_the_monitor_had_another_inte
         rows = [{"monitor_id": monitor.id, "at": at, **values} for at in times]
         session.execute(insert(ResultRow), rows)
     rollups.roll(here)
-    store.update_monitor(monitor.id, {"interval": 60})
+    store.monitors.update(monitor.id, {"interval": 60})
 
     def spent() -> tuple[int, int, int]:
-        answer = store.statistics(monitor.id, "7d")
+        answer = store.results.statistics(monitor.id, "7d")
         return answer["watched"], answer["downtime"], answer["maintenance"]
 
     whole = spent()[0]
     assert whole >= 23 * 3600
     began = start + timedelta(hours=5, minutes=20)
-    incident = store.create_incident(
+    incident = store.incidents.create(
         {"monitor_id": monitor.id, "started_at": began, "ended_at": began + timedelta(hours=2)}
     )
     assert spent() == (whole, 7200, 0)
-    store.update_incident(incident.id, {"classification": Classification.MAINTENANCE})
+    store.incidents.update(incident.id, {"classification": Classification.MAINTENANCE})
     assert spent() == (whole - 7200, 0, 7200)
-    store.update_incident(incident.id, {"classification": Classification.FALSE_ALARM})
+    store.incidents.update(incident.id, {"classification": Classification.FALSE_ALARM})
     assert spent() == (whole, 0, 0)
 
 
@@ -274,12 +274,12 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
     monitor = make_monitor(core)
     add_results(monitor.id, here - timedelta(hours=10), here)
     rollups.roll(here)
-    before = store.statistics(monitor.id, "7d")["checks"]
+    before = store.results.statistics(monitor.id, "7d")["checks"]
     horizon = to_ms(here - timedelta(hours=5))
     with writing() as session:
         session.execute(delete(ResultRow).where(ResultRow.at < horizon))
     rollups.reroll(monitor.id, here - timedelta(hours=9))
-    assert store.statistics(monitor.id, "7d")["checks"] == before
+    assert store.results.statistics(monitor.id, "7d")["checks"] == before
 
 
 def test_many_monitors_are_summed_a_bounded_number_at_a_time(core: Flask) -> None:
@@ -317,7 +317,7 @@ def test_a_pause_ends_what_the_last_check_stands_for_and_checks_while_paused_do_
     with writing() as session:
         recorder.monitors.pause(session, monitor.id, began + timedelta(minutes=10))
     check(20)
-    figures = store.statistics(monitor.id, "24h")
+    figures = store.results.statistics(monitor.id, "24h")
     assert (figures["watched"], figures["checks"]) == (600, 1)
     assert figures["uptime"] == 100
 
@@ -330,9 +330,9 @@ def test_a_shorter_interval_makes_no_gaps_of_the_hours_before(
     for hours in (5, 4, 3, 2, 1):
         at = here - timedelta(hours=hours)
         recorder.record([(monitor.id, make_outcome("up", at))], at)
-    store.update_monitor(monitor.id, {"interval": 60})
-    hours = store.statistics(monitor.id, "24h")["watched"] / 3600
+    store.monitors.update(monitor.id, {"interval": 60})
+    hours = store.results.statistics(monitor.id, "24h")["watched"] / 3600
     assert 5 <= hours < 5.1
     rollups.roll(here)
     # Of the hour that is not summed yet, only what the present interval covers.
-    assert 4 <= store.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1
+    assert 4 <= store.results.statistics(monitor.id, "7d")["watched"] / 3600 < 5.1

@@ -317,4 +317,4 @@ def _windows(ids: dict[str, int]) -> None:
     ):  # fmt: skip
         start_at = hour + timedelta(hours=start)
         fields = {"name": name, "start_at": start_at, "end_at": start_at + timedelta(hours=hours)}
-        current_store().create_window(fields | more)
+        current_store().windows.create(fields | more)

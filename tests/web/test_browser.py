@@ -27,7 +27,7 @@ REFRESHED = f"""() => new Promise((done) => {{
 def resolve(app: Flask, id: int) -> None:
     with app.app_context():
         store = current_store()
-        store.update_incident(id, {"ended_at": store.now()})
+        store.incidents.update(id, {"ended_at": store.now()})
 
 
 def press(page: Page, *keys: str) -> None:
@@ -105,7 +105,7 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
     page.evaluate("scrollTo(0, 400)")
     make_monitor(app, name="Newcomer")
     with app.app_context():
-        current_store().update_monitor(monitor.id, {"pause": True})
+        current_store().monitors.update(monitor.id, {"pause": True})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("link", name="Newcomer")).to_be_attached()
     expect(page.locator(f"tr[data-key='{monitor.id}']")).to_contain_text("Paused")
@@ -171,7 +171,7 @@ def test_the_focus_goes_to_the_same_row_or_to_the_heading_when_its_place_is_gone
     page.get_by_role("button", name="Acknowledge Alpha").focus()
     with app.app_context():
         store = current_store()
-        store.update_incident(ids["Alpha"], {"acknowledged_at": store.now()})
+        store.incidents.update(ids["Alpha"], {"acknowledged_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("link", name="Alpha").first).to_be_focused()
     page.get_by_role("button", name="Acknowledge Beta").focus()
@@ -191,7 +191,7 @@ def test_no_button_turns_into_another_under_the_finger(app, visit):
     page.evaluate("document.activeElement.dataset.mine = 'yes'; 0")
     with app.app_context():
         store = current_store()
-        store.update_incident(incident.id, {"acknowledged_at": store.now()})
+        store.incidents.update(incident.id, {"acknowledged_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
     expect(resolve_button).to_be_focused()
@@ -209,13 +209,13 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
         page.get_by_label("Tick Elm").focus()
         with app.app_context():
             for old, new in renamed.items():
-                current_store().update_monitor(ids[old], {"name": new})
+                current_store().monitors.update(ids[old], {"name": new})
         ids |= {new: ids[old] for old, new in renamed.items()}
         page.evaluate(REFRESHED)
         expect(shown).to_have_text(order)
         expect(page.get_by_label("Tick Elm")).to_be_focused()
     with app.app_context():
-        current_store().delete_monitor(ids["Cedar"])
+        current_store().monitors.delete(ids["Cedar"])
     make_monitor(app, name="Birch", state={"verdict": "up"})
     page.evaluate(REFRESHED)
     expect(shown).to_have_text(["Acacia", "Birch", "Elm", "Yew", "Zelkova"])
@@ -279,7 +279,7 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
     expect(page.get_by_text("Was it a real incident?")).to_be_hidden()
     with app.app_context():
         store = current_store()
-        store.update_incident(incident.id, {"cause": "It burns", "ended_at": store.now()})
+        store.incidents.update(incident.id, {"cause": "It burns", "ended_at": store.now()})
     page.evaluate(REFRESHED)
     expect(page).to_have_title("It burns: Shop · Wakeful")
     expect(page.get_by_text("Was it a real incident?")).to_be_visible()
@@ -291,7 +291,7 @@ def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
     with app.app_context():
         store = current_store()
         now = store.now()
-        window = store.create_window(
+        window = store.windows.create(
             {"name": "Works", "start_at": now, "end_at": now + timedelta(hours=1)}
         )
     page.evaluate(REFRESHED)
@@ -300,7 +300,7 @@ def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
     expect(page.get_by_text("On now, until")).to_be_visible()
     with app.app_context():
         over = {"start_at": now - timedelta(hours=2), "end_at": now - timedelta(hours=1)}
-        current_store().update_window(window.id, over)
+        current_store().windows.update(window.id, over)
     page.evaluate(REFRESHED)
     expect(page.get_by_text("On now, until")).to_be_hidden()
 
@@ -394,7 +394,7 @@ def test_the_days_of_a_month_are_a_table_that_is_read_out(app, visit):
         start = datetime.fromisoformat("2027-03-10T22:00:00+00:00")
         end = start + timedelta(hours=4)
         fields: dict[str, Any] = {"name": "Works", "start_at": start, "end_at": end}
-        current_store().create_window(fields)
+        current_store().windows.create(fields)
     page = visit("/maintenance?month=2027-03")
     table = page.get_by_role("table", name="Maintenance in March 2027")
     # On a phone it is a list of the days that have something.

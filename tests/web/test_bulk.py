@@ -12,6 +12,7 @@ from app.db.tables import MonitorRow
 from app.errors import Invalid, Unavailable
 from app.records import MAX_TAGS
 from app.stores.local import LocalStore
+from app.stores.local.monitors import Monitors
 from app.web.frame import progress
 from app.web.views import bulk
 from tests.factories import make_incident, make_monitor
@@ -58,7 +59,7 @@ def test_of_monitors_that_are_gone_meanwhile_none_is_said_to_be_changed(app, edi
     make_monitor(app, name="Alpha")
     form, _ = editor.open("/monitors").form_with("Apply")
     with app.app_context():
-        LocalStore(app.extensions["wakeful.settings"]).delete_monitor(1)
+        LocalStore(app.extensions["wakeful.settings"]).monitors.delete(1)
     values = {**dict(form.values), "action": "pause", "ids": [1]}
     editor._take(editor.client.post(form.action, data=values, follow_redirects=True))
     assert "none of them is there any more" in editor.text
@@ -187,15 +188,15 @@ def test_of_many_that_cannot_be_changed_a_few_are_named(app, editor):
 
 def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
-    make, lost = LocalStore.create_monitor, ["https://c.example.com"]
+    make, lost = Monitors.create, ["https://c.example.com"]
 
-    def moody(store, fields, **more):
+    def moody(monitors, fields, **more):
         if fields["url"] in lost:
             lost.clear()
             raise Unavailable("The server did not answer in time.")
-        return make(store, fields, **more)
+        return make(monitors, fields, **more)
 
-    monkeypatch.setattr(LocalStore, "create_monitor", moody)
+    monkeypatch.setattr(Monitors, "create", moody)
     pasted = "\n".join([*(f"https://{letter}.example.com" for letter in "abcd"), "ftp://odd"])
     editor.open("/monitors/import").press(
         "Make the monitors", urls=pasted, tags="x", interval="300", skip=True
@@ -216,14 +217,14 @@ def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
 def test_a_line_that_the_store_refuses_comes_back_with_why_and_the_others_are_made(
     app, editor, monkeypatch
 ):
-    make = LocalStore.create_monitor
+    make = Monitors.create
 
-    def strict(store, fields, **more):
+    def strict(monitors, fields, **more):
         if "b." in fields["url"]:
             raise Invalid({}, "Your plan allows two monitors.")
-        return make(store, fields, **more)
+        return make(monitors, fields, **more)
 
-    monkeypatch.setattr(LocalStore, "create_monitor", strict)
+    monkeypatch.setattr(Monitors, "create", strict)
     pasted = "\n".join(f"https://{letter}.example.com" for letter in "abc")
     editor.open("/monitors/import").press("Make the monitors", urls=pasted)
     assert "2 monitors are made." in editor.text

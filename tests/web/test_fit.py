@@ -62,7 +62,7 @@ def test_a_name_without_a_space_fits_every_page_down_to_a_small_phone(app, visit
             journal.keep([journal.row_of(check, Location.DEFAULT) for check in checks])
         start = current_store().now()
         fields = {"name": LONG, "start_at": start, "end_at": start + timedelta(hours=1)}
-        current_store().create_window(fields | {"monitors": (monitor.id,)})
+        current_store().windows.create(fields | {"monitors": (monitor.id,)})
     paths = ("/", "/monitors", "/monitors/1", "/monitors/1/edit", "/monitors/1/checks", "/wall",
              "/incidents", "/incidents/1", "/incidents/1/edit", "/incidents/new", "/maintenance",
              "/maintenance/1", "/reports", "/deliveries")  # fmt: skip
@@ -153,7 +153,7 @@ def test_what_a_thumb_presses_is_large_enough(app, visit):
     with app.app_context():
         start = current_store().now()
         fields = {"name": "Works", "start_at": start, "end_at": start + timedelta(hours=1)}
-        current_store().create_window(fields)
+        current_store().windows.create(fields)
     small = []
     for path, parts in (
         ("/monitors", ".tick:not([hidden])"),

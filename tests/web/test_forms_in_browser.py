@@ -174,7 +174,7 @@ def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
     expect(page.get_by_text("Works is saved.")).to_be_visible()
     assert page.get_by_text("At 03:00 on Monday (UTC)").is_visible()
     with app.app_context():
-        assert current_store().window(1).monitors == (shop.id,)
+        assert current_store().windows.get(1).monitors == (shop.id,)
 
 
 def tick(page: Page, names: str) -> None:
@@ -219,7 +219,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     page.get_by_role("button", name="Delete all 2").click()
     expect(page.get_by_text("2 monitors are deleted.")).to_be_visible()
     with app.app_context():
-        left = current_store().monitors(MonitorQuery()).items
+        left = current_store().monitors.list(MonitorQuery()).items
     assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
 
 

@@ -179,7 +179,7 @@ def test_a_page_that_stood_open_does_not_undo_what_happened_meanwhile(app, edito
     editor.open("/incidents/1/edit")
     with app.app_context():
         store = current_store()
-        store.update_incident(1, {"ended_at": store.now(), "comment": "First\nSecond"})
+        store.incidents.update(1, {"ended_at": store.now(), "comment": "First\nSecond"})
     editor.press("Save", cause="A typo mended")
     assert editor.status == 200
     found = row(app)
@@ -192,7 +192,7 @@ def test_comments_at_the_same_moment_are_all_kept(app, editor):
     with app.app_context():
         store = current_store()
         with pytest.raises(Conflict):
-            store.update_incident(1, {"comment": "late"}, seen={"comment": "what nobody wrote"})
+            store.incidents.update(1, {"comment": "late"}, seen={"comment": "what nobody wrote"})
 
     def write(number: int) -> int:
         person = Visitor(app).log_in(editor_email)

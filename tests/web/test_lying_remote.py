@@ -99,13 +99,13 @@ def known(app: Flask) -> dict[str, int]:
     """An id of each kind of record."""
     with app.app_context():
         store = current_store()
-        incident = store.incidents(IncidentQuery()).items[0]
+        incident = store.incidents.list(IncidentQuery()).items[0]
         window = {"name": "Works", "start_at": now(), "end_at": now() + timedelta(hours=1)}
         return {
             "monitor": incident.monitor_id,
             "incident": incident.id,
-            "delivery": store.deliveries(DeliveryQuery()).items[0].id,
-            "window": store.create_window(window).id,
+            "delivery": store.deliveries.list(DeliveryQuery()).items[0].id,
+            "window": store.windows.create(window).id,
         }
 
 

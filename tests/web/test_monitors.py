@@ -279,10 +279,10 @@ def test_a_form_that_stood_open_does_not_undo_what_others_changed(app, editor):
     editor.open("/monitors/1/edit")
     with app.app_context():
         alerts = (Pair("email", "ops@example.com"),)
-        current_store().update_monitor(1, {"name": "Store", "alerts": alerts})
+        current_store().monitors.update(1, {"name": "Store", "alerts": alerts})
     editor.press("Save", interval="300")
     with app.app_context():
-        found = current_store().monitor(1)
+        found = current_store().monitors.get(1)
     assert (found.name, found.interval, found.alerts) == ("Store", 300, alerts)
 
 
@@ -296,7 +296,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told(app, editor):
     assert "Boutique is saved." in editor.text
     assert "what you typed stands now: Name." in editor.text
     with app.app_context():
-        kept = current_store().monitor(1)
+        kept = current_store().monitors.get(1)
     assert (kept.name, kept.timeout) == ("Boutique", 7)
 
 

@@ -15,6 +15,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow
+from app.records import PageQuery
 from app.stores import current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.loopback import serving
@@ -75,7 +76,7 @@ def test_maintenance_is_planned_on_the_remote_server(app, remote):
     )  # fmt: skip
     assert "Works is saved." in remote.text
     with app.app_context():
-        window = current_store().windows().items[0]
+        window = current_store().windows.list(PageQuery()).items[0]
     assert window.start_at == datetime(2027, 7, 1, 22, tzinfo=UTC)
     assert (window.repeat, window.monitors) == ("0 3 * * 1", (shop.id,))
     remote.open("/maintenance/1/edit").press("Save", scope="all", often="daily")

@@ -136,8 +136,8 @@ def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, 
         editor.press(button)
         assert editor.status == 200, path
     with app.app_context():
-        assert [one.name for one in current_store().refs()] == ["New", "Other"]
-        assert current_store().incident(incident.id).cause == "It burns"
+        assert [one.name for one in current_store().monitors.refs()] == ["New", "Other"]
+        assert current_store().incidents.get(incident.id).cause == "It burns"
 
 
 def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, server, editor):
@@ -168,7 +168,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         editor.open(path)
         shown = dict(editor.form_with(button)[0].values)
         server.refused, server.asked = {"GET", "POST", "PATCH"}, []
-        store._offers = None  # as in a process that has never asked
+        store.offered._known = None  # as in a process that has never asked
         editor.press(button, **typed)
         assert editor.status == 503, path
         assert "has a fault of its own." in editor.text, path
@@ -183,8 +183,8 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
             editor.press(button)
             assert editor.status == 200, path
     with app.app_context():
-        names = sorted(one.name for one in current_store().refs())
-        kept = current_store().monitor(monitor.id)
+        names = sorted(one.name for one in current_store().monitors.refs())
+        kept = current_store().monitors.get(monitor.id)
     assert names == ["New", "Other", "Twin"]
     assert kept.request_auth_password_set
     assert [pair.value for pair in kept.alerts] == [hook], "a mask was stored in its place"
@@ -346,7 +346,7 @@ def test_a_page_that_does_not_say_its_server_changes_nothing(
         answer = editor.client.get(f"{one}/api/v1/monitors")
         assert answer.status_code == 404
     with app.app_context():
-        assert current_store().monitor(monitor.id).name == "Shop"
+        assert current_store().monitors.get(monitor.id).name == "Shop"
 
 
 @pytest.mark.parametrize(
@@ -361,8 +361,8 @@ def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(ap
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
     editor.open(f"/monitors/{monitor.id}/edit")
     (store,) = editor.client.application.extensions["wakeful.store"].stores
-    for known in (store._offers, None):
-        store._offers, store._asked_at = known, -1e9  # it is time to ask again
+    for known in (store.offered._known, None):
+        store.offered._known, store.offered._asked_at = known, -1e9  # it is time to ask again
         server.gone = True
         elsewhere = Visitor(editor.client.application)
         elsewhere.client = editor.client
@@ -371,7 +371,7 @@ def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(ap
         editor.press("Save", tags="prod, new", timeout="7")
         assert editor.status == 200
         with app.app_context():
-            kept = current_store().monitor(monitor.id)
+            kept = current_store().monitors.get(monitor.id)
         assert (kept.tags, kept.timeout) == (("prod", "new"), 7)
         assert "Reports" in editor.text
         editor.open(f"/monitors/{monitor.id}/edit")
@@ -381,7 +381,7 @@ def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, edito
     monitor = make_monitor(app, name="Shop")
     editor.open(f"/monitors/{monitor.id}/edit")
     (store,) = editor.client.application.extensions["wakeful.store"].stores
-    store._offers = frozenset()  # a bare one stands there now
+    store.offered._known = frozenset()  # a bare one stands there now
     editor.press("Save", name="Other", timeout="7")
     assert editor.status == 422
     assert "This server has no place for it." in editor.text
@@ -411,13 +411,13 @@ def test_a_link_of_this_installation_acts_on_no_other_servers_incident(app, serv
     assert editor.status == 404
     assert "Open the link on the server that sent the message." in editor.text
     with app.app_context():
-        assert current_store().incident(incident.id).acknowledged_at is None
+        assert current_store().incidents.get(incident.id).acknowledged_at is None
 
 
 def test_no_page_says_that_something_is_missing_while_nobody_knows(server, editor):
     server.refused = {"GET"}
     (store,) = editor.client.application.extensions["wakeful.store"].stores
-    store._offers = None  # as after a start: it was not asked yet
+    store.offered._known = None  # as after a start: it was not asked yet
     for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/deliveries", "/reports"):
         assert editor.open(path).status == 503, path
         assert "has a fault of its own" in editor.text, path

@@ -77,7 +77,7 @@ def test_a_month_is_counted_to_the_second(app, rolled):
     with app.app_context():
         if rolled:
             rollups.roll(now())
-        answer = current_store().report([shop, 77], OCTOBER, NOVEMBER)
+        answer = current_store().results.report([shop, 77], OCTOBER, NOVEMBER)
     assert set(answer) == {ALL, shop}
     found = answer[shop]
     assert {name: found[name] for name in EXPECTED} == EXPECTED
@@ -90,8 +90,9 @@ def test_the_month_in_progress_ends_now(app):
     row = make_monitor(app)
     with app.app_context():
         this = now().replace(day=1, hour=0, minute=0, second=0)
-        found = current_store().report([row.id], this, this + timedelta(days=40))[row.id]
-        ahead = current_store().report([row.id], now() + timedelta(days=9), now() + 240 * HOUR)
+        results = current_store().results
+        found = results.report([row.id], this, this + timedelta(days=40))[row.id]
+        ahead = results.report([row.id], now() + timedelta(days=9), now() + 240 * HOUR)
     so_far = (now() - this).total_seconds()
     assert abs(found["gaps"] - so_far) < 60
     assert found["uptime"] is None

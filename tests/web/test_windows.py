@@ -12,7 +12,7 @@ from flask import Flask
 from app.db import db, writing
 from app.db.tables import MaintenanceWindowRow, PersonRow
 from app.errors import Invalid
-from app.records import MaintenanceWindow
+from app.records import MaintenanceWindow, PageQuery
 from app.stores import current_store
 from app.web.shown import months
 from tests.factories import make_monitor
@@ -25,12 +25,12 @@ START = datetime(2026, 12, 1, 22, 0, tzinfo=UTC)
 def plan(app: Flask, **fields: Any) -> int:
     values = {"name": "Works", "start_at": START, "end_at": START + timedelta(hours=4)} | fields
     with app.app_context():
-        return current_store().create_window(values).id
+        return current_store().windows.create(values).id
 
 
 def stored(app: Flask) -> MaintenanceWindow:
     with app.app_context():
-        return current_store().windows().items[0]
+        return current_store().windows.list(PageQuery()).items[0]
 
 
 def live_in(app: Flask, zone: str) -> None:

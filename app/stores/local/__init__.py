@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from app.config import Settings
 from app.stores.base import Feature, Store
+from app.stores.local.channels import Channels
+from app.stores.local.checks import Checks
 from app.stores.local.deliveries import Deliveries
-from app.stores.local.history import History
 from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
+from app.stores.local.results import Results
 from app.stores.local.windows import Windows
 
 __all__ = ["LocalStore"]
 
 
-class LocalStore(Monitors, Incidents, History, Deliveries, Windows, Store):
+class LocalStore(Store):
     """All that ``Store`` asks for. Needs an application context."""
 
     offers = frozenset(Feature) - {Feature.STATUS_PAGES}  # not built yet; only the filter is
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.monitors = Monitors(self)
+        self.incidents = Incidents(self)
+        self.windows = Windows(self)
+        self.results = Results(self)
+        self.checks = Checks(self)
+        self.deliveries = Deliveries(self)
+        self.channels = Channels(self)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)

@@ -7,38 +7,28 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from app.alerts import outbox
-from app.alerts.log import covered_ids, failed_channels, to_record
+from app.alerts.log import covered_ids, to_record
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
-from app.records import Delivery, DeliveryQuery, Page, Pair
-from app.stores.local.part import Part, found_monitor
+from app.records import Delivery, DeliveryQuery, Page
+from app.stores import base
+from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 from app.stores.waiting import until_tried
 
 POLL_SECONDS = 0.15
 
 
-class Deliveries(Part):
-    def test_alert(self, monitor_id: int) -> tuple[int, ...]:
-        found_monitor(db.session, monitor_id)
-        return outbox.send_test(monitor_id, self.now())
-
-    def test_channels(
-        self, alerts: Sequence[Pair], *, monitor_id: int | None = None
-    ) -> tuple[int, ...]:
-        targets = [(str(pair.key), pair.value) for pair in alerts]
-        known = monitor_id if monitor_id is None or fits(monitor_id) else -1
-        return outbox.send_test_to(targets, self.now(), monitor_id=known)
-
+class Deliveries(Part, base.Deliveries):
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         return until_tried(self._anew, ids, seconds, POLL_SECONDS)
 
     def _anew(self, id: int) -> Delivery:
         db.session.rollback()  # ends the read before it, which would show the same for ever
-        return self.delivery(id)
+        return self.get(id)
 
-    def deliveries(self, query: DeliveryQuery) -> Page[Delivery]:
+    def list(self, query: DeliveryQuery) -> Page[Delivery]:
         """The newest first."""
         matching = select(DeliveryRow.id)
         for column, wanted in (
@@ -54,20 +44,17 @@ class Deliveries(Part):
         ids, total = ids_of_page(matching, [DeliveryRow.id.desc()], query.page, query.per_page)
         return Page(_records(ids), query.page, query.per_page, total)
 
-    def delivery(self, id: int) -> Delivery:
+    def get(self, id: int) -> Delivery:
         found = _records([id]) if fits(id) else []
         if not found:
             raise NotFound("delivery", id)
         return found[0]
 
-    def failed_channels(self) -> Sequence[Delivery]:
-        return failed_channels(db.session)
-
-    def retry_delivery(self, id: int) -> Delivery:
+    def retry(self, id: int) -> Delivery:
         if not fits(id):
             raise NotFound("delivery", id)
         outbox.retry(id, self.now())
-        return self.delivery(id)
+        return self.get(id)
 
 
 def _records(ids: list[int]) -> list[Delivery]:

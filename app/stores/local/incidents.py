@@ -26,6 +26,8 @@ from app.records import (
     Page,
     Sort,
 )
+from app.stores import base
+from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Order, contains, fits, ids_of_page, ordered
@@ -43,20 +45,20 @@ SEARCHED: Mapping[IncidentSearchBy, Sequence[Order]] = {
 }
 
 
-class Incidents(Part):
-    def incidents(self, query: IncidentQuery) -> Page[Incident]:
+class Incidents(Part, base.Incidents):
+    def list(self, query: IncidentQuery) -> Page[Incident]:
         order = _order(query)
         ids, total = ids_of_page(_matching(query), order, query.page, query.per_page)
         found = _records(ids, self.now(), brief=query.brief)
         return Page(found, query.page, query.per_page, total)
 
-    def incident(self, id: int) -> Incident:
+    def get(self, id: int) -> Incident:
         records = _records([id], self.now()) if fits(id) else []
         if not records:
             raise NotFound("incident", id)
         return records[0]
 
-    def create_incident(self, fields: Mapping[str, Any]) -> Incident:
+    def create(self, fields: Fields) -> Incident:
         now, fields = self.now(), whole_seconds(fields)
         with writing() as session:
             errors = time_faults(fields, now)
@@ -69,15 +71,10 @@ class Incidents(Part):
             row = recorder.store_incident(session, fields, now)
             id = row.id
             rollups.reroll(row.monitor_id, row.started_at, row.ended_at)
-        return self.incident(id)
+        return self.get(id)
 
-    def update_incident(
-        self,
-        id: int,
-        fields: Mapping[str, Any],
-        *,
-        by: str | None = None,
-        seen: Mapping[str, Any] | None = None,
+    def update(
+        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
         """``fields`` may hold ``classification`` beside those of interface.md."""
         now, fields = self.now(), whole_seconds(fields)
@@ -94,9 +91,9 @@ class Incidents(Part):
             recorder.change_incident(session, id, fields, now, by=by)
             if before != (row.ended_at, row.classification):
                 rollups.reroll(row.monitor_id, row.started_at, _later(before[0], row.ended_at))
-        return self.incident(id)
+        return self.get(id)
 
-    def delete_incident(self, id: int) -> None:
+    def delete(self, id: int) -> None:
         with writing() as session:
             row = _locked(session, id)
             monitor_id, started_at, ended_at = row.monitor_id, row.started_at, row.ended_at

@@ -34,6 +34,8 @@ from app.records import (
     Sort,
 )
 from app.rules.together import RULES
+from app.stores import base
+from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.rows import Known, monitor_columns, monitor_record
 from app.stores.local.search import contains, fits, ids_of_page, ordered
@@ -53,8 +55,8 @@ SORT_COLUMNS = {
 }
 
 
-class Monitors(Part):
-    def monitors(self, query: MonitorQuery) -> Page[Monitor]:
+class Monitors(Part, base.Monitors):
+    def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
         status = status_column(now)
         matching = _matching(query, status)
@@ -63,7 +65,7 @@ class Monitors(Part):
         found = _records(ids, status, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
-    def monitor(self, id: int) -> Monitor:
+    def get(self, id: int) -> Monitor:
         now = self.now()
         records = _records([id], status_column(now), now) if fits(id) else []
         if not records:
@@ -83,9 +85,7 @@ class Monitors(Part):
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
 
-    def create_monitor(
-        self, fields: Mapping[str, Any], *, secrets_from: int | None = None
-    ) -> Monitor:
+    def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         now = self.now()
         columns = monitor_columns({**DEFAULTS, **fields})
         with writing() as session:
@@ -94,9 +94,9 @@ class Monitors(Part):
             row = MonitorRow(**columns, created_at=now, updated_at=now)
             recorder.watch(session, row, now)
             id = row.id
-        return self.monitor(id)
+        return self.get(id)
 
-    def update_monitor(self, id: int, fields: Mapping[str, Any]) -> Monitor:
+    def update(self, id: int, fields: Fields) -> Monitor:
         now = self.now()
         with writing() as session:
             row = found_monitor(session, id)
@@ -108,9 +108,9 @@ class Monitors(Part):
             pause = fields.get("pause")
             if pause is not None:
                 (recorder.pause if pause else recorder.resume)(session, id, now)
-        return self.monitor(id)
+        return self.get(id)
 
-    def delete_monitor(self, id: int) -> None:
+    def delete(self, id: int) -> None:
         with writing() as session:
             recorder.forget(session, found_monitor(session, id).id)
 

@@ -1,22 +1,24 @@
-"""What the parts of the local store have in common."""
+"""What the collections of the local store have in common."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
-from app.config import Settings
 from app.db import DbSession
 from app.db.tables import MonitorRow
 from app.errors import NotFound
+from app.stores.base import Store
 from app.stores.local.search import fits
 
 
 class Part:
-    settings: Settings
+    """``store`` is the one that the collection belongs to: the clock is the store's."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
 
     def now(self) -> datetime:
-        """The store's clock, in UTC."""
-        return datetime.now(UTC)
+        return self.store.now()
 
 
 def found_monitor(session: DbSession, id: int) -> MonitorRow:

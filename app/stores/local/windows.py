@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, true
 
 from app.db import DbSession, db, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.errors import Invalid, NotFound
-from app.records import MaintenanceWindow, Page
+from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
+from app.stores.base import Collection, Fields
 from app.stores.local.part import Part
 from app.stores.local.rows import window_record
 from app.stores.local.search import fits, ids_of_page
@@ -21,21 +21,22 @@ from app.stores.local.search import fits, ids_of_page
 END_BEFORE_START = "The end must be after the start."
 
 
-class Windows(Part):
-    def windows(self, *, page: int = 1, per_page: int = 100) -> Page[MaintenanceWindow]:
+class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
+    def list(self, query: PageQuery) -> Page[MaintenanceWindow]:
         """The newest start first."""
         order = (MaintenanceWindowRow.start_at.desc(), MaintenanceWindowRow.id.desc())
-        ids, total = ids_of_page(select(MaintenanceWindowRow.id), order, page, per_page)
+        ids, total = ids_of_page(select(MaintenanceWindowRow.id), order, query.page, query.per_page)
         members = _members(ids)
         rows = db.session.scalars(
             select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids)).order_by(*order)
         )
-        return Page([window_record(row, members[row.id]) for row in rows], page, per_page, total)
+        found = [window_record(row, members[row.id]) for row in rows]
+        return Page(found, query.page, query.per_page, total)
 
-    def window(self, id: int) -> MaintenanceWindow:
+    def get(self, id: int) -> MaintenanceWindow:
         return _record(db.session, id)
 
-    def create_window(self, fields: Mapping[str, Any]) -> MaintenanceWindow:
+    def create(self, fields: Fields) -> MaintenanceWindow:
         now = self.now()
         columns = {name: value for name, value in fields.items() if name != "monitors"}
         with writing() as session:
@@ -46,9 +47,9 @@ class Windows(Part):
             session.flush()
             _set_members(session, row.id, fields.get("monitors") or ())
             id = _checked(_record(session, row.id)).id
-        return self.window(id)
+        return self.get(id)
 
-    def update_window(self, id: int, fields: Mapping[str, Any]) -> MaintenanceWindow:
+    def update(self, id: int, fields: Fields) -> MaintenanceWindow:
         with writing() as session:
             row = _found(session, id)
             for name, value in fields.items():
@@ -59,9 +60,9 @@ class Windows(Part):
                 _set_members(session, id, fields["monitors"] or ())
             session.flush()
             _checked(_record(session, id))
-        return self.window(id)
+        return self.get(id)
 
-    def delete_window(self, id: int) -> None:
+    def delete(self, id: int) -> None:
         with writing() as session:
             session.delete(_found(session, id))
 

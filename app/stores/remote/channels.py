@@ -1,37 +1,68 @@
-"""Which channels of another server do not work, read off its delivery log as well as that goes: its
-values come masked, and only the last of it is read.
+"""Alert channels of another server: tests of them, and which of them do not work.
+
+The latter is read off its delivery log as well as that goes: its values come masked, and only the
+last of it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus
-from app.stores.base import Store
+from app.codec import Odd
+from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, Pair
+from app.stores import base
+from app.stores.base import Feature
+from app.stores.remote.part import Part
 
 RECENT = timedelta(hours=24)
 
 
-def failed_channels(store: Store) -> Sequence[Delivery]:
-    """The newest failure of each channel within ``RECENT`` that has delivered nothing since."""
+class Channels(Part, base.Channels):
+    def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
+        fields: dict[str, Any] = {"alerts": tuple(alerts)}
+        if monitor_id is not None:
+            fields["monitor_id"] = monitor_id
+        ids = self._record(self._write("POST", "/alerts/test", fields), _delivery_ids)
+        if len(ids) != len(alerts):
+            raise self._not_understood(Odd("deliveries"))
+        return ids
+
+    def test_all(self, monitor_id: int) -> tuple[int, ...]:
+        path = f"/monitors/{monitor_id}/test-alert"
+        answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
+        return self._record(answer, _delivery_ids)
+
+    def failed(self) -> Sequence[Delivery]:
+        if Feature.DELIVERIES not in self.offers.known():
+            return ()
+        return _failed(self.store.deliveries, self.store.now() - RECENT)
+
+
+def _delivery_ids(data: Any) -> tuple[int, ...]:
+    ids = data.get("deliveries") if isinstance(data, Mapping) else data
+    if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
+        raise Odd("deliveries")
+    return tuple(ids)
+
+
+def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
+    """The newest failure of each channel after ``since`` that has delivered nothing after it."""
     found: dict[object, Delivery] = {}
-    since = store.now() - RECENT
-    for delivery in store.deliveries(
-        DeliveryQuery(status=DeliveryStatus.FAILED, per_page=25)
-    ).items:
+    for delivery in deliveries.list(DeliveryQuery(status=DeliveryStatus.FAILED, per_page=25)).items:
         at = _last_at(delivery)
         if at is not None and at > since:
             found.setdefault(_lane(delivery), delivery)
-    return [one for lane, one in found.items() if not _works_again(store, lane, one)]
+    return [one for lane, one in found.items() if not _works_again(deliveries, lane, one)]
 
 
-def _works_again(store: Store, lane: object, failed: Delivery) -> bool:
+def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) -> bool:
     query = DeliveryQuery(channel=failed.channel, status=DeliveryStatus.DELIVERED, per_page=50)
     failed_at = _last_at(failed)
     return any(
         _lane(one) == lane and one.delivered_at and failed_at and one.delivered_at > failed_at
-        for one in store.deliveries(query).items
+        for one in deliveries.list(query).items
     )
 
 

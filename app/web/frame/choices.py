@@ -21,9 +21,10 @@ def monitors(form: BrowserForm, chosen: Collection[int]) -> list[MonitorRef]:
     """
     if not form.unanswered:  # else who waits has waited long enough
         try:
-            found = list(current_store().refs(limit=MOST))
+            known = current_store().monitors
+            found = list(known.refs(limit=MOST))
             missing = set(chosen) - {one.id for one in found}
-            return [*(current_store().refs(ids=sorted(missing)) if missing else []), *found]
+            return [*(known.refs(ids=sorted(missing)) if missing else []), *found]
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise

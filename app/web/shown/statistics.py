@@ -64,7 +64,7 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
     if chosen not in ranges():
         raise Invalid({"range": [f"Choose one of these: {', '.join(ranges())}."]})
     store = current_store()
-    incidents = store.incidents(
+    incidents = store.incidents.list(
         IncidentQuery(
             monitor_id=monitor.id,
             sort_by=IncidentSortBy.STARTED_AT,
@@ -83,8 +83,8 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
     }
     if not servers.offers(Feature.STATISTICS):
         return found
-    statistics = store.statistics(monitor.id, chosen)
-    year = store.statistics(monitor.id, "365d")
+    statistics = store.results.statistics(monitor.id, chosen)
+    year = store.results.statistics(monitor.id, "365d")
     found |= {
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
@@ -102,7 +102,7 @@ def chain(id: int) -> CertificateChain:
     """The certificates that a monitor's target sent last, where the store shows them."""
     if not servers.offers(Feature.CERTIFICATES):
         return CertificateChain()
-    return current_store().certificates(id)
+    return current_store().results.certificates(id)
 
 
 def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
@@ -142,7 +142,7 @@ def _results(monitor_id: int) -> Page[Result] | None:
     store = current_store()
     if not servers.offers(Feature.RESULTS):
         return None
-    return store.results(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
+    return store.results.list(ResultQuery(monitor_id, per_page=CHECKS_SHOWN))
 
 
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:

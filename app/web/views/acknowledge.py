@@ -26,7 +26,7 @@ def page(token: str) -> Answer:
         return render_template("acknowledge/void.html", sentence=ELSEWHERE), 404
     try:
         link = read_token(token)
-        incident = current_store().incident(link.incident_id)
+        incident = current_store().incidents.get(link.incident_id)
     except (Denied, NotFound) as fault:
         gone = "The incident is not there any more." if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
@@ -34,7 +34,7 @@ def page(token: str) -> Answer:
     if form.validate_on_submit() and _is_waiting(incident):
         by = _who(link)
         fields = {"acknowledged_at": current_store().now()}
-        incident = current_store().update_incident(incident.id, fields, by=by)
+        incident = current_store().incidents.update(incident.id, fields, by=by)
     return render_template(
         "acknowledge/page.html", incident=incident, waiting=_is_waiting(incident)
     )

@@ -61,7 +61,7 @@ def act() -> Answer:
         return redirect(back)
     action, ids = form.action.data, _chosen(form, back)
     if action == "delete" and "sure" not in request.form:
-        named = current_store().refs(ids=ids[:NAMED])
+        named = current_store().monitors.refs(ids=ids[:NAMED])
         return render_template("monitors/bulk_delete.html", monitors=named, ids=ids, back=back)
     refused: dict[int, str] = {}
     done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
@@ -119,7 +119,7 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
     query = replace(monitors.list_query(links.query_of(back)), per_page=PAGE_SIZES[-1])
     found: dict[int, None] = {}
     for number in count(1):
-        page = current_store().monitors(replace(query, page=number))
+        page = current_store().monitors.list(replace(query, page=number))
         fresh = [monitor.id for monitor in page.items if monitor.id not in found]
         found |= dict.fromkeys(fresh)
         # Another server's count may be anything; one that only repeats itself has no more.
@@ -132,14 +132,14 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     store = current_store()
     try:
         if action == "delete":
-            store.delete_monitor(id)
+            store.monitors.delete(id)
             return True
-        monitor = store.monitor(id)
+        monitor = store.monitors.get(id)
     except NotFound:  # somebody else deleted it meanwhile
         return False
     try:
         pairs = _CHANGES[action](monitor, form)
-        store.update_monitor(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
+        store.monitors.update(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
     except NotFound:
         return False
     except Invalid as fault:
@@ -238,7 +238,7 @@ def _made(line: Line, refused: list[Line]) -> bool:
     if line.fields is None:
         return False
     try:
-        current_store().create_monitor(line.fields)
+        current_store().monitors.create(line.fields)
     except Invalid as fault:
         refused.append(replace(line, fault=_sentences(fault)))
         return False

@@ -35,8 +35,8 @@ def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
         return {}
     pairs = list(dict.fromkeys(found.values()))
     try:
-        ids = current_store().test_channels(pairs, monitor_id=monitor_id)
-        told = dict(zip(pairs, current_store().answers(ids, WAIT_SECONDS), strict=True))
+        ids = current_store().channels.test(pairs, monitor_id=monitor_id)
+        told = dict(zip(pairs, current_store().deliveries.answers(ids, WAIT_SECONDS), strict=True))
     except WakefulError as fault:
         alerts.errors = [str(fault)]
         return {}
@@ -58,11 +58,11 @@ def stored(monitor_id: int, place: int | None) -> Sequence[int]:
     """
     store = current_store()
     if place is None:
-        ids = store.test_alert(monitor_id)
+        ids = store.channels.test_all(monitor_id)
     else:
-        alerts = store.monitor(monitor_id).alerts[place : place + 1]
-        ids = store.test_channels(alerts, monitor_id=monitor_id) if alerts else ()
-    store.answers(ids, WAIT_SECONDS)
+        alerts = store.monitors.get(monitor_id).alerts[place : place + 1]
+        ids = store.channels.test(alerts, monitor_id=monitor_id) if alerts else ()
+    store.deliveries.answers(ids, WAIT_SECONDS)
     return ids
 
 
@@ -74,7 +74,7 @@ def shown(monitor_id: int) -> Sequence[Delivery]:
         if not (number.isascii() and number.isdigit()):
             continue
         try:
-            found.append(current_store().delivery(int(number[:18])))
+            found.append(current_store().deliveries.get(int(number[:18])))
         except NotFound:
             continue
     return [one for one in found if one.monitor_id == monitor_id and one.event == Event.TEST]

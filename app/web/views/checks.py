@@ -50,12 +50,12 @@ class FilterForm(BrowserForm):
 @blueprint.get("/checks")
 def index(id: int) -> str | tuple[str, int]:
     store = current_store()
-    monitor = store.monitor(id)
+    monitor = store.monitors.get(id)
     form = FilterForm(formdata=request.args, zone=times.zone())
     if form.validate() and form.from_.data and form.to.data and form.to.data <= form.from_.data:
         form.to.fault("This is not after the start.")
     faulty = bool(form.error_summary())
-    page = None if faulty else store.results(_query(id, form))
+    page = None if faulty else store.results.list(_query(id, form))
     shown = render_template(
         "monitors/checks.html", monitor=monitor, form=form, page=page, link=links.page_link
     )
@@ -96,7 +96,7 @@ def open_day(id: int) -> Response:
 def day(id: int, day: str) -> str:
     """One day, in UTC: what the bar of 90 days is made of."""
     store = current_store()
-    monitor = store.monitor(id)
+    monitor = store.monitors.get(id)
     try:
         start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
         before, after = start - DAY, start + DAY
@@ -104,10 +104,10 @@ def day(id: int, day: str) -> str:
         raise NotFound("day", day) from None
     results = None
     if servers.offers(Feature.RESULTS):
-        results = store.results(
+        results = store.results.list(
             ResultQuery(id, from_=start, to=after, per_page=100, page=_whole("page", 1))
         )
-    figures = store.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
+    figures = store.results.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
     return render_template(
         "monitors/day.html",
         monitor=monitor,
@@ -125,7 +125,7 @@ def _touching(id: int, start: datetime, end: datetime) -> list[Incident]:
     """The incidents of these hours, the newest first."""
     found: list[Incident] = []
     for number in range(1, PAGES_READ + 1):
-        page = current_store().incidents(
+        page = current_store().incidents.list(
             IncidentQuery(
                 monitor_id=id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_READ,
                 page=number, brief=True,

@@ -45,7 +45,7 @@ CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead her
 def index() -> Response:
     _offered()
     query = binding.delivery_query(links.pairs())
-    page = current_store().deliveries(query)
+    page = current_store().deliveries.list(query)
     return fragments.page(
         "deliveries/index.html",
         "deliveries/_list.html",
@@ -64,7 +64,7 @@ def index() -> Response:
 @blueprint.get("/<int:id>")
 def show(id: int) -> str:
     _offered()
-    delivery = current_store().delivery(id)
+    delivery = current_store().deliveries.get(id)
     return render_template(
         "deliveries/show.html", delivery=delivery, names=names_of([delivery]), **_sayings()
     )
@@ -72,7 +72,7 @@ def show(id: int) -> str:
 
 @blueprint.post("/<int:id>/retry")
 def retry(id: int) -> Response:
-    delivery = current_store().retry_delivery(id)
+    delivery = current_store().deliveries.retry(id)
     flash(f"The message to {channel_label(delivery.channel)} is sent again now.", "success")
     back = request.form.get("next")
     return redirect(session.safe_next(back) if back else url_for(".show", id=id))
@@ -120,7 +120,7 @@ def _failed_channels() -> Sequence[FailedChannel]:
             reason=reason_text(delivery.reason) or "",
             delivery_id=delivery.id,
         )
-        for delivery in current_store().failed_channels()
+        for delivery in current_store().channels.failed()
     ]
 
 
@@ -149,16 +149,16 @@ def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
     ids = {one.monitor_id for one in deliveries if one.monitor_id is not None}
     if not ids:
         return {}
-    return {one.id: one.name for one in current_store().refs(ids=sorted(ids))}
+    return {one.id: one.name for one in current_store().monitors.refs(ids=sorted(ids))}
 
 
 def _choosable(chosen: int | None) -> Sequence[MonitorRef]:
     """Monitors for the filter, the chosen one among them; none when there are too many to list."""
-    found = list(current_store().refs(limit=CHOOSABLE + 1))
+    found = list(current_store().monitors.refs(limit=CHOOSABLE + 1))
     if len(found) > CHOOSABLE:
         found = []
     if chosen and all(one.id != chosen for one in found):
-        found += current_store().refs(ids=[chosen])
+        found += current_store().monitors.refs(ids=[chosen])
     return found
 
 

@@ -59,14 +59,14 @@ def show() -> Response:
 def _answer() -> dict[str, Any]:
     store = current_store()
     pages = [
-        store.incidents(
+        store.incidents.list(
             IncidentQuery(
                 status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=OPEN_SHOWN, brief=True
             )
         )
         for status in OPEN
     ]
-    counters = store.overview() if servers.offers(Feature.OVERVIEW) else None
+    counters = store.monitors.overview() if servers.offers(Feature.OVERVIEW) else None
     total = sum(page.total for page in pages)
     return {
         "open_now": [incident for page in pages for incident in page.items],
@@ -111,10 +111,10 @@ def _count(number: int, noun: str) -> str:
 def changes() -> list[Change]:
     """What opened and what ended lately, the newest first."""
     store = current_store()
-    begun = store.incidents(
+    begun = store.incidents.list(
         IncidentQuery(sort_by=IncidentSortBy.STARTED_AT, per_page=CHANGES_ASKED, brief=True)
     )
-    ended = store.incidents(
+    ended = store.incidents.list(
         IncidentQuery(
             status=IncidentStatus.RESOLVED,
             sort_by=IncidentSortBy.ENDED_AT,
@@ -132,10 +132,8 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
         monitor
         for status in DOUBTFUL
         if (counters or {}).get(status)
-        for monitor in current_store()
-        .monitors(
+        for monitor in current_store().monitors.list(
             MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
                          per_page=DOUBTS_SHOWN, uptime=())
-        )
-        .items
+        ).items
     ]  # fmt: skip

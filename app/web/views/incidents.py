@@ -46,7 +46,7 @@ CLASSIFIED: Mapping[str | None, str] = {
 @blueprint.get("")
 def index() -> Response:
     query = replace(binding.incident_query(links.pairs()), brief=True)
-    page = current_store().incidents(query)
+    page = current_store().incidents.list(query)
     return fragments.page(
         "incidents/index.html",
         "incidents/_list.html",
@@ -60,7 +60,7 @@ def index() -> Response:
 
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
-    return _page(current_store().incident(id), CommentForm(formdata=None))
+    return _page(current_store().incidents.get(id), CommentForm(formdata=None))
 
 
 def _page(incident: Incident, form: CommentForm) -> Response:
@@ -82,7 +82,7 @@ def _deliveries(id: int) -> Sequence[Delivery]:
         return ()
     found: list[Delivery] = []
     for number in range(1, PAGES + 1):
-        page = store.deliveries(DeliveryQuery(incident_id=id, per_page=PAGE, page=number))
+        page = store.deliveries.list(DeliveryQuery(incident_id=id, per_page=PAGE, page=number))
         found += page.items
         if number >= page.last_number or len(page.items) < PAGE:
             break
@@ -99,7 +99,7 @@ def new() -> Answer:
     if form.validate_on_submit():
         try:
             fields = comments.opening(form.fields(), _who(), times.now())
-            incident = current_store().create_incident(fields)
+            incident = current_store().incidents.create(fields)
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:
@@ -128,7 +128,7 @@ def edit(id: int) -> Answer:
     store = current_store()
     unread: WakefulError | None = None
     try:
-        incident = store.incident(id)
+        incident = store.incidents.get(id)
     except NOT_TAKEN as fault:
         if request.method in SAFE_METHODS:
             raise
@@ -139,7 +139,7 @@ def edit(id: int) -> Answer:
         status = not_read(form, unread)
     elif form.validate_on_submit():
         try:
-            store.update_incident(id, form.fields(), by=_who())
+            store.incidents.update(id, form.fields(), by=_who())
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:
@@ -155,7 +155,7 @@ def edit(id: int) -> Answer:
 
 @blueprint.post("/<int:id>/acknowledge")
 def acknowledge(id: int) -> Response:
-    incident = current_store().incident(id)
+    incident = current_store().incidents.get(id)
     if incident.acknowledged_at is None and incident.ended_at is None:
         _update(id, {"acknowledged_at": current_store().now()})
         flash("Acknowledged. Others can see that you are on it.", "success")
@@ -164,7 +164,7 @@ def acknowledge(id: int) -> Response:
 
 @blueprint.post("/<int:id>/resolve")
 def resolve(id: int) -> Response:
-    if current_store().incident(id).ended_at is None:
+    if current_store().incidents.get(id).ended_at is None:
         _update(id, {"ended_at": current_store().now()})
         flash("Resolved. If checks still fail, a new incident opens.", "success")
     return redirect(url_for(".show", id=id))
@@ -190,7 +190,7 @@ def classify(id: int) -> Response:
 def comment(id: int) -> Answer:
     form, status = CommentForm(), 422
     try:
-        incident = current_store().incident(id)
+        incident = current_store().incidents.get(id)
     except NOT_TAKEN as fault:
         return _comment_alone(id, form, fault)
     if form.validate_on_submit():
@@ -219,10 +219,10 @@ def _comment_alone(id: int, form: CommentForm, fault: WakefulError) -> Answer:
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 def delete(id: int) -> Answer:
-    incident = current_store().incident(id)
+    incident = current_store().incidents.get(id)
     form = DeleteForm()
     if form.validate_on_submit():
-        current_store().delete_incident(id)
+        current_store().incidents.delete(id)
         flash("The incident is deleted.", "success")
         return redirect(url_for(".index"))
     return render_template("incidents/delete.html", incident=incident)
@@ -235,18 +235,18 @@ def _comment(incident: Incident, text: str) -> None:
         whole = comments.add(incident.comment, text, _who(), store.now())
         checked = binding.overlay(IncidentUpdateForm, incident, [("comment", whole)])
         try:
-            store.update_incident(
+            store.incidents.update(
                 incident.id, checked, by=_who(), seen={"comment": incident.comment}
             )
             return
         except Conflict:
             if not left:
                 raise
-        incident = store.incident(incident.id)
+        incident = store.incidents.get(incident.id)
 
 
 def _update(id: int, fields: dict[str, Any]) -> None:
-    current_store().update_incident(id, fields, by=_who())
+    current_store().incidents.update(id, fields, by=_who())
 
 
 def _who() -> str:

@@ -68,7 +68,7 @@ def _monitors(query: str) -> list[Place]:
     if not query:
         return []
     try:
-        found = current_store().refs(search=query, limit=MONITORS_SHOWN)
+        found = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
     except WakefulError:  # the pages alone still help
         servers.no_offers()
         return []

@@ -64,7 +64,7 @@ STARTS_WITH = {
 @blueprint.get("")
 def index() -> Response:
     store, query = current_store(), list_query()
-    page = store.monitors(replace(query, uptime=LIST_UPTIME, hours=True))
+    page = store.monitors.list(replace(query, uptime=LIST_UPTIME, hours=True))
     typed = {} if fragments.asked() else session.pop(BULK_TYPED, None) or {}
     return fragments.page(
         "monitors/index.html",
@@ -72,7 +72,7 @@ def index() -> Response:
         page=page,
         rows=monitor_rows.of(page.items),
         query=query,
-        counters=store.overview() if servers.offers(Feature.OVERVIEW) else None,
+        counters=store.monitors.overview() if servers.offers(Feature.OVERVIEW) else None,
         here=links.here,
         link=links.page_link,
         faults=typed.pop("faults", ()),
@@ -98,7 +98,7 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
 
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
-    monitor = current_store().monitor(id)
+    monitor = current_store().monitors.get(id)
     seen = statistics.of(monitor, request.args.get("range"), "phases" in request.args)
     return fragments.page(
         "monitors/show.html",
@@ -124,7 +124,7 @@ def new() -> Answer:
 @blueprint.route("/<int:id>/clone", methods=["GET", "POST"])
 def clone(id: int) -> Answer:
     try:
-        original = current_store().monitor(id)
+        original = current_store().monitors.get(id)
     except NOT_TAKEN as fault:
         return _unread(fault, id, clone=True)
     form = monitor_form(original, clone=True)
@@ -136,7 +136,7 @@ def clone(id: int) -> Answer:
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(id: int) -> Answer:
     try:
-        monitor = current_store().monitor(id)
+        monitor = current_store().monitors.get(id)
     except NOT_TAKEN as fault:
         return _unread(fault, id)
     return _edited(monitor_form(monitor), monitor)
@@ -218,10 +218,10 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
 def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
     store = current_store()
     if monitor is None:
-        return store.create_monitor(form.fields())
+        return store.monitors.create(form.fields())
     if form.clone:
-        return store.create_monitor(form.fields(), secrets_from=monitor.id)
-    return store.update_monitor(monitor.id, form.fields())
+        return store.monitors.create(form.fields(), secrets_from=monitor.id)
+    return store.monitors.update(monitor.id, form.fields())
 
 
 def _form_page(
@@ -250,7 +250,7 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
     failure: str | None = None
     if check.validate():
         try:
-            outcome = current_store().check_fields(
+            outcome = current_store().checks.run_unsaved(
                 check.fields(), secrets_from=monitor.id if monitor else None
             )
         except WakefulError as fault:
@@ -275,10 +275,10 @@ def _show_faults(form: BrowserMonitorForm, check: BrowserForm) -> None:
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 def delete(id: int) -> Answer:
-    monitor = current_store().monitor(id)
+    monitor = current_store().monitors.get(id)
     form = DeleteForm()
     if form.validate_on_submit():
-        current_store().delete_monitor(id)
+        current_store().monitors.delete(id)
         flash(f"{monitor.name} is deleted, with its incidents and results.", "success")
         return redirect(url_for(".index"))
     return render_template("monitors/delete.html", monitor=monitor)
@@ -286,21 +286,21 @@ def delete(id: int) -> Answer:
 
 @blueprint.post("/<int:id>/pause")
 def pause(id: int) -> Response:
-    monitor = current_store().update_monitor(id, {"pause": True})
+    monitor = current_store().monitors.update(id, {"pause": True})
     flash(f"{monitor.name} is paused: no checks and no alerts until you resume it.", "success")
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/resume")
 def resume(id: int) -> Response:
-    monitor = current_store().update_monitor(id, {"pause": False})
+    monitor = current_store().monitors.update(id, {"pause": False})
     flash(f"{monitor.name} is watched again, and checked at once.", "success")
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/check")
 def check(id: int) -> Response:
-    result = current_store().check_now(id)
+    result = current_store().checks.run(id)
     look = looks.look_of(looks.VERDICT, result.verdict)
     took = "" if result.response_time is None else f" in {result.response_time:,} ms"
     why = f": {result.cause}" if result.cause else ""

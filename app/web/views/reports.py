@@ -115,15 +115,17 @@ def _chosen() -> list[int]:
 
 def _report(month: Month, chosen: Sequence[int]) -> Report:
     store = current_store()
-    found = store.refs(ids=chosen or None, limit=MAX_REPORT_MONITORS + 1)
+    found = store.monitors.refs(ids=chosen or None, limit=MAX_REPORT_MONITORS + 1)
     monitors = found[:MAX_REPORT_MONITORS]
     start, end = month.span()
-    figures = store.report([one.id for one in monitors], start, end)
+    figures = store.results.report([one.id for one in monitors], start, end)
     return Report(month, chosen, monitors, figures, len(found) > MAX_REPORT_MONITORS)
 
 
 def _choices(report: Report) -> Sequence[MonitorRef]:
-    return report.monitors if not report.chosen else current_store().refs(limit=MAX_REPORT_MONITORS)
+    if not report.chosen:
+        return report.monitors
+    return current_store().monitors.refs(limit=MAX_REPORT_MONITORS)
 
 
 def _address(endpoint: str, month: Month, chosen: Sequence[int]) -> str:

@@ -118,13 +118,13 @@ def _monitors() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     store = current_store()
     if not servers.offers(Feature.OVERVIEW):
         return _unsorted()
-    counters = store.overview()
+    counters = store.monitors.overview()
     found: list[Monitor] = []
     for status in looks.MONITOR_ORDER:
         for number in range(1, -(-TILES // PAGE) + 1):
             if len(found) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
                 break
-            found += store.monitors(_query(number, state=status)).items
+            found += store.monitors.list(_query(number, state=status)).items
     return found[:TILES], counters, sum(counters.values())
 
 
@@ -132,7 +132,7 @@ def _unsorted() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     """The same from a server that cannot count: only what is shown is counted."""
     found: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
-        page = current_store().monitors(_query(number))
+        page = current_store().monitors.list(_query(number))
         found += page.items
         if number >= page.last_number:
             break
@@ -158,7 +158,7 @@ def _query(number: int, state: str | None = None) -> MonitorQuery:
 def _open_incidents() -> tuple[dict[int, Incident], int]:
     """The open incidents by their monitor, and how many there are in all."""
     pages = [
-        current_store().incidents(
+        current_store().incidents.list(
             IncidentQuery(
                 status=status, sort_by=IncidentSortBy.STARTED_AT, per_page=PAGE, brief=True
             )
@@ -175,7 +175,7 @@ def _beyond(shown: Sequence[Monitor], incidents: Mapping[int, Incident]) -> list
     found: list[Monitor] = []
     for id in [id for id in incidents if id not in known][:FETCHED]:
         try:
-            found.append(current_store().monitor(id))
+            found.append(current_store().monitors.get(id))
         except NotFound:  # deleted meanwhile
             continue
     return found

@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported, WakefulError
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
-from app.records import MaintenanceWindow, MonitorRef
+from app.records import MaintenanceWindow, MonitorRef, PageQuery
 from app.rules import recurrence
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
@@ -120,7 +120,7 @@ def _known() -> tuple[list[MaintenanceWindow], bool]:
     """The newest windows, and whether there are more."""
     found: list[MaintenanceWindow] = []
     for number in range(1, PAGES + 1):
-        page = current_store().windows(page=number, per_page=PAGE)
+        page = current_store().windows.list(PageQuery(page=number, per_page=PAGE))
         found += page.items
         if number >= page.last_number:
             return found, False
@@ -156,7 +156,7 @@ def _sheet(known: Iterable[MaintenanceWindow], month: months.Month) -> months.Sh
 
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
-    window = current_store().window(id)
+    window = current_store().windows.get(id)
     return fragments.page(
         "maintenance/show.html",
         "maintenance/_shown.html",
@@ -188,7 +188,7 @@ def new() -> Answer:
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(id: int) -> Answer:
     try:
-        window = current_store().window(id)
+        window = current_store().windows.get(id)
     except NOT_TAKEN as fault:
         return _unread(fault, id)
     return _edited(WindowPageForm(record=window, zone=times.zone()), window)
@@ -237,8 +237,8 @@ def _preview(form: WindowPageForm) -> list[recurrence.Span]:
 def _save(form: WindowPageForm, window: MaintenanceWindow | None) -> MaintenanceWindow:
     store = current_store()
     if window is None:
-        return store.create_window(form.fields())
-    return store.update_window(window.id, form.fields())
+        return store.windows.create(form.fields())
+    return store.windows.update(window.id, form.fields())
 
 
 def _form_page(
@@ -257,10 +257,10 @@ def _form_page(
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
 def delete(id: int) -> Answer:
-    window = current_store().window(id)
+    window = current_store().windows.get(id)
     form = DeleteForm()
     if form.validate_on_submit():
-        current_store().delete_window(id)
+        current_store().windows.delete(id)
         flash(f"{window.name} is deleted. Alerts go out again at these times.", "success")
         return redirect(url_for(".index"))
     return render_template("maintenance/delete.html", window=window)
@@ -268,7 +268,7 @@ def delete(id: int) -> Answer:
 
 def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
     ids = {id for window in known for id in window.monitors}
-    return {one.id: one for one in current_store().refs(ids=sorted(ids))} if ids else {}
+    return {one.id: one for one in current_store().monitors.refs(ids=sorted(ids))} if ids else {}
 
 
 def _offered() -> None:

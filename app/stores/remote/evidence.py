@@ -1,4 +1,4 @@
-"""What another server says that its checks saw: statistics and evidence, as pages can show them.
+"""What another server says that its checks saw, as pages can show it.
 
 Read strictly here, so that no page needs guards of its own: numbers are numbers, times have a zone,
 lists are lists. What a page can do without and is odd is left out.
@@ -10,67 +10,13 @@ from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
 from app.codec import reader
-from app.codec.values import (
-    Json,
-    Odd,
-    length,
-    must,
-    object_,
-    percent,
-    text,
-    texts,
-    time,
-    whole,
-)
+from app.codec.values import Json, text, texts, time, whole
 from app.records import Certificate
-from app.stats.series import PERCENTILES
-from app.stats.tally import PHASES
+from app.stores.remote.figures import phases
 
 certificate = reader(Certificate, "certificate")
 
-MOST_BUCKETS = 1000
 MOST_CHECKS = 100
-_STATES = ("up", "down", "unknown", "maintenance")  # seconds
-_TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
-_COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
-
-
-def statistics(data: Any, range_: str) -> Mapping[str, Any]:
-    """The answer of ``statistics`` as ``app.stats.series`` gives it."""
-    data = object_(data, "statistics")
-    buckets = data.get("buckets")
-    if not isinstance(buckets, list) or not 0 < len(buckets) <= MOST_BUCKETS:
-        raise Odd("buckets")
-    return {
-        "range": range_,
-        "from": time(data.get("from")),
-        "to": time(data.get("to")),
-        "uptime": percent(data.get("uptime")),
-        **{name: length(data.get(name)) for name in _COUNTS},
-        "mttr": whole(data.get("mttr")),
-        "response_time": _response_times(data.get("response_time")),
-        "bucket_seconds": length(data.get("bucket_seconds")),
-        "buckets": [_bucket(object_(bucket, "bucket")) for bucket in buckets],
-    }
-
-
-def _response_times(value: Any) -> dict[str, int | None]:
-    """All of them or none: where one is known, pages show the others beside it."""
-    found = value if isinstance(value, Mapping) else {}
-    read = {name: whole(found.get(name)) for name in _TIMES}
-    return read if None not in read.values() else dict.fromkeys(_TIMES)
-
-
-def _bucket(data: Json) -> dict[str, Any]:
-    return {
-        "start": must(time(data.get("start")), "start"),
-        "end": must(time(data.get("end")), "end"),
-        "checks": length(data.get("checks")),
-        "uptime": percent(data.get("uptime")),
-        **{name: length(data.get(name)) for name in _STATES},
-        **{name: whole(data.get(name)) for name in ("response_time", "p95", "max")},
-        "timings": _phases(data.get("timings")),
-    }
 
 
 def evidence(data: Any) -> Mapping[str, Any] | None:
@@ -102,7 +48,7 @@ def _check(data: Any) -> dict[str, Any] | None:
         "body_bytes": whole(data.get("body_bytes")),
         "banner_bytes": whole(data.get("banner_bytes")),
         "body_cut": data.get("body_cut") is True or None,
-        "timings": _phases(data.get("timings")),
+        "timings": phases(data.get("timings")),
         "request": {"method": text(request.get("method")), "hops": whole(request.get("hops"))}
         if isinstance(request, Mapping) else None,
         "resolved": list(texts(data.get("resolved"))),
@@ -139,8 +85,3 @@ def _headers(value: Any) -> list[tuple[str, str]]:
         for pair in (pairs if isinstance(pairs, list | ItemsView) else ())
         if isinstance(pair, list | tuple) and len(pair) == 2
     ]
-
-
-def _phases(value: Any) -> dict[str, int | None]:
-    found = value if isinstance(value, Mapping) else {}
-    return {name: whole(found.get(name)) for name in PHASES}

@@ -1,9 +1,8 @@
-"""Results, statistics and checks on demand."""
+"""Results, the figures over them, and the certificates that checks have seen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +11,6 @@ from sqlalchemy import func, select
 from app.codec import reader
 from app.db import db, rollups
 from app.db.journal import VERDICT_NUMBERS, decode
-from app.db.leases import not_checked
 from app.db.tables import (
     IncidentRow,
     MonitorEvidenceRow,
@@ -20,14 +18,12 @@ from app.db.tables import (
     MonitorStateRow,
     ResultRow,
 )
-from app.db.types import Unreadable, readable, to_ms
+from app.db.types import readable, to_ms
 from app.errors import Invalid
 from app.records import (
     MAX_ID,
     Certificate,
     CertificateChain,
-    CheckSpec,
-    Outcome,
     Page,
     Result,
     ResultQuery,
@@ -35,14 +31,15 @@ from app.records import (
 )
 from app.stats import RANGES, report, series
 from app.stats.tally import DAY_MS
+from app.stores import base
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
 
 _certificate = reader(Certificate, "certificate")
 
 
-class History(Part):
-    def results(self, query: ResultQuery) -> Page[Result]:
+class Results(Part, base.Results):
+    def list(self, query: ResultQuery) -> Page[Result]:
         """The newest first; ``from_`` is included, ``to`` is not."""
         found_monitor(db.session, query.monitor_id)
         matching = [ResultRow.monitor_id == query.monitor_id]
@@ -108,26 +105,6 @@ class History(Part):
         pieces = rollups.between(known, first, last, now)
         return report.figures(first, last, pieces, incidents)
 
-    def check_now(self, id: int) -> Result:
-        from app.engine import now
-
-        found_monitor(db.session, id)
-        return now.check_now(id)
-
-    def check_fields(
-        self, fields: Mapping[str, Any], *, secrets_from: int | None = None
-    ) -> Outcome:
-        """``fields`` are those of a monitor; ``url`` alone is required."""
-        from app.engine import now
-
-        password = fields.get("request_auth_password")
-        if secrets_from is not None and password is None:
-            password = found_monitor(db.session, secrets_from).request_auth_password
-        spec = spec_of(fields, readable(password))
-        if spec.auth is not None and isinstance(password, Unreadable):
-            spec = replace(spec, fault=not_checked({"request_auth_password": password}))
-        return now.check_fields(spec)
-
 
 def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
     """The checks of a monitor whose evidence is kept, those of an open incident among them."""
@@ -141,17 +118,3 @@ def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
     last_good = readable(kept.last_good) if kept else None
     checks = [*failing, (readable(opened) or {}).get("failing"), last_good]
     return [check for check in checks if check]
-
-
-def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
-    """What one check of these monitor fields needs to know; what is not there has its default."""
-    known = {
-        name: fields[name]
-        for name in CheckSpec.__dataclass_fields__
-        if fields.get(name) is not None and name != "monitor_id"
-    }
-    user = fields.get("request_auth_username")
-    if user is not None:
-        known["auth"] = (user, password or "")
-    known["cache_buster"] = bool(fields.get("cache_buster"))
-    return CheckSpec(**known)

@@ -1,0 +1,27 @@
+"""Alert channels: tests of them, and which of them do not work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.alerts import outbox
+from app.alerts.log import failed_channels
+from app.db import db
+from app.records import Delivery, Pair
+from app.stores import base
+from app.stores.local.part import Part, found_monitor
+from app.stores.local.search import fits
+
+
+class Channels(Part, base.Channels):
+    def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
+        targets = [(str(pair.key), pair.value) for pair in alerts]
+        known = monitor_id if monitor_id is None or fits(monitor_id) else -1
+        return outbox.send_test_to(targets, self.now(), monitor_id=known)
+
+    def test_all(self, monitor_id: int) -> tuple[int, ...]:
+        found_monitor(db.session, monitor_id)
+        return outbox.send_test(monitor_id, self.now())
+
+    def failed(self) -> Sequence[Delivery]:
+        return failed_channels(db.session)

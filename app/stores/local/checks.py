@@ -1,0 +1,48 @@
+"""Checks on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.db import db
+from app.db.leases import not_checked
+from app.db.types import Unreadable, readable
+from app.records import CheckSpec, Outcome, Result
+from app.stores import base
+from app.stores.base import Fields
+from app.stores.local.part import Part, found_monitor
+
+
+class Checks(Part, base.Checks):
+    def run(self, monitor_id: int) -> Result:
+        from app.engine import now
+
+        found_monitor(db.session, monitor_id)
+        return now.check_now(monitor_id)
+
+    def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        from app.engine import now
+
+        password = fields.get("request_auth_password")
+        if secrets_from is not None and password is None:
+            password = found_monitor(db.session, secrets_from).request_auth_password
+        spec = spec_of(fields, readable(password))
+        if spec.auth is not None and isinstance(password, Unreadable):
+            spec = replace(spec, fault=not_checked({"request_auth_password": password}))
+        return now.check_fields(spec)
+
+
+def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
+    """What one check of these monitor fields needs to know; what is not there has its default."""
+    known = {
+        name: fields[name]
+        for name in CheckSpec.__dataclass_fields__
+        if fields.get(name) is not None and name != "monitor_id"
+    }
+    user = fields.get("request_auth_username")
+    if user is not None:
+        known["auth"] = (user, password or "")
+    known["cache_buster"] = bool(fields.get("cache_buster"))
+    return CheckSpec(**known)

@@ -1,0 +1,25 @@
+"""Checks on demand by another server."""
+
+from __future__ import annotations
+
+from app.records import Outcome, Result
+from app.stores import base
+from app.stores.base import Feature, Fields
+from app.stores.remote.connection import CHECK_SECONDS
+from app.stores.remote.monitors import refuse_hidden_password
+from app.stores.remote.part import Part
+from app.stores.remote.results import read
+
+
+class Checks(Part, base.Checks):
+    def run(self, monitor_id: int) -> Result:
+        path = f"/monitors/{monitor_id}/check"
+        of = (Feature.CHECK, monitor_id)
+        return self._record(self._write("POST", path, of=of, seconds=CHECK_SECONDS), read)
+
+    def run_unsaved(self, fields: Fields, *, secrets_from: int | None = None) -> Outcome:
+        refuse_hidden_password(self.store.monitors, fields, secrets_from)
+        known = {name: value for name, value in fields.items() if value not in (None, ())}
+        of = (Feature.CHECK, None)
+        answer = self._write("POST", "/checks", known, of=of, seconds=CHECK_SECONDS)
+        return Outcome(self._record(answer, read))

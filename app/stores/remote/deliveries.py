@@ -1,0 +1,38 @@
+"""The delivery log of another server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.codec import reader
+from app.codec.values import text
+from app.records import Delivery, DeliveryQuery
+from app.stores import base
+from app.stores.base import Feature
+from app.stores.remote.collection import Readable
+from app.stores.remote.part import stored
+from app.stores.waiting import until_tried
+
+POLL_SECONDS = 0.5
+
+
+class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
+    path = "/deliveries"
+    kind = "delivery"
+    feature = Feature.DELIVERIES
+
+    def read(self, data: Any) -> Delivery:
+        return _delivery(data)
+
+    def retry(self, id: int) -> Delivery:
+        self._write("POST", f"{self.path}/{id}/retry", kind=self.kind, id=id)
+        with stored():
+            return self.get(id)
+
+    def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
+        return until_tried(self.get, ids, seconds, POLL_SECONDS)
+
+
+# A newer server may tell of events and channels that are none of ours.
+_delivery = reader(Delivery, "delivery", event=text, channel=text)

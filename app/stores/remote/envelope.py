@@ -1,0 +1,48 @@
+"""What is around the records in an answer, as interface.md says or without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from app.codec import Odd
+from app.codec.values import whole
+from app.records import Page
+
+T = TypeVar("T")
+
+
+def record(body: Any, read: Callable[[Any], T]) -> T:
+    """The record of an answer, in an envelope or without one."""
+    return read(_data(body))
+
+
+def page(body: Any, read: Callable[[Any], T], number: int, per_page: int) -> Page[T]:
+    """The page of a list with this number, of which ``per_page`` records were asked for."""
+    data = _data(body)
+    if not isinstance(data, list):
+        raise Odd("list")
+    items = [read(one) for one in data]
+    total = _total(body, number, per_page, len(items))
+    if total is None:
+        # It knows no pages: it sent what it has, or as many as were asked for.
+        full = len(items) >= per_page
+        return Page([] if number > 1 else items, number, per_page, len(items), more=full)
+    return Page(items[:per_page], number, per_page, total)
+
+
+def _data(body: Any) -> Any:
+    return body["data"] if isinstance(body, Mapping) and "data" in body else body
+
+
+def _total(body: Any, number: int, per_page: int, found: int) -> int | None:
+    """How many there are in all; None when the server does not page at all (no word of it)."""
+    meta = body.get("meta") if isinstance(body, Mapping) else None
+    told = whole(meta.get("total")) if isinstance(meta, Mapping) else None
+    if told is not None:
+        return max(told, 0)
+    links = body.get("links") if isinstance(body, Mapping) else None
+    if isinstance(links, Mapping) and "next" in links:
+        so_far = (number - 1) * per_page + found
+        return so_far + 1 if links["next"] else so_far
+    return None

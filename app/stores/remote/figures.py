@@ -1,0 +1,81 @@
+"""Figures over another server's results: statistics and reports, as pages can show them.
+
+Read strictly here, so that no page needs guards of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.codec import Odd
+from app.codec.values import Json, length, must, object_, own_id, percent, time, whole
+from app.stats.report import ALL, COUNTS, MEASURES
+from app.stats.series import PERCENTILES
+from app.stats.tally import PHASES
+
+MOST_BUCKETS = 1000
+_STATES = ("up", "down", "unknown", "maintenance")  # seconds
+_TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
+_COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
+
+
+def statistics(data: Any, range_: str) -> Mapping[str, Any]:
+    """The answer of ``statistics`` as ``app.stats.series`` gives it."""
+    data = object_(data, "statistics")
+    buckets = data.get("buckets")
+    if not isinstance(buckets, list) or not 0 < len(buckets) <= MOST_BUCKETS:
+        raise Odd("buckets")
+    return {
+        "range": range_,
+        "from": time(data.get("from")),
+        "to": time(data.get("to")),
+        "uptime": percent(data.get("uptime")),
+        **{name: length(data.get(name)) for name in _COUNTS},
+        "mttr": whole(data.get("mttr")),
+        "response_time": _response_times(data.get("response_time")),
+        "bucket_seconds": length(data.get("bucket_seconds")),
+        "buckets": [_bucket(object_(bucket, "bucket")) for bucket in buckets],
+    }
+
+
+def _response_times(value: Any) -> dict[str, int | None]:
+    """All of them or none: where one is known, pages show the others beside it."""
+    found = value if isinstance(value, Mapping) else {}
+    read = {name: whole(found.get(name)) for name in _TIMES}
+    return read if None not in read.values() else dict.fromkeys(_TIMES)
+
+
+def _bucket(data: Json) -> dict[str, Any]:
+    return {
+        "start": must(time(data.get("start")), "start"),
+        "end": must(time(data.get("end")), "end"),
+        "checks": length(data.get("checks")),
+        "uptime": percent(data.get("uptime")),
+        **{name: length(data.get(name)) for name in _STATES},
+        **{name: whole(data.get(name)) for name in ("response_time", "p95", "max")},
+        "timings": phases(data.get("timings")),
+    }
+
+
+def phases(value: Any) -> dict[str, int | None]:
+    found = value if isinstance(value, Mapping) else {}
+    return {name: whole(found.get(name)) for name in PHASES}
+
+
+def report(data: Any) -> dict[int, dict[str, Any]]:
+    """Figures by monitor id, and of all, as ``app.stats.report`` gives them."""
+    data = object_(data, "report")
+    if not isinstance(data.get("monitors"), list):
+        raise Odd("monitors")
+    monitors = [object_(one, "monitor") for one in data["monitors"]]
+    found = {must(own_id(one.get("id")), "id"): _figures(one) for one in monitors}
+    return {**found, ALL: _figures(object_(data.get("all"), "all"))}
+
+
+def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "uptime": percent(data.get("uptime")),
+        **{name: must(whole(data.get(name)), name) for name in COUNTS},
+        **{name: whole(data.get(name)) for name in MEASURES},
+    }

@@ -1,0 +1,94 @@
+"""Incidents of another server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from app.codec import reader
+from app.codec.values import word
+from app.records import (
+    Incident,
+    IncidentQuery,
+    IncidentSearchBy,
+    IncidentStatus,
+    MonitorQuery,
+    MonitorRef,
+)
+from app.rules import brackets
+from app.stores import base
+from app.stores.base import Fields
+from app.stores.remote.collection import Collection
+from app.stores.remote.evidence import evidence
+from app.stores.remote.monitors import NAMES_PAGE
+from app.stores.remote.part import parameters
+
+
+class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
+    path = "/incidents"
+    kind = "incident"
+
+    def read(self, data: Any) -> Incident:
+        return _read(data, self.store.now())
+
+    def parameters(self, query: IncidentQuery) -> brackets.Pairs:
+        # Its default is none of the values that interface.md lists; unsaid, it is meant too.
+        unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
+        return parameters(query, leave=("brief", *unsaid))
+
+    def created_unseen(self, fields: Fields) -> Incident:
+        started = fields["started_at"].replace(microsecond=0)
+        newest = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
+        same = [one for one in self.list(newest).items if one.started_at == started]
+        if not same:
+            raise self.connection.unavailable("took the incident but does not list it.")
+        return max(same, key=lambda one: one.id)
+
+    def update(
+        self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
+    ) -> Incident:
+        # ``by`` and ``seen`` have no place in interface.md: the server knows whose key it is.
+        return super().update(id, fields)
+
+    def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:
+        """With their monitors' names, which a bare server leaves us to look up."""
+        if all(incident.monitor for incident in incidents):
+            return incidents
+        known = self.store.monitors.list(MonitorQuery(per_page=NAMES_PAGE)).items
+        names = {one.id: MonitorRef(one.id, one.name, one.url) for one in known}
+        return [
+            incident
+            if incident.monitor
+            else replace(
+                incident,
+                monitor=names.get(
+                    incident.monitor_id,
+                    MonitorRef(incident.monitor_id, f"Monitor {incident.monitor_id}", ""),
+                ),
+            )
+            for incident in incidents
+        ]
+
+
+def _read(data: Any, now: datetime) -> Incident:
+    """``now`` is the server's clock, for the length of an open one where it is not told."""
+    read = _incident(data)
+    so_far = int(((read.ended_at or now) - read.started_at).total_seconds())
+    return replace(
+        read,
+        status=word(IncidentStatus, data.get("status")) or _status(read),
+        duration=max(0, so_far) if read.duration is None else read.duration,
+    )
+
+
+def _status(incident: Incident) -> IncidentStatus:
+    if incident.ended_at is not None:
+        return IncidentStatus.RESOLVED
+    if incident.acknowledged_at is not None:
+        return IncidentStatus.ACKNOWLEDGED
+    return IncidentStatus.UNRESOLVED
+
+
+_incident = reader(Incident, "incident", evidence=evidence)

@@ -1,0 +1,147 @@
+"""Monitors of another server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from app.codec import reader
+from app.codec.values import each, flag, object_, text, whole, word
+from app.errors import Invalid
+from app.forms import monitor
+from app.records import Monitor, MonitorQuery, MonitorRef, MonitorStatus
+from app.rules import brackets
+from app.stats.strip import HOURS, Hour
+from app.stores import base
+from app.stores.base import Feature, Fields
+from app.stores.remote.collection import Collection
+from app.stores.remote.part import parameters
+
+OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
+NO_SUCH_FIELD = "This server has no place for it. Leave it as it was."
+PASSWORD_NEEDED = "Type the password again: the server keeps it to itself."  # noqa: S105
+NAMES_PAGE = 100
+NAMES_PAGES = 5
+
+_DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
+_HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response time
+
+
+class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
+    path = "/monitors"
+    kind = "monitor"
+
+    def read(self, data: Any) -> Monitor:
+        return read(data)
+
+    def parameters(self, query: MonitorQuery) -> brackets.Pairs:
+        if query.state or query.tag:
+            self._needs(Feature.OVERVIEW, "does not filter by state or tag.")
+        known = query.hours and Feature.HOURS in self.offers.known()
+        return parameters(query, leave=("uptime",) if known else ("uptime", "hours"))
+
+    def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
+        refuse_hidden_password(self, fields, secrets_from)
+        return super().create(fields)
+
+    def sent(self, fields: Fields, *, new: bool = False) -> Fields:
+        """Without what this server cannot take."""
+        own = OWN_FIELDS & fields.keys()
+        unknown = own if own and Feature.EXTRA_FIELDS not in self.offers.known() else frozenset()
+        lost = {name: [NO_SUCH_FIELD] for name in unknown if _was_typed(name, fields[name])}
+        if lost:
+            raise Invalid(lost)
+        known = {name: value for name, value in fields.items() if name not in unknown}
+        return super().sent(known, new=new)
+
+    def created_unseen(self, fields: Fields) -> Monitor:
+        wanted = str(fields["name"]), str(fields["url"])
+        for one in self.list(MonitorQuery(per_page=NAMES_PAGE)).items:
+            if (one.name, one.url) == wanted:
+                return one  # the list has the newest first
+        raise self.connection.unavailable("took the monitor but does not list it.")
+
+    def refs(
+        self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
+    ) -> Sequence[MonitorRef]:
+        """From the first monitors by name: ``NAMES_PAGES`` requests at most."""
+        wanted = None if ids is None else set(ids)
+        found = (one for one in self._by_name(search) if wanted is None or one.id in wanted)
+        most = limit if wanted is None else min(limit, len(wanted))
+        return [MonitorRef(one.id, one.name, one.url) for one in islice(found, most)]
+
+    def _by_name(self, search: str | None) -> Iterator[Monitor]:
+        query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
+        for number in range(1, NAMES_PAGES + 1):
+            page = self.list(replace(query, page=number))
+            yield from page.items
+            if number >= page.last_number:
+                return
+
+    def overview(self) -> Mapping[str, int]:
+        self._needs(Feature.OVERVIEW, "does not count monitors by their state.")
+        answer = self._read("/overview", of=(Feature.OVERVIEW, None))
+        return self._record(answer, _overview)
+
+
+def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int | None) -> None:
+    """A password that only the server knows cannot be taken over into another request."""
+    if source is None or fields.get("request_auth_password"):
+        return
+    if fields.get("request_auth_username") and monitors.get(source).request_auth_password_set:
+        raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+
+
+def _was_typed(name: str, value: Any) -> bool:
+    """Whether a field says something else than a monitor has without it."""
+    return name != "quiet_zone" and value != _DEFAULTS[name]
+
+
+def read(data: Any) -> Monitor:
+    read = _read(data)
+    paused = flag(data.get("paused", data.get("pause")))
+    status = word(MonitorStatus, data.get("status"))
+    if status is None:
+        # A bare server does not tell. Anything but "we cannot tell" would be made up.
+        status = MonitorStatus.PAUSED if paused else MonitorStatus.UNKNOWN
+    return replace(
+        read,
+        status=status,
+        paused=bool(paused) or status is MonitorStatus.PAUSED,
+        request_auth_password_set=read.request_auth_password_set
+        or bool(data.get("request_auth_password")),
+    )
+
+
+def _hours(value: Any) -> tuple[dict[str, Any], ...]:
+    """The last hours of a monitor as ``app.stats.strip`` gives them; none, where any is odd."""
+    found = each(value, _hour)
+    complete = all(hour[state] is not None for hour in found for state in _HOUR_STATES)
+    return found if complete and len(found) == HOURS else ()
+
+
+def _hour(value: Any) -> dict[str, Any] | None:
+    if not isinstance(value, Mapping):
+        return None
+    return {
+        "start": text(value.get("start")),
+        **{state: whole(value.get(state)) for state in _HOUR_STATES},
+        "response_time": whole(value.get("response_time")),
+    }
+
+
+def _overview(data: Any) -> dict[str, int]:
+    """Counters by state; of states that we do not know there is nothing to say."""
+    data = object_(data, "overview")
+    counts = {status.value: data.get(status.value) for status in MonitorStatus}
+    return {
+        status: count
+        for status, count in counts.items()
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0
+    }
+
+
+_read = reader(Monitor, "monitor", hours=_hours)

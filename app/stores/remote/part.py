@@ -1,0 +1,131 @@
+"""What the collections of the remote store have in common: asking, and reading what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from app.codec import Odd
+from app.errors import Unavailable, Unsupported
+from app.records import Page
+from app.rules import brackets
+from app.stores.base import Feature, Fields, Store
+from app.stores.remote import envelope
+from app.stores.remote.connection import Answer, Connection
+from app.stores.remote.meaning import refuse
+from app.stores.remote.offers import Offers
+
+T = TypeVar("T")
+Of = tuple[Feature, int | None]
+
+
+class Part:
+    """``store`` is the one that the collection belongs to, for what other collections know.
+
+    ``kind`` and ``id`` of a request: the record that it is about, which a 404 then says does not
+    exist. ``of``: the feature that it uses, and the monitor that it uses it on.
+    """
+
+    def __init__(self, store: Store, connection: Connection, offers: Offers) -> None:
+        self.store, self.connection, self.offers = store, connection, offers
+
+    def _read(
+        self,
+        path: str,
+        query: brackets.Pairs = (),
+        *,
+        kind: str | None = None,
+        id: int | None = None,
+        of: Of | None = None,
+    ) -> Answer:
+        try:
+            answer = self.connection.read(path, query)
+            self._refuse(answer, kind, id, of)
+        except Unavailable as fault:
+            fault.unsent = True
+            raise
+        return answer
+
+    def _write(
+        self,
+        method: str,
+        path: str,
+        fields: Fields | None = None,
+        *,
+        kind: str | None = None,
+        id: int | None = None,
+        of: Of | None = None,
+        seconds: float | None = None,
+    ) -> Answer:
+        pairs = brackets.write(fields or {})
+        limit = {} if seconds is None else {"seconds": seconds}
+        answer = self.connection.write(method, path, pairs, **limit)
+        self._refuse(answer, kind, id, of)
+        return answer
+
+    def _refuse(self, answer: Answer, kind: str | None, id: int | None, of: Of | None) -> None:
+        """Raise what an answer that is no success means.
+
+        A 404 says that the feature is missing, or the monitor: the monitor itself tells which.
+        """
+        if of is not None and answer.status in (404, 405):
+            feature, monitor_id = of
+            if monitor_id is not None:
+                self.store.monitors.get(monitor_id)
+            if feature in self.offers.ask():  # a proxy's 404, while what is behind it restarts
+                raise self.connection.unavailable(f"does not offer this just now: {feature}.")
+            self.offers.lacks(feature)
+            refuse(self.connection, answer, feature=feature.replace("_", " "))
+        refuse(self.connection, answer, kind=kind, id=id)
+
+    def _needs(self, feature: Feature, lacking: str) -> None:
+        """Raise Unsupported, with what is ``lacking``, where the server does not offer this."""
+        if feature not in self.offers.known():
+            raise Unsupported(f"The server {self.connection.name} {lacking}")
+
+    def _record(self, answer: Answer, read: Callable[[Any], T]) -> T:
+        try:
+            return envelope.record(answer.body, read)
+        except Odd as odd:
+            raise self._not_understood(odd) from None
+
+    def _page(
+        self,
+        path: str,
+        query: Any,
+        read: Callable[[Any], T],
+        *,
+        sent: brackets.Pairs,
+        of: Of | None = None,
+    ) -> Page[T]:
+        """``sent``: the parameters of the ``query`` as the server is to get them."""
+        answer = self._read(path, sent, of=of)
+        try:
+            return envelope.page(answer.body, read, query.page, query.per_page)
+        except Odd as odd:
+            raise self._not_understood(odd) from None
+
+    def _not_understood(self, odd: Odd) -> Unavailable:
+        return self.connection.unavailable(f"sent an answer that makes no sense ({odd}).")
+
+
+@contextmanager
+def stored() -> Iterator[None]:
+    """For what is read after a write: that it fails says nothing of what was stored before."""
+    try:
+        yield
+    except Unavailable as fault:
+        fault.unsent = False
+        raise
+
+
+def parameters(query: Any, *, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """A query's parameters. The first page goes without saying: interface.md knows no pages."""
+    fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
+    if fields.get("page") == 1:
+        del fields["page"]
+    if not fields.get("search"):
+        fields.pop("search_by", None)
+    return brackets.write({name: value for name, value in fields.items() if value is not None})

@@ -1,0 +1,48 @@
+"""Results of another server, the figures over them, and the certificates that its checks saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from app.codec import reader
+from app.records import CertificateChain, Page, Result, ResultQuery
+from app.rules import brackets
+from app.stats import report
+from app.stores import base
+from app.stores.base import Feature
+from app.stores.remote import figures
+from app.stores.remote.part import Part, parameters
+
+
+class Results(Part, base.Results):
+    def list(self, query: ResultQuery) -> Page[Result]:
+        path = f"/monitors/{query.monitor_id}/results"
+        sent = parameters(query, leave=("monitor_id",))
+        return self._page(path, query, read, sent=sent, of=(Feature.RESULTS, query.monitor_id))
+
+    def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
+        path = f"/monitors/{monitor_id}/statistics"
+        answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
+        return self._record(answer, lambda data: figures.statistics(data, range_))
+
+    def report(
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+    ) -> Mapping[int, Mapping[str, Any]]:
+        self._needs(Feature.REPORTS, "has no figures for a month.")
+        if not monitor_ids:  # it would take none for all
+            return report.figures(0, 0, {}, {})
+        asked = {"from": start, "to": end, "monitors": tuple(map(str, monitor_ids))}
+        answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
+        return self._record(answer, figures.report)
+
+    def certificates(self, monitor_id: int) -> CertificateChain:
+        self._needs(Feature.CERTIFICATES, "does not show certificates.")
+        path = f"/monitors/{monitor_id}/certificates"
+        answer = self._read(path, of=(Feature.CERTIFICATES, monitor_id))
+        return self._record(answer, _certificates)
+
+
+read = reader(Result, "result")
+_certificates = reader(CertificateChain, "certificates")
