@@ -8,19 +8,9 @@ from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
 from app.codec import json_of
-from app.stores import Feature
+from app.stores import ADDED_TO_API
 
-# What came to this API after its first day: another dashboard asks before it uses them.
-FEATURES = [
-    feature.value
-    for feature in (
-        Feature.OVERVIEW,
-        Feature.HOURS,
-        Feature.CLASSIFY,
-        Feature.REPORTS,
-        Feature.CERTIFICATES,
-    )
-]
+FEATURES = [feature.value for feature in ADDED_TO_API]
 
 
 @operation("GET", "/me", "Show the API key", "Key")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from flask import current_app
 
-from app.stores.base import Feature, Store
+from app.stores.base import ADDED_TO_API, Feature, Store
 
 if TYPE_CHECKING:
     from app.access import Access
 
-__all__ = ["Feature", "Store", "current_access", "current_store"]
+__all__ = ["ADDED_TO_API", "Feature", "Store", "current_access", "current_store"]
 
 
 def current_store() -> Store:

@@ -62,6 +62,16 @@ class Feature(StrEnum):
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
 
 
+# What came to /api/v1 after its first day: ``me`` names it, and other dashboards ask there first.
+ADDED_TO_API = (
+    Feature.OVERVIEW,
+    Feature.HOURS,
+    Feature.CLASSIFY,
+    Feature.REPORTS,
+    Feature.CERTIFICATES,
+)
+
+
 # --- What resources have in common ----------------------------------------------------------------
 
 

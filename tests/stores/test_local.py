@@ -27,7 +27,7 @@ from app.records import (
 )
 from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor, now
-from tests.stores.contract import add_incident, add_monitor, moment
+from tests.stores.contract.making import add_incident, add_monitor, moment
 
 
 @pytest.fixture

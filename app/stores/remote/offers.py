@@ -7,20 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import WakefulError
-from app.stores.base import Feature
+from app.stores.base import ADDED_TO_API, Feature
 from app.stores.remote.connection import Connection
 from app.stores.remote.meaning import refuse
 
-# What every Wakeful offers over its API, and what it offers where ``me`` says so.
+# What every Wakeful offers over its API. The rest it offers where ``me`` says so.
 OF_WAKEFUL = frozenset(
     {
         Feature.CHECK, Feature.RESULTS, Feature.STATISTICS, Feature.DELIVERIES, Feature.WINDOWS,
         Feature.EXTRA_FIELDS,
-    }
-)  # fmt: skip
-OF_NEWER = frozenset(
-    {
-        Feature.OVERVIEW, Feature.HOURS, Feature.CLASSIFY, Feature.REPORTS, Feature.CERTIFICATES,
     }
 )  # fmt: skip
 ASKED_AGAIN_SECONDS = 300.0  # a server that was updated meanwhile offers more
@@ -75,4 +70,4 @@ def _offered(body: Any) -> frozenset[Feature]:
     data = body.get("data") if isinstance(body, Mapping) else None
     named = data.get("features") if isinstance(data, Mapping) else None
     words = named if isinstance(named, list) else []
-    return OF_WAKEFUL | {feature for feature in OF_NEWER if feature.value in words}
+    return OF_WAKEFUL | {feature for feature in ADDED_TO_API if feature.value in words}

@@ -1,0 +1,36 @@
+"""What every store promises, whatever is behind it: a suite for each collection.
+
+A subclass of ``StoreContract`` gives the fixture ``store``. What a store does not offer is skipped
+by asking it (``needs``): a bare server has neither our fields nor our rules, and says so.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from app.records import MonitorQuery
+from app.stores.base import Store
+from tests.stores.contract.channels import ChannelsContract
+from tests.stores.contract.checks import ChecksContract
+from tests.stores.contract.deliveries import DeliveriesContract
+from tests.stores.contract.incidents import IncidentsContract
+from tests.stores.contract.monitors import MonitorsContract
+from tests.stores.contract.results import ResultsContract
+from tests.stores.contract.windows import WindowsContract
+
+
+class StoreContract(
+    MonitorsContract,
+    IncidentsContract,
+    WindowsContract,
+    ResultsContract,
+    ChecksContract,
+    DeliveriesContract,
+    ChannelsContract,
+):
+    """Subclass with a fixture ``store`` on an empty store."""
+
+    def test_the_clock_is_in_utc(self, store: Store) -> None:
+        store.monitors.list(MonitorQuery())
+        assert store.now().tzinfo == UTC
+        assert abs(store.now() - datetime.now(UTC)) < timedelta(seconds=30)

@@ -1,0 +1,40 @@
+"""What every store promises about alert channels and their tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import Invalid
+from app.records import Pair
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+
+
+class ChannelsContract:
+    def test_a_monitor_without_channels_has_none_to_test(self, store: Store) -> None:
+        needs(store, Feature.DELIVERIES)
+        assert store.channels.test_all(add_monitor(store).id) == ()
+
+    def test_channels_are_tested_whether_they_are_stored_or_not(self, store: Store) -> None:
+        needs(store, Feature.DELIVERIES)
+        monitor = add_monitor(store)
+        mine, nobodys = Pair("sms", "+441234567891"), Pair("slack", "http://127.0.0.1:9/hook")
+        ids = store.channels.test((mine, nobodys), monitor_id=monitor.id)
+        ids += store.channels.test((nobodys,))
+        tried = store.deliveries.answers(ids, 0.1)  # nobody sends here, so nothing is answered
+        assert [(one.channel, one.monitor_id, one.status) for one in tried] == [
+            ("sms", monitor.id, "pending"),
+            ("slack", monitor.id, "pending"),
+            ("slack", None, "pending"),
+        ]
+        with pytest.raises(Invalid) as caught:
+            store.channels.test((mine,), monitor_id=monitor.id + 100)
+        assert list(caught.value.errors) == ["monitor_id"]
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_the_channels_of_an_unknown_monitor_are_not_tested(self, store: Store, id: int) -> None:
+        needs(store, Feature.DELIVERIES)
+        not_found(lambda: store.channels.test_all(id))
+
+    def test_a_store_without_failures_has_no_failed_channel(self, store: Store) -> None:
+        assert list(store.channels.failed()) == []

@@ -1,0 +1,51 @@
+"""What every store promises about checks on demand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from app.records import MonitorQuery, MonitorStatus, Pair, ResultQuery
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+
+
+class ChecksContract:
+    def test_a_check_by_hand_is_recorded_and_counts(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.CHECK)
+        httpserver.expect_request("/shop").respond_with_data("open")
+        monitor = add_monitor(store, url=httpserver.url_for("/shop"))
+        result = store.checks.run(monitor.id)
+        assert (result.verdict, result.status_code, result.monitor_id) == ("up", 200, monitor.id)
+        page = store.results.list(ResultQuery(monitor.id))
+        assert [(one.id, one.verdict) for one in page.items] == [(result.id, "up")]
+        shown = store.monitors.get(monitor.id)
+        assert shown.status == MonitorStatus.UP
+        assert shown.last_checked_at is not None
+        assert shown.response_time == result.response_time
+        assert shown.uptime["24h"] == 100
+        assert store.results.statistics(monitor.id, "24h")["checks"] == 1
+        assert not store.results.list(ResultQuery(monitor.id, verdict="down")).items
+        later = result.checked_at + timedelta(seconds=1)
+        assert not store.results.list(ResultQuery(monitor.id, from_=later)).items
+        assert store.results.list(ResultQuery(monitor.id, to=later)).total == 1
+
+    def test_fields_are_checked_without_being_stored(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.CHECK)
+        httpserver.expect_request("/", headers={"X-Key": "1"}).respond_with_data("x", status=503)
+        outcome = store.checks.run_unsaved(
+            {"url": httpserver.url_for("/"), "request_headers": (Pair("X-Key", "1"),), "timeout": 5}
+        )
+        assert (outcome.result.verdict, outcome.result.cause_code) == ("down", "http_status:503")
+        assert not store.monitors.list(MonitorQuery()).items
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_monitor_is_not_checked(self, store: Store, id: int) -> None:
+        needs(store, Feature.CHECK)
+        not_found(lambda: store.checks.run(id))

@@ -1,0 +1,37 @@
+"""What every store promises about the delivery log."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.records import DeliveryQuery, Pair
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+
+
+class DeliveriesContract:
+    def test_a_test_alert_stands_in_the_delivery_log(self, store: Store) -> None:
+        needs(store, Feature.DELIVERIES)
+        monitor = add_monitor(
+            store, alerts=(Pair("email", "ops@example.com"), Pair("sms", "+441234567890"))
+        )
+        ids = store.channels.test_all(monitor.id)
+        page = store.deliveries.list(DeliveryQuery(monitor_id=monitor.id))
+        assert sorted(one.id for one in page.items) == sorted(ids)
+        assert {(one.event, one.channel) for one in page.items} == {
+            ("test", "email"),
+            ("test", "sms"),
+        }
+        assert "ops@example.com" not in repr(page)
+        only = store.deliveries.list(DeliveryQuery(channel="sms", status="pending")).items
+        assert [store.deliveries.get(one.id).channel for one in only] == ["sms"]
+        assert not store.deliveries.list(DeliveryQuery(incident_id=HUGE)).items
+        assert store.deliveries.retry(ids[0]).status == "pending"
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_delivery_is_not_found(self, store: Store, id: int) -> None:
+        needs(store, Feature.DELIVERIES)
+        not_found(
+            lambda: store.deliveries.get(id),
+            lambda: store.deliveries.retry(id),
+        )

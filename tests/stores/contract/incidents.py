@@ -1,0 +1,217 @@
+"""What every store promises about incidents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.errors import Conflict, Invalid
+from app.records import IncidentQuery
+from app.stores.base import Store
+from tests.stores.contract.making import (
+    HUGE,
+    add_incident,
+    add_monitor,
+    moment,
+    needs_wakeful,
+    not_found,
+)
+
+
+class IncidentsContract:
+    def test_an_incident_goes_from_open_to_acknowledged_to_resolved(self, store: Store) -> None:
+        monitor = add_monitor(store)
+        incident = add_incident(store, monitor, cause="It burns", comment="line 1\nline 2")
+        shown = store.incidents.get(incident.id)
+        assert (shown.cause, shown.comment) == ("It burns", "line 1\nline 2")
+        assert (shown.status, shown.started_at) == ("unresolved", incident.started_at)
+        assert shown.monitor is not None
+        assert (shown.monitor.id, shown.monitor.name) == (monitor.id, monitor.name)
+        assert shown.duration is not None
+        assert 7190 <= shown.duration <= 7260
+        at = incident.started_at + timedelta(hours=1)
+        acknowledged = store.incidents.update(incident.id, {"acknowledged_at": at}, by="Ada")
+        assert (acknowledged.status, acknowledged.acknowledged_at) == ("acknowledged", at)
+        ended = store.incidents.update(incident.id, {"ended_at": at, "comment": "Put out"})
+        assert (ended.status, ended.ended_at, ended.duration) == ("resolved", at, 3600)
+        assert (ended.comment, ended.cause) == ("Put out", "It burns")
+        reopened = store.incidents.update(incident.id, {"ended_at": None, "acknowledged_at": None})
+        assert reopened.status == "unresolved"
+        store.incidents.delete(incident.id)
+        assert not store.incidents.list(IncidentQuery()).items
+
+    def test_incidents_are_filtered_by_status_and_monitor(self, store: Store) -> None:
+        first, second = add_monitor(store), add_monitor(store, name="Other")
+        at = moment(store, hours=1)
+        opened = add_incident(store, first).id
+        acknowledged = add_incident(store, second, acknowledged_at=at).id
+        resolved = add_incident(store, second, ended_at=at).id
+        both = add_incident(store, second, acknowledged_at=at, ended_at=at).id
+
+        def found(**query: Any) -> set[int]:
+            return {one.id for one in store.incidents.list(IncidentQuery(**query)).items}
+
+        assert found(status="unresolved") == {opened}
+        assert found(status="acknowledged") == {acknowledged}
+        assert found(status="resolved") == {resolved, both}
+        assert found(monitor_id=first.id) == {opened}
+        assert found(monitor_id=second.id, status="resolved") == {resolved, both}
+        assert found() == {opened, acknowledged, resolved, both}
+
+    def test_incidents_are_searched_by_monitor_cause_or_address(self, store: Store) -> None:
+        shop = add_monitor(store, name="Shöp", url="http://one.example/")
+        blog = add_monitor(store, name="Blog", url="http://two.example/")
+        a = add_incident(store, shop, cause="50% lost").id
+        b = add_incident(store, blog, cause="Timeout of shöp").id
+
+        def found(**query: Any) -> set[int]:
+            return {one.id for one in store.incidents.list(IncidentQuery(**query)).items}
+
+        assert found(search="SHÖP") == {a}
+        assert found(search="TWO.example") == {b}
+        assert found(search="two.example", search_by="url") == {b}
+        assert found(search="two.example", search_by="monitor") == set()
+        assert found(search="shöP", search_by="cause") == {b}
+        assert found(search="%", search_by="cause") == {a}
+        assert found(search_by="cause") == {a, b}
+
+    def test_open_incidents_come_first_in_the_order_of_ends_and_last_the_other_way(
+        self, store: Store
+    ) -> None:
+        monitor, other = add_monitor(store), add_monitor(store)
+        early, late = moment(store, minutes=90), moment(store, minutes=30)
+        a = add_incident(store, monitor, ended_at=late, started_at=moment(store, hours=5)).id
+        b = add_incident(store, monitor, started_at=moment(store, hours=4)).id
+        c = add_incident(store, other, ended_at=early, started_at=moment(store, hours=3)).id
+        d = add_incident(store, other, started_at=moment(store, hours=2)).id
+        e = add_incident(store, other, ended_at=early, started_at=moment(store, hours=3)).id
+
+        def order(**query: Any) -> list[int]:
+            return [one.id for one in store.incidents.list(IncidentQuery(**query)).items]
+
+        assert order() == [d, b, a, e, c]
+        assert order(sort="asc") == [c, e, a, b, d]
+        assert order(sort_by="started_at") == [d, e, c, b, a]
+        assert order(sort_by="started_at", sort="asc") == [a, b, c, e, d]
+
+    def test_a_monitor_has_one_open_incident(self, store: Store) -> None:
+        needs_wakeful(store)
+        monitor = add_monitor(store)
+        ended = add_incident(store, monitor, ended_at=moment(store, hours=1))
+        incident = add_incident(store, monitor)
+        assert store.monitors.get(monitor.id).open_incident_id == incident.id
+        with pytest.raises(Conflict) as stored:
+            add_incident(store, monitor)
+        with pytest.raises(Conflict) as reopened:
+            store.incidents.update(ended.id, {"ended_at": None})
+        for caught in (stored, reopened):
+            assert caught.value.details == {"open_incident_id": incident.id}
+        assert store.incidents.get(ended.id).status == "resolved"
+        store.incidents.update(incident.id, {"ended_at": moment(store)})
+        assert store.monitors.get(monitor.id).open_incident_id is None
+        assert store.incidents.update(ended.id, {"ended_at": None}).status == "unresolved"
+
+    def test_an_incident_of_no_monitor_is_refused(self, store: Store) -> None:
+        for id in (999_999, HUGE):
+            with pytest.raises(Invalid) as caught:
+                store.incidents.create({"monitor_id": id, "started_at": moment(store)})
+            assert list(caught.value.errors) == ["monitor_id"]
+
+    # Each case: what is stored, what is then sent, and the field that is at fault. Hours ago.
+    @pytest.mark.parametrize(
+        ("stored", "sent", "fault"),
+        [
+            (None, {"started_at": -1}, "started_at"),
+            (None, {"started_at": 1, "ended_at": 2}, "ended_at"),
+            (None, {"started_at": 1, "acknowledged_at": 2}, "acknowledged_at"),
+            (None, {"started_at": 3, "acknowledged_at": 1, "ended_at": 2}, "acknowledged_at"),
+            ({"started_at": 3}, {"ended_at": -1}, "ended_at"),
+            ({"started_at": 3}, {"ended_at": 4}, "ended_at"),
+            ({"started_at": 3}, {"acknowledged_at": 4}, "acknowledged_at"),
+            ({"started_at": 3, "ended_at": 2}, {"acknowledged_at": 1}, "acknowledged_at"),
+            ({"started_at": 3, "acknowledged_at": 1}, {"ended_at": 2}, "ended_at"),
+        ],
+    )
+    def test_times_that_cannot_be_are_refused_and_change_nothing(
+        self,
+        store: Store,
+        stored: dict[str, float] | None,
+        sent: dict[str, float],
+        fault: str,
+    ) -> None:
+        needs_wakeful(store)
+        monitor = add_monitor(store)
+
+        def times(hours: dict[str, float]) -> dict[str, datetime]:
+            return {name: moment(store, hours=ago) for name, ago in hours.items()}
+
+        if stored is None:
+            with pytest.raises(Invalid) as caught:
+                store.incidents.create({"monitor_id": monitor.id, **times(sent)})
+            assert not store.incidents.list(IncidentQuery()).items
+        else:
+            incident = store.incidents.create({"monitor_id": monitor.id, **times(stored)})
+            with pytest.raises(Invalid) as caught:
+                store.incidents.update(incident.id, times(sent))
+            shown = store.incidents.get(incident.id)
+            assert (shown.acknowledged_at, shown.ended_at) == (
+                incident.acknowledged_at,
+                incident.ended_at,
+            )
+        assert list(caught.value.errors) == [fault]
+
+    def test_a_clock_that_is_half_a_minute_ahead_is_forgiven(self, store: Store) -> None:
+        needs_wakeful(store)
+        ahead = moment(store, seconds=-30)
+        incident = add_incident(store, add_monitor(store), started_at=ahead)
+        assert incident.started_at == ahead
+        assert incident.duration == 0
+
+    def test_pausing_ends_the_open_incident_and_says_so(self, store: Store) -> None:
+        needs_wakeful(store)
+        monitor = add_monitor(store)
+        incident = add_incident(store, monitor, comment="Looking")
+        store.monitors.update(monitor.id, {"pause": True})
+        shown = store.incidents.get(incident.id)
+        assert shown.status == "resolved"
+        assert shown.comment == "Looking\nWatching stopped: the monitor was paused."
+        assert store.monitors.get(monitor.id).open_incident_id is None
+        assert add_incident(store, monitor).status == "unresolved"  # by hand also while paused
+
+    def test_an_incident_says_who_acknowledged_it(self, store: Store) -> None:
+        needs_wakeful(store)
+        incident = add_incident(store, add_monitor(store))
+        now = store.now().replace(microsecond=0)
+        known = store.incidents.update(incident.id, {"acknowledged_at": now}, by="Ada")
+        assert known.acknowledged_by in ("Ada", "API key test")
+        assert store.incidents.get(incident.id).acknowledged_by == known.acknowledged_by
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_incident_is_not_found(self, store: Store, id: int) -> None:
+        not_found(
+            lambda: store.incidents.get(id),
+            lambda: store.incidents.update(id, {"cause": "x"}),
+            lambda: store.incidents.delete(id),
+        )
+
+    def test_a_monitor_that_does_not_exist_has_no_incidents(self, store: Store) -> None:
+        add_incident(store, add_monitor(store))
+        for id in (999_999, HUGE):
+            assert not store.incidents.list(IncidentQuery(monitor_id=id)).items
+
+    def test_a_brief_list_of_incidents_has_the_same_records_without_evidence(
+        self, store: Store
+    ) -> None:
+        for name in ("Alpha", "Beta"):
+            add_incident(store, add_monitor(store, name=name), cause=name)
+        query = IncidentQuery(status="unresolved")
+        pages = [store.incidents.list(one) for one in (query, replace(query, brief=True))]
+        # The duration goes on counting.
+        whole, brief = (
+            [replace(one, evidence=None, duration=0) for one in page.items] for page in pages
+        )
+        assert brief == whole
+        assert [page.total for page in pages] == [2, 2]

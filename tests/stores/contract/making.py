@@ -1,0 +1,50 @@
+"""What the suites of all collections need: records to begin with, and skipping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.errors import NotFound
+from app.records import Incident, Monitor
+from app.stores.base import Feature, Store
+
+HUGE = 2**70
+
+
+def needs(store: Store, feature: Feature) -> None:
+    if feature not in store.offers:
+        pytest.skip(f"this store does not offer {feature.value}")
+
+
+def needs_wakeful(store: Store) -> None:
+    """For rules of decisions.md, which interface.md does not have."""
+    needs(store, Feature.EXTRA_FIELDS)
+
+
+def moment(store: Store, **ago: float) -> datetime:
+    """A time before now, in whole seconds as the interface has them."""
+    return store.now().replace(microsecond=0) - timedelta(**ago)
+
+
+def add_monitor(store: Store, **fields: Any) -> Monitor:
+    values = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": 60} | fields
+    return store.monitors.create(values)
+
+
+def add_incident(store: Store, monitor: Monitor, **fields: Any) -> Incident:
+    values = {"monitor_id": monitor.id, "started_at": moment(store, hours=2)} | fields
+    return store.incidents.create(values)
+
+
+def not_found(*attempts: Callable[[], object]) -> None:
+    """Each attempt says that the record does not exist."""
+    for place, attempt in enumerate(attempts):
+        try:
+            attempt()
+        except NotFound:
+            continue
+        pytest.fail(f"attempt {place} found something")

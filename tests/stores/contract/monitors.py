@@ -1,0 +1,283 @@
+"""What every store promises about monitors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+
+from app.errors import Invalid, NotFound
+from app.records import IncidentQuery, MonitorQuery, MonitorStatus, Pair
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import (
+    HUGE,
+    add_incident,
+    add_monitor,
+    moment,
+    needs,
+    needs_wakeful,
+    not_found,
+)
+
+
+class MonitorsContract:
+    def test_a_stored_monitor_comes_back_with_every_field(self, store: Store) -> None:
+        start = moment(store, days=-1)
+        fields = {
+            "name": "Ünïcode & <b>",
+            "url": "https://example.com/path?q=1#top",
+            "interval": 300,
+            "alert_condition": "url_text",
+            "alert_text_lookup": "Out of stock",
+            "request_method": "POST",
+            "request_headers": (Pair("X-One", "1"), Pair("X-Two", ""), Pair("X-One", "again")),
+            "request_auth_username": "ada",
+            "request_auth_password": "secret",
+            "cache_buster": 1,
+            "ssl_alert_days": 14,
+            "domain_alert_days": 0,
+            "maintenance_start_at": start,
+            "maintenance_end_at": start + timedelta(hours=1),
+            "alerts": (Pair("email", "ops@example.com"), Pair("sms", "+441234567890")),
+        }
+        stored = store.monitors.create(fields)
+        shown = store.monitors.get(stored.id)
+        assert shown == stored
+        for name, value in fields.items():
+            if name != "request_auth_password":
+                assert getattr(shown, name) == value, name
+        assert "secret" not in repr(shown)
+        assert [one.id for one in store.monitors.list(MonitorQuery()).items] == [stored.id]
+
+    def test_what_was_not_given_has_its_default(self, store: Store) -> None:
+        monitor = store.monitors.get(add_monitor(store).id)
+        assert monitor.alert_condition == "url_unavailable"
+        assert monitor.request_method == "GET"
+        assert monitor.cache_buster == 0
+        assert monitor.request_headers == monitor.alerts == ()
+        for name in ("alert_text_lookup", "ssl_alert_days", "maintenance_start_at"):
+            assert getattr(monitor, name) is None, name
+
+    def test_an_update_writes_only_what_was_sent(self, store: Store) -> None:
+        before = add_monitor(
+            store,
+            request_method="POST",
+            ssl_alert_days=7,
+            alerts=(Pair("email", "ops@example.com"),),
+        )
+        changed = store.monitors.update(before.id, {"name": "Renamed"})
+        assert changed.name == "Renamed"
+        for name in ("url", "interval", "request_method", "ssl_alert_days", "alerts"):
+            assert getattr(changed, name) == getattr(before, name), name
+        assert store.monitors.get(before.id) == changed
+
+    def test_an_update_replaces_lists_whole_and_clears_with_nothing(self, store: Store) -> None:
+        monitor = add_monitor(
+            store,
+            ssl_alert_days=7,
+            alert_text_lookup="x",
+            request_headers=(Pair("A", "1"), Pair("B", "2")),
+            alerts=(Pair("email", "ops@example.com"),),
+        )
+        changed = store.monitors.update(
+            monitor.id,
+            {
+                "request_headers": (Pair("C", "3"),),
+                "alerts": (),
+                "ssl_alert_days": None,
+                "alert_text_lookup": None,
+            },
+        )
+        assert changed.request_headers == (Pair("C", "3"),)
+        assert changed.alerts == ()
+        assert changed.ssl_alert_days is None
+        assert changed.alert_text_lookup is None
+
+    def test_a_monitor_is_paused_and_resumed(self, store: Store) -> None:
+        monitor = add_monitor(store)
+        assert not monitor.paused
+        paused = store.monitors.update(monitor.id, {"pause": True})
+        assert (paused.paused, paused.status) == (True, MonitorStatus.PAUSED)
+        resumed = store.monitors.update(monitor.id, {"pause": False})
+        assert (resumed.paused, resumed.status == MonitorStatus.PAUSED) == (False, False)
+
+    def test_a_deleted_monitor_is_gone_with_its_incidents(self, store: Store) -> None:
+        monitor, other = add_monitor(store), add_monitor(store, name="Other")
+        incident, kept = add_incident(store, monitor), add_incident(store, other)
+        store.monitors.delete(monitor.id)
+        with pytest.raises(NotFound):
+            store.monitors.get(monitor.id)
+        with pytest.raises(NotFound):
+            store.incidents.get(incident.id)
+        assert [one.id for one in store.incidents.list(IncidentQuery()).items] == [kept.id]
+        store.monitors.delete(other.id)
+        assert add_monitor(store).id > other.id
+
+    def test_monitors_are_searched_as_substrings_ignoring_case(self, store: Store) -> None:
+        names = ["Größe 100%", "under_score", "back\\slash", "GRÖSSE 1000"]
+        for number, name in enumerate(names):
+            add_monitor(store, name=name, url=f"https://Example.com/{number}")
+
+        def found(**query: Any) -> set[str]:
+            return {one.name for one in store.monitors.list(MonitorQuery(**query)).items}
+
+        assert found(search="grÖ") == {"Größe 100%", "GRÖSSE 1000"}
+        assert found(search="%") == {"Größe 100%"}
+        assert found(search="_") == {"under_score"}
+        assert found(search="\\") == {"back\\slash"}
+        assert found(search="EXAMPLE.com/1", search_by="url") == {"under_score"}
+        assert found(search="example") == set()
+        assert found(search_by="url") == set(names)
+
+    def test_monitors_are_ordered_with_ties_the_same_way_round(self, store: Store) -> None:
+        ids = [
+            add_monitor(store, name=name, url=url).id
+            for name, url in [
+                ("beta", "http://c/"), ("Alpha", "http://B/"), ("alpha", "http://a/"),
+                ("Beta", "http://b/"),
+            ]
+        ]  # fmt: skip
+        a, b, c, d = ids
+
+        def order(**query: Any) -> list[int]:
+            return [one.id for one in store.monitors.list(MonitorQuery(**query)).items]
+
+        assert order() == [d, c, b, a]
+        assert order(sort="asc") == [a, b, c, d]
+        assert order(sort_by="name", sort="asc") == [b, c, a, d]
+        assert order(sort_by="name", sort="desc") == [d, a, c, b]
+        assert order(sort_by="url", sort="asc") == [c, b, d, a]
+
+    def test_a_list_has_pages(self, store: Store) -> None:
+        needs_wakeful(store)
+        ids = [add_monitor(store, name=f"m{number}").id for number in range(23)]
+        pages = [store.monitors.list(MonitorQuery(page=page, sort="asc")) for page in (1, 2, 3, 4)]
+        assert [[one.id for one in page.items] for page in pages] == [
+            ids[:10],
+            ids[10:20],
+            ids[20:],
+            [],
+        ]
+        assert [(page.total, page.last_number) for page in pages] == [(23, 3)] * 4
+        assert len(store.monitors.list(MonitorQuery(per_page=25)).items) == 23
+        assert not store.monitors.list(MonitorQuery(page=2**40)).items
+
+    def test_the_password_is_kept_and_never_shown(self, store: Store) -> None:
+        needs_wakeful(store)
+        login = {"request_auth_username": "ada", "request_auth_password": "hidden one"}
+        monitor = add_monitor(store, **login)
+        assert monitor.request_auth_password_set
+        assert store.monitors.update(monitor.id, {"name": "x"}).request_auth_password_set
+        changed = store.monitors.update(monitor.id, {"request_auth_password": None})
+        assert not changed.request_auth_password_set
+
+    def test_our_own_fields_come_back(self, store: Store) -> None:
+        needs_wakeful(store)
+        fields = {
+            "timeout": 5,
+            "accepted_statuses": "200-299,401",
+            "follow_redirects": False,
+            "verify_tls": False,
+            "request_body": "a=1\n\tb",
+            "request_method": "POST",
+            "slow_after": 250,
+            "confirmations": 0,
+            "tags": ("prod", "api"),
+            "remind_after": 30,
+            "quiet_start": "22:00",
+            "quiet_end": "07:00",
+            "quiet_zone": "Europe/Berlin",
+        }
+        monitor = store.monitors.get(add_monitor(store, **fields).id)
+        assert {name: getattr(monitor, name) for name in fields} == fields
+        cleared = store.monitors.update(monitor.id, {"tags": (), "slow_after": None})
+        assert (cleared.tags, cleared.slow_after) == ((), None)
+
+    def test_section_3_the_fields_of_another_kind_are_refused(self, store: Store) -> None:
+        needs_wakeful(store)
+        mail = add_monitor(store, url="tcp://127.0.0.1:25", alert_condition="url_unavailable")
+        assert mail.url == "tcp://127.0.0.1:25"
+        with pytest.raises(Invalid) as caught:
+            store.monitors.update(mail.id, {"request_method": "POST", "verify_tls": False})
+        assert sorted(caught.value.errors) == ["request_method", "verify_tls"]
+        assert store.monitors.get(mail.id).verify_tls is True
+        shop = add_monitor(store, request_auth_username="ada", request_auth_password="secret")
+        with pytest.raises(Invalid) as caught:
+            store.monitors.update(shop.id, {"url": "tcp://127.0.0.1:25"})
+        assert "request_auth_username" in caught.value.errors
+        emptied = {"request_auth_username": None, "request_auth_password": None}
+        changed = store.monitors.update(shop.id, {"url": "tcp://127.0.0.1:25"} | emptied)
+        assert (changed.url, changed.request_auth_password_set) == ("tcp://127.0.0.1:25", False)
+
+    def test_names_alone_come_by_name_all_or_some_of_them(self, store: Store) -> None:
+        shop = add_monitor(store, name="Shop", url="http://one.test/")
+        blog = add_monitor(store, name="blog", url="http://two.test/")
+        assert [(one.id, one.name, one.url) for one in store.monitors.refs()] == [
+            (blog.id, "blog", "http://two.test/"),
+            (shop.id, "Shop", "http://one.test/"),
+        ]
+        assert [one.id for one in store.monitors.refs(limit=1)] == [blog.id]
+        assert [one.id for one in store.monitors.refs(search="SHO")] == [shop.id]
+        assert [one.name for one in store.monitors.refs(ids=[shop.id, HUGE])] == ["Shop"]
+        assert list(store.monitors.refs(ids=[])) == []
+
+    def test_monitors_are_counted_and_filtered_by_state_and_tag(self, store: Store) -> None:
+        needs(store, Feature.OVERVIEW)
+        assert not any(store.monitors.overview().values())
+        first = add_monitor(store, name="One", tags=("shop", "eu"))
+        second = add_monitor(store, name="Two", tags=("shop",))
+        store.monitors.update(second.id, {"pause": True})
+        counted = {status: count for status, count in store.monitors.overview().items() if count}
+        assert counted == {MonitorStatus.PENDING: 1, MonitorStatus.PAUSED: 1}
+
+        def found(**query: Any) -> list[int]:
+            return [one.id for one in store.monitors.list(MonitorQuery(sort="asc", **query)).items]
+
+        assert found(state=MonitorStatus.PAUSED) == [second.id]
+        assert found(state=MonitorStatus.DOWN) == []
+        assert found(tag="shop") == [first.id, second.id]
+        assert found(tag="eu", state=MonitorStatus.PENDING) == [first.id]
+        assert found(tag="e") == []
+
+    def test_a_list_brings_the_last_hours_where_they_are_asked_for(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.HOURS)
+        httpserver.expect_request("/shop").respond_with_data("open")
+        monitor = add_monitor(store, url=httpserver.url_for("/shop"))
+        result = store.checks.run(monitor.id)
+        (plain,), (asked,) = (
+            store.monitors.list(query).items for query in (MonitorQuery(), MonitorQuery(hours=True))
+        )
+        assert list(plain.hours) == []
+        assert len(asked.hours) == 24
+        assert asked.uptime == plain.uptime
+        assert [hour["response_time"] for hour in asked.hours if hour["response_time"] is not None]
+        assert max(hour["response_time"] or 0 for hour in asked.hours) == result.response_time
+        for hour in asked.hours:
+            assert (hour["down"], hour["unknown"], hour["maintenance"]) == (0, 0, 0)
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_monitor_is_not_found(self, store: Store, id: int) -> None:
+        not_found(
+            lambda: store.monitors.get(id),
+            lambda: store.monitors.update(id, {"name": "x"}),
+            lambda: store.monitors.delete(id),
+        )
+
+    def test_a_page_without_monitors_has_none(self, store: Store) -> None:
+        add_monitor(store)
+        for id in (999_999, HUGE):
+            assert not store.monitors.list(MonitorQuery(status_page_id=id)).items
+
+    def test_a_list_of_monitors_without_their_uptime_is_the_same(self, store: Store) -> None:
+        for name in ("Alpha", "Beta"):
+            add_monitor(store, name=name)
+        whole, brief = (store.monitors.list(MonitorQuery(**q)) for q in ({}, {"uptime": ()}))
+        assert [replace(one, uptime={}) for one in brief.items] == [
+            replace(one, uptime={}) for one in whole.items
+        ]
+        assert (whole.total, brief.total) == (2, 2)

@@ -1,0 +1,99 @@
+"""What every store promises about results and the figures over them."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import timedelta
+
+import pytest
+import trustme
+from pytest_httpserver import HTTPServer
+
+from app.errors import Invalid, NotFound
+from app.records import CertificateChain, ResultQuery
+from app.stats import RANGES
+from app.stats.report import ALL
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_incident, add_monitor, moment, needs, not_found
+
+
+class ResultsContract:
+    def test_statistics_and_results_of_a_monitor_that_was_never_checked(self, store: Store) -> None:
+        needs(store, Feature.STATISTICS)
+        monitor = add_monitor(store)
+        assert not store.results.list(ResultQuery(monitor.id)).items
+        for range_ in RANGES:
+            figures = store.results.statistics(monitor.id, range_)
+            assert figures["range"] == range_
+            assert figures["uptime"] is None
+            assert (figures["downtime"], figures["incidents"], figures["mttr"]) == (0, 0, None)
+            assert figures["response_time"]["p95"] is None
+            assert all(bucket["checks"] == 0 for bucket in figures["buckets"])
+        with pytest.raises(Invalid):
+            store.results.statistics(monitor.id, "2 weeks")
+
+    @pytest.mark.parametrize("trusted", [True, False])
+    def test_the_certificates_that_a_target_sent_are_shown(
+        self, store: Store, trusted: bool
+    ) -> None:
+        needs(store, Feature.CERTIFICATES)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+        with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
+            server.expect_request("/").respond_with_data("open")
+            # Nobody here vouches for it: asked to verify, the check fails and sees it all the same.
+            monitor = add_monitor(store, url=server.url_for("/"), verify_tls=trusted)
+            assert store.results.certificates(monitor.id) == CertificateChain()
+            result = store.checks.run(monitor.id)
+        assert result.verdict == ("down" if trusted else "up")
+        chain = store.results.certificates(monitor.id)
+        assert chain.seen_at == result.checked_at.replace(microsecond=0)
+        (own,) = chain.certificates
+        assert list(own["names"]) == ["127.0.0.1"]
+        assert own["issuer"]
+        assert own["not_before"] < own["not_after"]
+        store.monitors.update(monitor.id, {"url": "http://127.0.0.1:9/"})
+        assert store.results.certificates(monitor.id) == CertificateChain()
+        with pytest.raises(NotFound):
+            store.results.certificates(monitor.id + 100)
+
+    def test_an_incident_may_be_classified_and_the_figures_follow(self, store: Store) -> None:
+        needs(store, Feature.CLASSIFY)
+        needs(store, Feature.REPORTS)
+        monitor, other = add_monitor(store), add_monitor(store)
+        started = moment(store, hours=30)
+        incident = add_incident(
+            store, monitor, started_at=started, ended_at=started + timedelta(hours=1)
+        )
+        assert (incident.classification, incident.by_hand) == (None, True)
+        start = started.replace(minute=0, second=0) - timedelta(hours=1)
+
+        def counted() -> tuple[int, int]:
+            figures = store.results.report(
+                [monitor.id, other.id], start, start + timedelta(hours=40)
+            )
+            assert figures.keys() == {monitor.id, other.id, ALL}
+            assert figures[other.id]["incidents"] == 0
+            assert figures[ALL]["incidents"] == figures[monitor.id]["incidents"]
+            return figures[monitor.id]["incidents"], figures[monitor.id]["longest"] or 0
+
+        assert counted() == (1, 3600)
+        for word in ("false_alarm", "maintenance"):
+            changed = store.incidents.update(incident.id, {"classification": word})
+            assert changed.classification == word
+            assert counted() == (0, 0)
+        assert store.incidents.update(incident.id, {"classification": None}).classification is None
+        assert counted() == (1, 3600)
+        with pytest.raises(Invalid) as caught:
+            store.incidents.update(incident.id, {"classification": "a mistake"})
+        assert list(caught.value.errors) == ["classification"]
+        assert store.results.report([], start, started).keys() == {ALL}
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_monitor_has_no_results(self, store: Store, id: int) -> None:
+        needs(store, Feature.STATISTICS)
+        not_found(
+            lambda: store.results.list(ResultQuery(id)),
+            lambda: store.results.statistics(id, "24h"),
+            lambda: store.results.certificates(id),
+        )

@@ -1,0 +1,63 @@
+"""What every store promises about maintenance windows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.errors import Invalid
+from app.records import MonitorStatus, PageQuery
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_monitor, moment, needs, not_found
+
+
+class WindowsContract:
+    def test_windows_are_stored_changed_and_deleted(self, store: Store) -> None:
+        needs(store, Feature.WINDOWS)
+        monitor, other = add_monitor(store), add_monitor(store)
+        start = moment(store, hours=1)
+        window = store.windows.create(
+            {
+                "name": "Backups",
+                "start_at": start,
+                "end_at": start + timedelta(hours=2),
+                "monitors": (monitor.id,),
+                "repeat": "daily",
+            }
+        )
+        assert store.windows.get(window.id) == window
+        assert (window.monitors, window.repeat, window.start_at) == ((monitor.id,), "daily", start)
+        assert store.monitors.get(monitor.id).status == MonitorStatus.MAINTENANCE
+        assert store.monitors.get(other.id).status == MonitorStatus.PENDING
+        changed = store.windows.update(window.id, {"monitors": (other.id,), "repeat": "0 3 * * 1"})
+        assert (changed.monitors, changed.name) == ((other.id,), "Backups")
+        assert [one.id for one in store.windows.list(PageQuery()).items] == [window.id]
+        with pytest.raises(Invalid) as caught:
+            store.windows.update(window.id, {"end_at": start - timedelta(hours=1)})
+        assert list(caught.value.errors) == ["end_at"]
+        store.windows.delete(window.id)
+        assert not store.windows.list(PageQuery()).items
+        assert store.monitors.get(other.id).status == MonitorStatus.PENDING
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_window_is_not_found(self, store: Store, id: int) -> None:
+        needs(store, Feature.WINDOWS)
+        not_found(
+            lambda: store.windows.get(id),
+            lambda: store.windows.update(id, {"name": "x"}),
+            lambda: store.windows.delete(id),
+        )
+
+    def test_windows_come_in_pages_the_newest_start_first(self, store: Store) -> None:
+        needs(store, Feature.WINDOWS)
+        starts = [moment(store, days=day) for day in range(12)]
+        ids = [
+            store.windows.create(
+                {"name": "w", "start_at": start, "end_at": start + timedelta(hours=1)}
+            ).id
+            for start in starts
+        ]
+        pages = [store.windows.list(PageQuery(page=page)) for page in (1, 2, 3)]
+        assert [[one.id for one in page.items] for page in pages] == [ids[:10], ids[10:], []]
+        assert [page.total for page in pages] == [12, 12, 12]
