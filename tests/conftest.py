@@ -7,6 +7,8 @@
     client         app's test client
 
 ``@pytest.mark.sqlite`` runs a test once, on SQLite, where the database cannot make a difference.
+``@pytest.mark.one_on_postgres`` runs all cases of a parametrized test on SQLite, and the first one
+on PostgreSQL too: the databases may differ in the statement, not in the value of a case.
 ``@pytest.mark.settings(rate_limit=5)`` replaces single settings.
 """
 
@@ -42,6 +44,7 @@ SECRET_KEY = "a secret key for tests only"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sqlite: the database makes no difference, SQLite will do")
+    config.addinivalue_line("markers", "one_on_postgres: on PostgreSQL the first case will do")
     config.addinivalue_line("markers", "settings(**changes): replaces fields of the settings")
     # A developer's own settings must not decide whether a test passes, here or in a child process.
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
@@ -62,9 +65,25 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_out(config, items)
     # What takes longest comes first: started last, it runs alone while all other workers are done.
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what ``one_on_postgres`` leaves out."""
+    seen: set[str] = set()
+    kept, left = [], []
+    for item in items:
+        once = item.get_closest_marker("one_on_postgres") and item.get_closest_marker("postgres")
+        name = item.nodeid.partition("[")[0]
+        (left if once and name in seen else kept).append(item)
+        if once:
+            seen.add(name)
+    if left:
+        items[:] = kept
+        config.hook.pytest_deselected(items=left)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

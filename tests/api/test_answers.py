@@ -19,6 +19,7 @@ def page_of(link):
     return dict(parse_qsl(urlsplit(link).query)) if link else None
 
 
+@pytest.mark.sqlite
 def test_section_1_a_list_is_data_links_meta_and_status(api):
     ids = [api.monitor(name=f"m{n:02}")["id"] for n in range(12)]
     body = api.get("/monitors", search="m", search_by="name", page=1)
@@ -54,6 +55,7 @@ def test_section_1_past_the_end_is_an_empty_page_and_last_page_at_least_1(api, p
     assert page_of(body["links"]["prev"]) == (None if page == "1" else {"page": "1"})
 
 
+@pytest.mark.sqlite
 def test_section_1_store_show_update_delete(api):
     stored = api("POST", "/monitors", data=MONITOR)
     assert stored.status_code == stored.json["status"] == 201
@@ -72,6 +74,7 @@ def test_section_1_store_show_update_delete(api):
     assert api.monitor()["id"] > record["id"]
 
 
+@pytest.mark.sqlite
 def test_section_1_links_are_absolute_under_the_host_of_the_request(api):
     answer = api("GET", "/monitors", headers={"Host": "status.example:8443"})
     assert answer.json["meta"]["path"] == "http://status.example:8443/api/v1/monitors"
@@ -255,6 +258,7 @@ def test_over_a_remote_store_there_is_no_api_and_it_says_so(app):
     assert "another server" in answer.json["message"]
 
 
+@pytest.mark.sqlite
 def test_section_1_bodies_may_be_forms_or_json_and_nothing_else(api):
     as_json = api.data("POST", "/monitors", json=MONITOR | {"interval": 60})
     assert as_json["interval"] == 60
@@ -266,12 +270,14 @@ def test_section_1_bodies_may_be_forms_or_json_and_nothing_else(api):
         assert answer.status_code == 415, content_type
 
 
+@pytest.mark.sqlite
 def test_section_1_a_write_without_a_body_needs_no_type(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert api("PATCH", path).status_code == 200
     assert api("DELETE", path, content_type="text/plain").status_code == 200
 
 
+@pytest.mark.sqlite
 def test_section_7_a_body_of_exactly_1_mib_is_read_and_one_byte_more_is_413(api):
     path = f"/monitors/{api.monitor()['id']}"
     fits = b"comment=" + b"a" * (MAX_BODY_BYTES - 8)

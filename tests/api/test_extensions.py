@@ -46,6 +46,7 @@ def test_a_paused_monitor_can_be_checked_without_counting(api, target):
     assert api.get(path)["data"]["status"] == "paused"
 
 
+@pytest.mark.sqlite
 def test_a_check_of_unsaved_fields_keeps_nothing(api, target):
     result = api.data("POST", "/checks", data={"url": target})
     assert list(result) == RESULT
@@ -60,6 +61,7 @@ def test_a_check_of_unsaved_fields_keeps_nothing(api, target):
     assert api.get("/incidents")["data"] == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.settings(allow_networks="")
 def test_section_9_a_target_that_policy_blocks_is_stored_and_unknown(api, target):
     path = f"/monitors/{api.monitor(url=target)['id']}"
@@ -133,6 +135,7 @@ def test_a_report_goes_as_far_as_its_limits(api, query):
     assert api("GET", f"/report?{query}").status_code == 200
 
 
+@pytest.mark.sqlite
 def test_an_incident_is_classified_by_a_word_or_by_none(api):
     times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}
     fields = {"monitor_id": api.monitor()["id"], **times}
@@ -189,6 +192,7 @@ def test_a_test_alert_goes_to_every_channel_and_its_deliveries_are_shown(app, ap
     assert api("GET", "/deliveries/999").status_code == 404
 
 
+@pytest.mark.sqlite
 def test_channels_that_no_monitor_has_yet_are_tested_too(api):
     email = {"alerts[3][key]": "email", "alerts[3][value]": "ops@shop.example"}
     ids = api.data("POST", "/alerts/test", data=email)["deliveries"]
@@ -211,6 +215,7 @@ def test_channels_that_no_monitor_has_yet_are_tested_too(api):
 WINDOW = {"name": "Release", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-01T01:00:00"}
 
 
+@pytest.mark.sqlite
 def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
     ids = [api.monitor()["id"] for _ in range(2)]
     sent = WINDOW | {"monitors[0]": ids[1], "monitors[1]": ids[0], "repeat": "daily"}
@@ -244,6 +249,7 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
     assert api.get("/maintenance-windows")["meta"]["total"] == 0
 
 
+@pytest.mark.sqlite
 def test_healthz_and_readyz_need_no_key_and_readyz_says_what_is_wrong(app, client):
     assert client.get("/healthz").json == {"status": "ok"}
     fresh = client.get("/readyz")

@@ -23,6 +23,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.sqlite
 def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
     record = api.monitor(
         alert_condition="url_no_text",
@@ -95,6 +96,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
     }
 
 
+@pytest.mark.sqlite
 def test_section_3_a_read_only_key_sees_secrets_masked(api, reader):
     id = api.monitor(**SECRETS)["id"]
     for record in (reader.get(f"/monitors/{id}")["data"], reader.get("/monitors")["data"][0]):
@@ -112,6 +114,7 @@ def test_section_3_a_read_only_key_sees_secrets_masked(api, reader):
     assert updated["request_body"] == SECRETS["request_body"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_section_2_put_and_patch_are_the_same_partial_update(api, method):
     before = api.monitor(
@@ -191,6 +194,7 @@ def test_section_1_ties_are_broken_by_id_in_the_same_direction(api):
 START, LATER = "2026-01-01T00:00:00", "2026-01-02T00:00:00"
 
 
+@pytest.mark.sqlite
 def test_section_4_an_incident_is_returned_with_all_its_fields(api):
     monitor = api.monitor()
     sent = {
@@ -224,6 +228,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
     }
 
 
+@pytest.mark.sqlite
 def test_section_4_an_incident_runs_through_its_states(api):
     monitor = api.monitor()
     incident = api.data(
@@ -260,6 +265,7 @@ def test_section_4_one_open_incident_for_each_monitor(api):
     assert api.get("/incidents")["meta"]["total"] == 2
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("id", ["99", "0", "-1", "9" * 30])
 def test_section_4_an_unknown_monitor_is_422_on_monitor_id(api, id):
     assert list(api.errors("POST", "/incidents", data={"monitor_id": id, "started_at": START})) == [
@@ -297,6 +303,7 @@ def test_section_4_incidents_are_found_and_ordered(api, query, causes):
     assert [incident["cause"] for incident in body["data"]] == causes
 
 
+@pytest.mark.sqlite
 def test_the_evidence_of_an_automatic_incident_is_returned_in_lists_too(app, api):
     incident = make_incident(app, make_monitor(app), evidence={"status_line": "HTTP/1.1 503"})
     shown = api.get(f"/incidents/{incident.id}")["data"]

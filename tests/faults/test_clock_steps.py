@@ -202,6 +202,7 @@ def faults(core):
         return health.health(now()).faults
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("step", [HOURS, -HOURS], ids=["back", "forward"])
 def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_went(
     core, settings, step
@@ -221,6 +222,7 @@ def test_late_checks_are_told_though_the_last_one_is_of_the_future(core):
     assert health.CHECKS_LATE in faults(core)
 
 
+@pytest.mark.sqlite
 def test_the_doctor_tells_of_signs_from_the_future(core, settings):
     beat(core, now() + HOURS)
     said = [one for one in examine(core, settings) if one.subject == "clock"]
@@ -231,6 +233,7 @@ def test_the_doctor_tells_of_signs_from_the_future(core, settings):
     assert [one.fault for one in said] == [False]
 
 
+@pytest.mark.sqlite
 def test_the_age_of_a_sign_is_never_made_up(core):
     beat(core, now() + HOURS, now() + HOURS)
     with core.app_context():
@@ -250,6 +253,7 @@ def test_a_domain_that_was_asked_in_the_future_is_asked_now(core):
         assert domains.claim_domain(now()) is None
 
 
+@pytest.mark.sqlite
 def test_a_key_that_was_used_in_the_future_is_used_now(app):
     secret = make_key(app)
     access = app.extensions["wakeful.access"]

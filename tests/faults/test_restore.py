@@ -66,6 +66,7 @@ def test_both_sides_of_the_24_hours(box, sink):
     assert (box.row(id).status, box.row(id).reason) == (FAILED, UNSENT)
 
 
+@pytest.mark.sqlite
 def test_by_hand_begins_a_new_day_which_ends_as_well(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
@@ -81,6 +82,7 @@ def test_by_hand_begins_a_new_day_which_ends_as_well(box, sink):
     assert sink.requests == []
 
 
+@pytest.mark.sqlite
 def test_what_was_tried_before_says_what_the_service_answered_last(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
@@ -107,6 +109,7 @@ def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink)
     assert {(row.status, row.reason) for row in box.rows() if row.id != group} == {(HELD, "burst")}
 
 
+@pytest.mark.sqlite
 def test_old_ones_are_not_grouped_into_a_new_message(box, sink):
     for n in range(20):
         box.open(box.monitor(("webhook", sink.url), name=f"Shop {n}"))
@@ -186,6 +189,7 @@ def test_a_recovery_after_a_gap_says_what_was_not_watched_and_no_exact_length(co
     assert message.data["incident"]["unwatched"] == [gap]
 
 
+@pytest.mark.sqlite
 def test_a_recovery_without_a_gap_says_its_length_and_an_empty_list(core):
     with core.app_context():
         monitor = down(core)
@@ -213,6 +217,7 @@ def test_a_message_from_before_this_was_kept_is_still_written():
     assert message.data["incident"]["unwatched"] == []
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("interval", "longest"),
     [(60, 600), (180, 600), (300, 900), (3600, 3 * 3600)],
@@ -227,6 +232,7 @@ def test_a_gap_is_longer_than_three_intervals_and_ten_minutes(core, interval, lo
         assert len(incident_of(long.id).unwatched) == 1
 
 
+@pytest.mark.sqlite
 def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
     with core.app_context():
         monitor = down(core, interval=3600)
@@ -236,6 +242,7 @@ def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
         assert incident_of(monitor.id).unwatched is None
 
 
+@pytest.mark.sqlite
 def test_several_gaps_are_all_told(core):
     with core.app_context():
         monitor = down(core)
@@ -249,6 +256,7 @@ def test_several_gaps_are_all_told(core):
     )
 
 
+@pytest.mark.sqlite
 def test_a_gap_between_the_first_good_check_and_its_repeat_is_not_the_incidents(core):
     with core.app_context():
         monitor = down(core)
@@ -259,6 +267,7 @@ def test_a_gap_between_the_first_good_check_and_its_repeat_is_not_the_incidents(
         assert recovery().summary == "It was down for 2 minutes."
 
 
+@pytest.mark.sqlite
 def test_a_failure_that_was_not_confirmed_before_a_gap_opens_nothing_after_it(core):
     with core.app_context():
         monitor = make_monitor(core, alerts=ALERTS, confirmations=1)
@@ -270,6 +279,7 @@ def test_a_failure_that_was_not_confirmed_before_a_gap_opens_nothing_after_it(co
         assert incident_of(monitor.id).unwatched is None
 
 
+@pytest.mark.sqlite
 def test_a_pause_is_no_gap(core):
     with core.app_context():
         monitor = down(core)

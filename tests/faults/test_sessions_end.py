@@ -60,6 +60,7 @@ def logged_in(visitor):
     return visitor.open("/profile").path == "/profile"
 
 
+@pytest.mark.sqlite
 def test_a_copy_of_the_cookie_ends_with_the_logout(app, browser):
     thief = copy_of(app, browser)
     assert logged_in(thief), "and its answer signs a cookie of its own"
@@ -70,6 +71,7 @@ def test_a_copy_of_the_cookie_ends_with_the_logout(app, browser):
     assert logged_in(elsewhere), "another browser of the same person"
 
 
+@pytest.mark.sqlite
 def test_it_stays_ended_however_long_the_copy_is_kept_in_use(app, clock, browser):
     thief = copy_of(app, browser)
     browser.open("/profile").press("Log out")
@@ -78,6 +80,7 @@ def test_it_stays_ended_however_long_the_copy_is_kept_in_use(app, clock, browser
         assert not logged_in(thief)
 
 
+@pytest.mark.sqlite
 def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
     thief = copy_of(app, browser)
     clock.now += IDLE - MOMENT
@@ -89,6 +92,7 @@ def test_it_ends_after_12_hours_without_use_for_every_copy(app, clock, browser):
     assert not logged_in(thief)
 
 
+@pytest.mark.sqlite
 def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
     began = clock.now
     while clock.now + IDLE / 2 < began + IN_ALL:
@@ -102,6 +106,7 @@ def test_it_ends_after_30_days_in_constant_use(app, clock, browser):
     assert logged_in(browser), "a new one"
 
 
+@pytest.mark.sqlite
 def test_a_change_of_ones_own_password_ends_all_others_and_every_copy(app, browser):
     thief, elsewhere = copy_of(app, browser), Visitor(app).log_in(EMAIL)
     new = PASSWORD + "!"
@@ -126,6 +131,7 @@ def test_another_email_role_or_access_ends_the_sessions(app, person, browser, ad
     assert logged_in(admin)
 
 
+@pytest.mark.sqlite
 def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, browser, admin):
     admin.open(f"/people/{person.id}").press("Set the new password", password=PASSWORD + "!")
     assert not logged_in(browser)
@@ -136,11 +142,13 @@ def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, brow
         assert db.session.query(SessionRow).count() == 1, "the admin's"
 
 
+@pytest.mark.sqlite
 def test_another_theme_ends_nothing(app, person, browser):
     browser.open("/profile").press("Save", theme="dark")
     assert logged_in(browser)
 
 
+@pytest.mark.sqlite
 def test_a_cookie_from_before_sessions_were_kept_asks_for_a_login(app, person):
     old = app.session_interface.get_signing_serializer(app).dumps(
         {"_user_id": f"{person.id}:0:token", "_fresh": True, "_permanent": True}
@@ -152,6 +160,7 @@ def test_a_cookie_from_before_sessions_were_kept_asks_for_a_login(app, person):
     assert logged_in(visitor)
 
 
+@pytest.mark.sqlite
 def test_what_was_typed_survives_a_session_that_ended_meanwhile(app, clock, browser):
     browser.open("/monitors/new")
     clock.now += IDLE
@@ -240,6 +249,7 @@ def test_what_is_over_is_forgotten(app, clock, browser):
     assert logged_in(browser)
 
 
+@pytest.mark.sqlite
 def test_logging_in_again_ends_the_session_before(app, browser):
     browser.client.get("/login")
     with app.app_context():

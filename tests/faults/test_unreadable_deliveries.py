@@ -13,6 +13,8 @@ from tests.factories import make_key, make_person, now
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
 from tests.web.visitor import Visitor
 
+pytestmark = pytest.mark.one_on_postgres
+
 BROKEN = [(DeliveryRow.facts, kind) for kind in KINDS] + [
     (DeliveryRow.value, kind) for kind in TEXT_KINDS
 ]

@@ -31,6 +31,8 @@ from tests.factories import (
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt, raw_value
 from tests.web.visitor import Visitor
 
+pytestmark = pytest.mark.one_on_postgres
+
 ALERTS = [["email", "ops@example.test"]]
 SECRETS = {
     "request_headers": [["X-Token", "a secret header"]],

@@ -27,6 +27,8 @@ from tests.factories import make_incident, make_monitor, make_person
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
 from tests.web.visitor import Visitor
 
+pytestmark = pytest.mark.one_on_postgres
+
 SECRETS = {
     "request_headers": [["X-Token", "a secret header"]],
     "request_auth_password": "a secret password",

@@ -65,6 +65,7 @@ def test_a_key_opens_until_it_is_revoked_and_only_its_hash_is_kept(
         access.revoke_key("nothere1")
 
 
+@pytest.mark.sqlite
 def test_a_wrong_key_in_any_shape_opens_nothing(access: Access) -> None:
     key, text = access.create_key("deploys", "read")
     nearly = text[:-1] + ("A" if text[-1] != "A" else "B")
@@ -81,6 +82,7 @@ def test_a_wrong_key_in_any_shape_opens_nothing(access: Access) -> None:
         assert access.authenticate_key(wrong) is None, wrong
 
 
+@pytest.mark.sqlite
 def test_a_key_ends_at_its_expiry(access: Access, clock: Clock) -> None:
     _, text = access.create_key("short", "read", clock() + timedelta(hours=1))
     clock.advance(minutes=59)
@@ -103,6 +105,7 @@ def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
     assert seen == [start, start, start + timedelta(minutes=1), start + timedelta(minutes=1)]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("name", "scope", "days", "field"),
     [
@@ -120,6 +123,7 @@ def test_a_key_that_makes_no_sense_is_refused(
     assert list(caught.value.errors) == [field]
 
 
+@pytest.mark.sqlite
 def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock: Clock) -> None:
     made = access.create_person("Ada@Example.com", PASSWORD, "editor")
     row = db.session.get(PersonRow, made.id)
@@ -135,6 +139,7 @@ def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock
     assert access.login("ada@example.com", PASSWORD) is None
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     ("email", "password", "role", "field"),
     [
@@ -191,6 +196,7 @@ def test_logging_in_forgives_what_was_mistyped_before(access: Access) -> None:
         assert access.login("ada@example.com", PASSWORD, "192.0.2.1") is not None
 
 
+@pytest.mark.sqlite
 def test_what_is_typed_as_email_never_stands_in_the_counters(access: Access) -> None:
     access.login("my secret password", "x", "192.0.2.1")
     names = [row.name for row in db.session.query(CounterRow)]
@@ -216,6 +222,7 @@ def test_the_last_admin_stays(access: Access) -> None:
     assert access.person(other.id).role == "admin"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "fields",
     [
@@ -236,6 +243,7 @@ def test_a_person_is_not_changed_into_nonsense(access: Access, fields: dict[str,
     assert access.person(person.id) == person
 
 
+@pytest.mark.sqlite
 def test_a_password_is_changed_only_with_the_present_one(access: Access) -> None:
     person = access.create_person("ada@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:

@@ -14,7 +14,10 @@ Fixtures:
                            def postgres_template(postgres_server):
                                return postgres_server.template("migrated", upgrade)
 
-    postgres_url       (test) a SQLAlchemy URL of a fresh copy, dropped after the test
+    postgres_url       (test) a SQLAlchemy URL of a database that holds what the template holds
+
+A copy costs a few hundred files, so each process makes one and puts it back for the next test: rows
+and sequences as in the template. A test that changes the schema costs a new copy.
 
 The server is started by the first test that asks, in whichever xdist worker that is, and shared by
 all workers of the run. It runs without fsync, in a directory of its own under /tmp, and listens on
@@ -33,6 +36,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -56,6 +60,27 @@ SETTINGS = {
 }
 
 _names = (f"test_{os.getpid()}_{number}" for number in itertools.count())
+
+# What a test may have changed beside rows: columns, constraints, triggers, functions.
+_SHAPE = """
+SELECT md5(coalesce(string_agg(line, E'\n' ORDER BY line), '')) FROM (
+  SELECT format('%s %s.%s %s %s %s', c.relkind, c.relname, a.attname, a.atttypid, a.attnotnull,
+                pg_get_expr(d.adbin, d.adrelid)) AS line
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+  LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+  WHERE c.relnamespace = 'public'::regnamespace AND a.attnum > 0
+  UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace
+  UNION ALL SELECT tgname FROM pg_trigger
+  UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+) AS lines
+"""
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+_OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+_NUMBERS = "SELECT sequencename, start_value, last_value FROM pg_sequences"
 
 
 def find_binaries() -> Path | None:
@@ -96,6 +121,9 @@ class Server:
         # FORCE: a test that leaves a connection open must not hang the next one's tidying.
         self.execute("DROP DATABASE {name} WITH (FORCE)", name=name)
 
+    def connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(host=str(self.directory), user="postgres", dbname=database)
+
     def template(self, name: str, prepare: Callable[[str], None]) -> str:
         """Have `prepare(url)` fill the database `name` once in the session; return its name.
 
@@ -124,6 +152,55 @@ class Server:
         return name
 
 
+class Lent:
+    """This process's copy of a template, put back as it was before each test."""
+
+    def __init__(self, server: Server, template: str) -> None:
+        self.server = server
+        self.name = server.create(template)
+        with server.connect(self.name) as connection:
+            self._shape = connection.execute(_SHAPE).fetchone()
+            self._rows = {table: _rows(connection, table) for table in _tables(connection)}
+            self._numbers = connection.execute(_NUMBERS).fetchall()
+
+    def reset(self) -> bool:
+        """Whether the database is as it was; False where a test has changed its schema."""
+        with self.server.connect(self.name) as connection:
+            # A test that left a transaction open would hold the rows that are deleted here.
+            connection.execute(_OTHERS)
+            if connection.execute(_SHAPE).fetchone() != self._shape:
+                return False
+            connection.execute("SET session_replication_role = replica")  # in any order
+            for table in self._rows:
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+            for name, first, last in self._numbers:
+                number, used = (first, False) if last is None else (last, True)
+                connection.execute("SELECT setval(%s, %s, %s)", (f'"{name}"', number, used))
+            for table, rows in self._rows.items():
+                if rows:
+                    _fill(connection, table, rows)
+        return True
+
+
+def _tables(connection: psycopg.Connection[tuple[Any, ...]]) -> list[str]:
+    return [table for (table,) in connection.execute(_TABLES)]
+
+
+def _rows(connection: psycopg.Connection[tuple[Any, ...]], table: str) -> bytes:
+    statement = sql.SQL("COPY {} TO STDOUT").format(sql.Identifier(table))
+    with connection.cursor().copy(statement) as copy:
+        return b"".join(bytes(part) for part in copy)
+
+
+def _fill(connection: psycopg.Connection[tuple[Any, ...]], table: str, rows: bytes) -> None:
+    statement = sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table))
+    with connection.cursor().copy(statement) as copy:
+        copy.write(rows)
+
+
+_lent: dict[tuple[Server, str], Lent] = {}
+
+
 @pytest.fixture(scope="session")
 def postgres_server(pytestconfig: pytest.Config) -> Server:
     if find_binaries() is None:
@@ -146,10 +223,13 @@ def postgres_template(postgres_server: Server) -> str:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: Server, postgres_template: str) -> Iterator[str]:
-    name = postgres_server.create(postgres_template)
-    yield postgres_server.url(name)
-    postgres_server.drop(name)
+def postgres_url(postgres_server: Server, postgres_template: str) -> str:
+    kept = (postgres_server, postgres_template)
+    if kept in _lent and not _lent[kept].reset():
+        postgres_server.drop(_lent.pop(kept).name)
+    if kept not in _lent:
+        _lent[kept] = Lent(*kept)
+    return postgres_server.url(_lent[kept].name)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

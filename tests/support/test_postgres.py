@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.support.postgres import DIRECTORIES, Server, find_binaries
+from tests.support.postgres import DIRECTORIES, Lent, Server, find_binaries
 
 pytestmark = pytest.mark.postgres
 
@@ -27,6 +27,29 @@ def test_every_test_gets_an_empty_database(postgres_url, turn):
     run(postgres_url, "CREATE TABLE mark (turn text)")
     run(postgres_url, f"INSERT INTO mark VALUES ('{turn}')")
     assert run(postgres_url, "SELECT turn FROM mark") == [turn]
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_every_test_finds_the_rows_and_numbers_of_the_template(postgres_server, turn):
+    def prepare(url):
+        run(url, "CREATE TABLE kept (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, word text)")
+        run(url, "CREATE TABLE child (kept_id int REFERENCES kept)")
+        run(url, "INSERT INTO kept OVERRIDING SYSTEM VALUE VALUES (-1, E'a\\tb')")
+
+    lent = Lent(postgres_server, postgres_server.template("with_rows", prepare))
+    url = postgres_server.url(lent.name)
+    left_open = sa.create_engine(url).connect()
+    left_open.execute(sa.text("INSERT INTO kept (word) VALUES ('left open')"))
+    run(url, "INSERT INTO kept (word) VALUES ('new')")
+    run(url, "INSERT INTO child SELECT id FROM kept")
+    run(url, "DELETE FROM child WHERE kept_id = -1")
+    assert lent.reset()
+    assert run(url, "SELECT word FROM kept") == ["a\tb"]
+    assert run(url, "INSERT INTO kept (word) VALUES ('one') RETURNING id") == [1]
+    left_open.invalidate()
+    run(url, "ALTER TABLE child ADD COLUMN more text")
+    assert not lent.reset()
+    postgres_server.drop(lent.name)
 
 
 def test_a_template_is_prepared_once_and_copied(postgres_server: Server):

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from app.engine import recorder
 from app.stores import current_access, current_store
 from tests.factories import PASSWORD, make_incident, make_monitor, make_outcome, now
+from tests.web.conftest import DESKTOP
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
@@ -117,6 +118,7 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
     assert page.evaluate("scrollY") >= 400  # more where the newcomer pushes what is read down
 
 
+@DESKTOP
 def test_how_many_were_found_is_told_afresh_beside_what_is_chosen(app, visit):
     for number in range(26):
         make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
@@ -132,6 +134,7 @@ def test_how_many_were_found_is_told_afresh_beside_what_is_chosen(app, visit):
     expect(page.get_by_label("Tag", exact=True)).to_be_hidden()
 
 
+@DESKTOP
 def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
     make_monitor(app, name="Shop", state={"verdict": "up"})
     page = visit("/monitors")
@@ -221,6 +224,7 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
     expect(shown).to_have_text(["Acacia", "Birch", "Elm", "Yew", "Zelkova"])
 
 
+@DESKTOP
 def test_the_jump_list_says_when_the_session_has_ended(app, visit):
     page = visit("/monitors")
     with app.app_context():
@@ -230,6 +234,7 @@ def test_the_jump_list_says_when_the_session_has_ended(app, visit):
     expect(page.get_by_text("No answer from the server.")).to_be_hidden()
 
 
+@DESKTOP
 @pytest.mark.parametrize("path", ["/monitors", "/wall"])
 def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
@@ -252,6 +257,7 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     page.wait_for_url(f"**{path}")
 
 
+@DESKTOP
 def test_the_first_check_of_a_new_monitor_is_looked_for_at_once(app, page, visit):
     monitor = make_monitor(app, name="Shop")
     page.clock.install()
@@ -268,6 +274,7 @@ def test_the_first_check_of_a_new_monitor_is_looked_for_at_once(app, page, visit
     assert len(asked) == 1, "then it is left in peace"
 
 
+@DESKTOP
 def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
     monitor = make_monitor(app, name="Shop", state={"verdict": "up"})
     page = visit("/")
@@ -285,6 +292,7 @@ def test_the_title_of_a_tab_in_the_background_tells_the_present(app, visit):
     expect(page.get_by_text("Was it a real incident?")).to_be_visible()
 
 
+@DESKTOP
 def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
     page = visit("/maintenance")
     expect(page.get_by_text("No maintenance is planned")).to_be_visible()
@@ -305,6 +313,7 @@ def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
     expect(page.get_by_text("On now, until")).to_be_hidden()
 
 
+@DESKTOP
 def test_an_unchanged_page_costs_a_304(app, visit, site):
     make_incident(app, make_monitor(app))
     page = visit("/")
@@ -314,6 +323,7 @@ def test_an_unchanged_page_costs_a_304(app, visit, site):
     assert answer.value.status == 304
 
 
+@DESKTOP
 def test_the_wall_says_when_what_it_shows_is_old(app, visit):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")
@@ -347,6 +357,7 @@ def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
     expect(dialog).to_be_hidden()
 
 
+@DESKTOP
 def test_the_theme_follows_the_person_against_the_system(visit):
     ground = "getComputedStyle(document.body).backgroundColor"
     page = visit("/profile")
@@ -364,6 +375,7 @@ def test_the_theme_follows_the_person_against_the_system(visit):
         assert page.evaluate(ground) == grounds[choice]
 
 
+@DESKTOP
 def test_the_wall_takes_in_what_changed_without_a_reload(app, visit):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")
@@ -376,6 +388,7 @@ def test_the_wall_takes_in_what_changed_without_a_reload(app, visit):
     assert page.evaluate("document.body.dataset.sameDocument") == "yes"
 
 
+@DESKTOP
 def test_a_report_prints_without_the_dashboard_around_it(app, visit):
     make_monitor(app, name="Shop")
     page = visit("/reports")

@@ -115,7 +115,9 @@ def _looks(sight: gallery.Sight) -> list[tuple[int, tuple[Theme, ...]]]:
         return [(WIDTHS[0], ("light",)), (WIDTHS[-1], ("dark",))]
     if sight.widths:
         return [(width, ("light", "dark")) for width in sight.widths]
-    return [(WIDTHS[0], ("light", "dark")), (WIDTHS[1], ("light",)), (WIDTHS[2], ("dark",))]
+    # Between the two, the same parts stand in other places: axe would find the same again.
+    between: tuple[Theme, ...] = ("light",) if PICTURES else ()
+    return [(WIDTHS[0], ("light", "dark")), (WIDTHS[1], between), (WIDTHS[2], ("dark",))]
 
 
 def _faults(page: Page, before: int) -> list[str]:
@@ -176,7 +178,10 @@ def test_every_page_fits_every_screen_and_everybody(place, chromium, kind, name)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(("kind", "name"), SIGHTS)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [sight for sight in SIGHTS if not gallery.ALL[sight.values[0]][sight.values[1]].brief],
+)
 def test_every_page_fits_with_a_narrow_font(place, narrow_chromium, kind, name):
     found = place(kind).measure(narrow_chromium, gallery.ALL[kind][name])
     assert not found, "\n".join(found)
