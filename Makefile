@@ -6,6 +6,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 VENV := .venv
+export VENV
 BIN := $(VENV)/bin
 # Wheels only: a machine without a compiler and libcurl's headers must do, pycurl's build least of all.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -24,11 +25,11 @@ DEBIAN_PACKAGES := chromium fonts-dejavu-core fonts-liberation nginx postgresql
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
+.PHONY: help run test quick quick-3.13 pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
 	bench-slow bench-start clean
 
 help: ## List what there is to type
-	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z][a-z0-9.-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-C
 	@exec $(BIN)/wakeful serve
@@ -40,6 +41,9 @@ test: $(TEST) ## Install what the tests need, then check style and types and run
 
 quick: $(TEST) ## The tests that take no browser and no patience
 	@$(PYTEST) -m "not browser and not slow" $(ARGS)
+
+quick-3.13: ## The same on Python 3.13, where it is installed, in .venv-3.13
+	@$(MAKE) quick VENV=.venv-3.13 PYTHON=$(or $(PYTHON),python3.13)
 
 pictures: $(TEST) ## Put pictures of every page, as a browser shows it, into build/pictures
 	@PICTURES=build/pictures $(PYTEST) tests/web/test_every_page.py $(ARGS)
