@@ -13,12 +13,13 @@ from sqlalchemy import ColumnElement, Update, func, or_, select, text, update
 
 from app.alerts import restraint, retries
 from app.alerts.messages import FIRST_NAMED, is_complete
-from app.alerts.outbox import AnySession, Reason, moment, new_row
+from app.alerts.outbox import AnySession, Reason, new_row
 from app.alerts.restraint import History, Lane, Told, Waiting
 from app.db.clocks import SKEW
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable, Why, readable
 from app.records import DeliveryStatus, Event
+from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -336,7 +337,7 @@ def _group(session: AnySession, group: restraint.Group, now: datetime) -> Claim 
     ).all()
     facts = {
         "event": str(group.event),
-        "at": moment(now),
+        "at": iso(now),
         "count": len(ids),
         "incidents": [row.facts for row in first],
         "deliveries": ids,

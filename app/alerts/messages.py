@@ -13,6 +13,7 @@ from typing import Any
 
 from app.alerts import words
 from app.records import Event
+from app.rules.time import days_left, expiry
 
 Facts = Mapping[str, Any]
 FIRST_NAMED = 10  # of a burst (decisions.md 5)
@@ -296,12 +297,13 @@ def _acknowledged(facts: Facts, context: Context) -> Message:
 
 def _expiring(facts: Facts, context: Context, what: str) -> Message:
     extra = facts.get("extra") or {}
-    expires = extra.get("expires_at")
-    when = words.days_left(int(extra.get("days_left", 0)))
+    when, at = "expires soon", _at(facts)
     monitor = facts["monitor"]
     details = [("Monitor", _name(facts)), _address(facts)]
-    if expires:
-        details.insert(0, ("Expires", words.clock_time(words.read_moment(expires))))
+    if extra.get("expires_at"):
+        expires = words.read_moment(extra["expires_at"])
+        when, extra = expiry(expires, at), {**extra, "days_left": days_left(expires, at)}
+        details.insert(0, ("Expires", words.clock_time(expires)))
     if host := extra.get("host"):  # not that of the URL where that only redirects
         details.insert(0, ("Host", words.shorten(str(host), 100)))
     return Message(
@@ -309,7 +311,7 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
         tone=Tone.WARNING,
         title=f"{what} {when}",
         summary="Renew it in time. There will be no second alert for this date.",
-        at=_at(facts),
+        at=at,
         details=tuple(details),
         links=(Link("Monitor", f"{context.base_url}/monitors/{monitor['id']}"),),
         data={"monitor": dict(monitor), **extra},
@@ -402,7 +404,8 @@ def _digest(facts: Facts, context: Context) -> Message:
         Item(f"{_name(member)}: {_digest_item(member)}", () if alone else _links(member, context))
         for member in members
     ]
-    told = [compose(notice, context) for notice in notices]
+    # As of now: in the days that they waited, the days that are left became fewer.
+    told = [compose({**notice, "at": facts["at"]}, context) for notice in notices]
     items += [Item(notice.title, notice.links) for notice in told]
     more = open_ + over + noticed - len(items)
     if more > 0:

@@ -26,6 +26,7 @@ from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
 from app.rules import quiet_hours
+from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -182,16 +183,16 @@ def snapshot(
     """
     facts: dict[str, Any] = {
         "event": str(event),
-        "at": moment(now),
+        "at": iso(now),
         "monitor": monitor and {"id": monitor.id, "name": monitor.name, "url": monitor.url},
     }
     if incident is not None:
         facts["incident"] = {
             "id": incident.id,
-            "started_at": moment(incident.started_at),
-            "acknowledged_at": moment(incident.acknowledged_at),
+            "started_at": iso(incident.started_at),
+            "acknowledged_at": incident.acknowledged_at and iso(incident.acknowledged_at),
             "acknowledged_by": incident.acknowledged_by,
-            "ended_at": moment(incident.ended_at),
+            "ended_at": incident.ended_at and iso(incident.ended_at),
             "cause": incident.cause,
             "cause_code": incident.cause_code,
             "comment": incident.comment,
@@ -199,14 +200,9 @@ def snapshot(
         }
     if extra:
         facts["extra"] = {
-            name: moment(v) if isinstance(v, datetime) else v for name, v in extra.items()
+            name: iso(v) if isinstance(v, datetime) else v for name, v in extra.items()
         }
     return facts
-
-
-def moment(at: datetime | None) -> str | None:
-    """A time as the API shows it."""
-    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
@@ -260,6 +256,6 @@ def retry(delivery_id: int, now: datetime) -> None:
         # not count.
         row.facts = {
             **row.facts,
-            "by_hand": moment(now),
+            "by_hand": iso(now),
             "earlier_attempts": len(row.attempts or ()),
         }

@@ -27,7 +27,6 @@ from app.alerts.channels import SENDERS
 from app.alerts.channels.answer import Answer, Verdict, permanent, retry
 from app.alerts.channels.base import Outgoing, Sender, Tools
 from app.alerts.claims import Claim, Mark
-from app.alerts.outbox import moment
 from app.alerts.restraint import Lane
 from app.config import Settings
 from app.db import db, writing
@@ -38,6 +37,7 @@ from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
 from app.records import Channel, DeliveryStatus
 from app.rules.channel_values import CHANNELS
+from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -281,7 +281,7 @@ class Worker:
 
     def _mark(self, done: _Done, now: datetime) -> None:
         claim, found = done.job.claim, done.answer
-        attempt = {"at": moment(now), "ok": found.ok, "answer": found.text}
+        attempt = {"at": iso(now), "ok": found.ok, "answer": found.text}
         state = self._state(claim.lane)
         failed_before = not state.lane.last_ok or claim.tries > 0
         closed = None

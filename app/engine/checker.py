@@ -31,6 +31,7 @@ from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
 from app.engine.probing import Policies, make_prober
 from app.records import Cause, CheckSpec, Notice, Outcome
+from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -237,7 +238,7 @@ class Checker:
     def _network_changed(self) -> None:
         """Show the notice, or take it down and check again what could not be checked."""
         down, now = self._network.down, _now()
-        since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        since = iso(now)
         leases.keep_setting(NOTICE_NETWORK, since if down else None, now)
         if not down:
             log.warning("Our own network works again.")

@@ -17,7 +17,6 @@ from app.checks.certificate import (
     Certificate,
     Judgement,
     TrustStore,
-    days_left,
     fits_host,
     judge_chain,
     read_certificate,
@@ -31,6 +30,7 @@ from app.checks.text import excerpt, judge_text
 from app.net.charset import decode
 from app.records import HEADERS_CAP_BYTES, TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.statuses import is_accepted
+from app.rules.time import days_left
 
 # OpenSSL's reasons (the low 23 bits of its error code) that mean: no common version.
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
