@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.access import Access
+from app.access.networks import Policies
 from app.alerts import outbox
 from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.worker import Worker
@@ -29,7 +30,6 @@ from app.db.types import to_ms
 from app.engine import domains, quorum, recorder
 from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
-from app.engine.probing import Policies
 from app.records import DeliveryStatus
 from app.rules.time import iso
 from app.stores import health
