@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, or_, select, update
 
-from app.alerts.claims import give_up_unreadable
+from app.alerts.giving_up import give_up_unreadable
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import (
     NEVER_QUIET,

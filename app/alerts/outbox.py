@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import select
+from sqlalchemy import Update, select, update
 from sqlalchemy.orm import Session, scoped_session
 
 from app.db import writing
@@ -44,6 +44,11 @@ NEVER_QUIET = frozenset({Event.TEST})
 
 # Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
 WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
+
+
+def update_deliveries() -> Update:
+    """An update that does not look for loaded rows to change: none is kept across statements."""
+    return update(DeliveryRow).execution_options(synchronize_session=False)
 
 
 class Reason(StrEnum):
