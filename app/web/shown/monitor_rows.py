@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.records import Monitor
+from app.records import Monitor, words_of
 from app.rules.time import days_left, expiry
 from app.stats.series import day_state
 from app.web.shown import charts, times
@@ -24,7 +24,7 @@ class Row:
     bar: Any
     bar_sentence: str
     spark: Sequence[str]
-    soon: list[str]
+    warnings: list[str]
 
 
 def of(monitors: Sequence[Monitor]) -> list[Row]:
@@ -40,7 +40,7 @@ def _row(monitor: Monitor) -> Row:
         bar=charts.cells([day_state(hour) for hour in hours]) if hours else None,
         bar_sentence=in_words(hours, "The last 24 hours"),
         spark=charts.sparkline([hour["response_time"] for hour in hours]),
-        soon=soon(monitor),
+        warnings=warnings(monitor),
     )
 
 
@@ -60,7 +60,13 @@ def host(url: str) -> str:
     return parts.netloc + ("" if parts.path in ("", "/") else parts.path)
 
 
-def soon(monitor: Monitor) -> list[str]:
+def warnings(monitor: Monitor) -> list[str]:
+    """What the list says beside the host."""
+    unreadable = [f"{words_of(monitor.unreadable)} cannot be read"] if monitor.unreadable else []
+    return [*_expiring(monitor), *unreadable]
+
+
+def _expiring(monitor: Monitor) -> list[str]:
     """``certificate 5 days``, ``domain expires today``: what expires within ``NEAR_DAYS``."""
     found = []
     for word, moment in (

@@ -9,6 +9,7 @@ from flask import g
 from flask_login import current_user
 from markupsafe import Markup
 
+from app.records import Incident
 from app.rules import time as rules
 from app.rules.time import days_left, iso
 
@@ -139,6 +140,16 @@ def running(since: datetime) -> Markup:
     """The time since ``since``; it goes on counting where scripts run."""
     seconds = (now() - since).total_seconds()
     return Markup('<span class="clock" data-since="{}">{}</span>').format(iso(since), span(seconds))
+
+
+def lasted(incident: Incident) -> Markup | str:
+    """How long an incident lasted, or has lasted so far; a limit only, where nothing was watched
+    for a while.
+    """
+    limit = "at most " if incident.unwatched else ""
+    if incident.ended_at is None:
+        return Markup(limit) + running(incident.started_at)  # noqa: S704 - our own literals
+    return limit + span((incident.ended_at - incident.started_at).total_seconds())
 
 
 def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:
