@@ -3,8 +3,10 @@
 import pytest
 from sqlalchemy import select
 
+from app.access.networks import ALLOW_NETWORKS
 from app.access.webhook_secret import SETTING
 from app.db import db
+from app.db.settings import keep_setting
 from app.db.tables import DeliveryRow, MonitorRow, SettingRow
 from app.records import Event
 from tests.alerts.conftest import Outbox
@@ -206,3 +208,18 @@ def test_networks_that_cannot_be_read_close_what_they_opened_and_are_set_again(b
     box.tell(Event.TEST, shop)
     box.turn(1)
     assert len(sink.requests) == 1
+
+
+def test_networks_that_this_version_does_not_know_stop_no_alert(box, sink):
+    """As after a downgrade: the text is whole, but not all of it is a network."""
+    box.configure(allow_networks=None)
+    shop = box.monitor(hook(sink))
+    with box.app.app_context():
+        keep_setting(ALLOW_NETWORKS, "loopback", now())
+    box.tell(Event.TEST, shop)
+    box.turn(1)
+    with box.app.app_context():
+        keep_setting(ALLOW_NETWORKS, "loopback, moonbase", now())
+    box.tell(Event.TEST, shop)
+    box.turn(1)
+    assert len(sink.requests) == 2

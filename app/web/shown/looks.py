@@ -13,6 +13,7 @@ from app.records import (
     Classification,
     DeliveryStatus,
     Event,
+    Incident,
     IncidentStatus,
     MonitorStatus,
     Role,
@@ -68,6 +69,13 @@ DELIVERY = {
     DeliveryStatus.HELD: Look("Held", "paused", "degraded"),
 }
 
+# A maintenance window.
+WINDOW = {
+    "on": Look("On now", "maintenance", "maintenance"),
+    "planned": Look("Planned", "pending", "paused"),
+    "over": Look("Over", "check", "paused"),
+}
+
 EVENTS = {
     Event.INCIDENT_OPENED: "Incident opened",
     Event.INCIDENT_ACKNOWLEDGED: "Incident acknowledged",
@@ -116,3 +124,8 @@ def percent(value: float | None) -> str:
         return "100%"
     text = f"{int(value * 1000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
     return f"{text}%"
+
+
+def monitor_of(incident: Incident) -> str:
+    """The name of an incident's monitor; a server may send the incident without it."""
+    return incident.monitor.name if incident.monitor else f"Monitor {incident.monitor_id}"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.records import Monitor
+from app.records import Monitor, words_of
+from app.rules.time import days_left, expiry
 from app.stats.series import day_state
 from app.web.shown import charts, times
 
 STATES = ("up", "down", "maintenance", "unknown")
-NEAR_DAYS = 30  # an expiry farther away is not worth a place in a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class Row:
     bar: Any
     bar_sentence: str
     spark: Sequence[str]
-    soon: list[str]
+    warnings: list[str]
 
 
 def of(monitors: Sequence[Monitor]) -> list[Row]:
@@ -41,7 +40,7 @@ def _row(monitor: Monitor) -> Row:
         bar=charts.cells([day_state(hour) for hour in hours]) if hours else None,
         bar_sentence=in_words(hours, "The last 24 hours"),
         spark=charts.sparkline([hour["response_time"] for hour in hours]),
-        soon=soon(monitor),
+        warnings=warnings(monitor),
     )
 
 
@@ -61,23 +60,19 @@ def host(url: str) -> str:
     return parts.netloc + ("" if parts.path in ("", "/") else parts.path)
 
 
-def soon(monitor: Monitor) -> list[str]:
-    """``certificate 5 days``, for what runs out within ``NEAR_DAYS``."""
+def warnings(monitor: Monitor) -> list[str]:
+    """What the list says beside the host."""
+    unreadable = [f"{words_of(monitor.unreadable)} cannot be read"] if monitor.unreadable else []
+    return [*_expiring(monitor), *unreadable]
+
+
+def _expiring(monitor: Monitor) -> list[str]:
+    """``certificate 5 days``, ``domain expires today``: what expires within ``NEAR_DAYS``."""
     found = []
     for word, moment in (
         ("certificate", monitor.ssl_expires_at),
         ("domain", monitor.domain_expires_at),
     ):
-        if moment is not None and (left := days_left(moment)) <= NEAR_DAYS:
-            found.append(f"{word} {left_words(left)}")
+        if moment is not None and days_left(moment, times.now()) <= times.NEAR_DAYS:
+            found.append(f"{word} {expiry(moment, times.now()).removeprefix('expires in ')}")
     return found
-
-
-def days_left(moment: datetime) -> int:
-    return (moment - times.now()).days
-
-
-def left_words(days: int) -> str:
-    if days < 0:
-        return "expired"
-    return "expires today" if days == 0 else f"{days} day{'' if days == 1 else 's'}"

@@ -9,7 +9,12 @@ from flask import g
 from flask_login import current_user
 from markupsafe import Markup
 
+from app.records import Incident
+from app.rules import time as rules
+from app.rules.time import days_left, iso
+
 MINUTE, HOUR, DAY = 60, 3600, 86400
+NEAR_DAYS = 30  # an expiry farther away is told by its date, and has no place in a list
 
 
 def now() -> datetime:
@@ -96,10 +101,6 @@ def plain_day(moment: datetime) -> str:
     return _day(moment)
 
 
-def iso(moment: datetime) -> str:
-    return _in(moment, UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
-
-
 def moment(text: str) -> datetime | None:
     """The time that ``text`` says, as evidence has it; None when it says none."""
     try:
@@ -123,6 +124,13 @@ def at(moment: datetime | None, none: str = "–") -> Markup | str:
     return _tag(moment, exact(moment), relative(moment, now().astimezone(zone())))
 
 
+def expiry(moment: datetime) -> Markup:
+    """A ``<time>``: ``expires in 5 days`` as alerts count them, or the date of one far away."""
+    away = days_left(moment, now()) > NEAR_DAYS
+    text = f"expires {day(moment)}" if away else rules.expiry(moment, now())
+    return _tag(moment, text, exact(moment))
+
+
 def short(moment: datetime | None, none: str = "–") -> Markup | str:
     """A ``<time>`` for dense lists: the clock time, exact on hover."""
     return none if moment is None else _tag(moment, clock(moment), exact(moment))
@@ -132,6 +140,16 @@ def running(since: datetime) -> Markup:
     """The time since ``since``; it goes on counting where scripts run."""
     seconds = (now() - since).total_seconds()
     return Markup('<span class="clock" data-since="{}">{}</span>').format(iso(since), span(seconds))
+
+
+def lasted(incident: Incident) -> Markup | str:
+    """How long an incident lasted, or has lasted so far; a limit only, where nothing was watched
+    for a while.
+    """
+    limit = "at most " if incident.unwatched else ""
+    if incident.ended_at is None:
+        return Markup(limit) + running(incident.started_at)  # noqa: S704 - our own literals
+    return limit + span((incident.ended_at - incident.started_at).total_seconds())
 
 
 def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:

@@ -52,9 +52,9 @@ def index() -> Response:
         page=page,
         query=query,
         names=names_of(page.items),
-        monitors=_choosable(query.monitor_id),
+        monitor_choices=_monitor_choices(query.monitor_id),
         statuses=list(DeliveryStatus),
-        channels=list(Channel),
+        channel_choices=[("", "All channels"), *((one, channel_label(one)) for one in Channel)],
         here=links.here,
         link=links.page_link,
         **_sayings(),
@@ -160,6 +160,11 @@ def _choosable(chosen: int | None) -> Sequence[MonitorRef]:
     if chosen and all(one.id != chosen for one in found):
         found += current_store().monitors.refs(ids=[chosen])
     return found
+
+
+def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
+    found = _choosable(chosen)
+    return [("", "All monitors"), *((one.id, one.name) for one in found)] if found else []
 
 
 def _sayings() -> dict[str, Any]:
