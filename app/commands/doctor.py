@@ -16,7 +16,8 @@ from flask import Flask
 from sqlalchemy import func, select, text
 
 from app.config import Settings
-from app.db import db, leases, patience, schema, unreadable
+from app.db import db, patience, schema, unreadable
+from app.db.settings import setting
 from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow
 from app.engine.probing import ALLOW_NETWORKS
 from app.net.canary import (
@@ -137,13 +138,15 @@ def _checker(settings: Settings) -> Iterator[Finding]:
         yield Finding("checker", f"None runs: the last sign is {last}.")
     else:
         yield Finding("checker", "It runs.")
+        for place in health.left_alone(datetime.now(UTC)):
+            yield Finding("checker", str(place), fault=True)
 
 
 def _policy(settings: Settings) -> Iterator[Finding]:
     if not _tables_are_there():
         return
     locked = settings.allow_networks is not None
-    text_ = settings.allow_networks if locked else leases.setting(ALLOW_NETWORKS)
+    text_ = settings.allow_networks if locked else setting(ALLOW_NETWORKS)
     where = "WAKEFUL_ALLOW_NETWORKS" if locked else "the Settings page"
     opened = f"public addresses and {text_}" if text_ else "public addresses only"
     yield Finding("policy", f"Checks and alerts may reach {opened} ({where}).")
@@ -170,7 +173,7 @@ def _names(settings: Settings) -> Iterator[Finding]:
 
 
 def _canaries(settings: Settings) -> Iterator[Finding]:
-    kept = leases.setting(MEMORY) if _tables_are_there() else None
+    kept = setting(MEMORY) if _tables_are_there() else None
     accepted = have_accepted(read_memory(kept, settings.location))
     for name, said in ask(parse_canaries(settings.canaries), SECONDS).items():
         if said is Said.ACCEPTED:

@@ -28,6 +28,7 @@ from app.access import Access
 from app.config import SettingError, Settings
 from app.db import db, patience, schema, writing
 from app.db.tables import HeartbeatRow
+from app.engine import owner
 
 log = logging.getLogger(__name__)
 
@@ -132,12 +133,14 @@ class Supervisor:
         """Let /readyz tell that no checker runs, though its last sign of life is young."""
         if child.name != "checker" or child.process is None:
             return
-        name = f"checker:{socket.gethostname()}:{child.process.pid}"
+        its_names = owner.prefix(child.process.pid)
         try:
             # In little time: meanwhile nothing else is looked after.
             with self.app.app_context(), patience(NOTE_SECONDS):
                 with writing() as session:
-                    its = update(HeartbeatRow).where(HeartbeatRow.name == name)
+                    its = update(HeartbeatRow).where(
+                        HeartbeatRow.name.startswith(its_names, autoescape=True)
+                    )
                     session.execute(its.values(ended_at=datetime.now(UTC)))
                 db.session.remove()
                 db.engine.dispose()  # no connection may be shared with the next child

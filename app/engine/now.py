@@ -14,7 +14,8 @@ from flask import Flask, current_app
 
 from app.checks.prober import Prober
 from app.config import Settings
-from app.db import leases
+from app.db import assignments
+from app.db.settings import noticed
 from app.engine import recorder
 from app.engine.canaries import Canaries
 from app.engine.network import may_be_ours, unknown
@@ -42,7 +43,7 @@ def check_now(monitor_id: int) -> Result:
 
     Raises NotFound, and what ``check_fields`` raises.
     """
-    found = leases.specs([monitor_id])
+    found = assignments.specs([monitor_id])
     if not found:
         raise NotFound("monitor", monitor_id)
     outcome = check_fields(found[0])
@@ -56,7 +57,7 @@ def check_now(monitor_id: int) -> Result:
 
 def _network_works(settings: Settings) -> bool:
     """Whether the checker has no notice that it does not, and a canary answers us too."""
-    if leases.noticed(Notice.NETWORK_DOWN):
+    if noticed(Notice.NETWORK_DOWN):
         return False
     canaries = Canaries(settings)
     canaries.recall()

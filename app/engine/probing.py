@@ -6,7 +6,7 @@ import logging
 
 from app.checks.prober import Prober
 from app.config import Settings
-from app.db import leases
+from app.db.settings import setting
 from app.net.hosts import parse_servers
 from app.net.policy import Policy
 
@@ -33,7 +33,7 @@ class Policies:
         """Read the stored setting. Needs an application context."""
         if self._locked:
             return
-        text = leases.setting(ALLOW_NETWORKS) or ""
+        text = setting(ALLOW_NETWORKS) or ""
         if text == self._text:
             return
         try:

@@ -92,6 +92,12 @@ class Store(ABC):
         monitors, of those with these ``ids``, or of those with ``search`` in the name or URL.
         """
 
+    def locations(self) -> Sequence[str]:
+        """The names of the places that monitors can be checked from; none where a store cannot
+        tell.
+        """
+        return ()
+
     # incidents
 
     @abstractmethod

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 
 from app.codec import reader
 from app.db import db, rollups
+from app.db.assignments import not_checked
 from app.db.journal import VERDICT_NUMBERS, decode
-from app.db.leases import not_checked
 from app.db.tables import (
     IncidentRow,
     MonitorEvidenceRow,
