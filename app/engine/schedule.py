@@ -120,7 +120,7 @@ def _repeat(
     """When a place repeats a result that is unconfirmed since then."""
     if since > now + SKEW:  # said by a clock that was ahead: count from the last check here
         return _not_ahead(checked, now) + confirm
-    if checked is not None and since <= checked <= now + SKEW:
+    if checked is not None and since < checked <= now + SKEW:
         return NEVER  # this place has repeated it, and others have still to
     return since + confirm
 

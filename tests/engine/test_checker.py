@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 
-from app.db import db, journal, leases, writing
+from app.db import changes, db, journal, shards, writing
+from app.db.settings import keep_setting, setting
 from app.db.tables import (
+    AssignmentRow,
     DeliveryRow,
     HeartbeatRow,
     IncidentRow,
@@ -81,8 +83,8 @@ def site():
 def no_second_round(monkeypatch):
     """A monitor's place in its minute may come round during a test: one check more than counted."""
     monkeypatch.setattr(
-        "app.engine.recorder.results.next_check",
-        lambda _id, _interval, now: now + timedelta(hours=1),
+        "app.engine.schedule.next_check",
+        lambda _id, _interval, _slot: datetime.now(UTC) + timedelta(hours=1),
     )
 
 
@@ -124,7 +126,8 @@ def results(id):
 
 def due_at_once(core, id):
     with core.app_context(), writing() as session:
-        session.get(MonitorStateRow, id).next_check_at = datetime.now(UTC)
+        session.execute(update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=None))
+        changes.note(session, id)
 
 
 def test_an_outage_from_row_to_row(core, settings, site):
@@ -155,8 +158,7 @@ def test_an_outage_from_row_to_row(core, settings, site):
         assert events == ["incident.opened", "incident.resolved"]
         state = db.session.get(MonitorStateRow, id)
         assert state.verdict == "up"
-        assert state.lease_token is None
-        assert state.next_check_at > datetime.now(UTC), "back in the schedule"
+        assert state.unconfirmed_at is None, "back in the schedule"
         beat = db.session.scalars(select(HeartbeatRow)).one()
         assert beat.name.startswith("checker:")
         assert beat.ended_at is not None, "a checker that was stopped passes for alive"
@@ -235,9 +237,8 @@ def test_a_stop_gives_back_what_does_not_come_back(core, settings, site, monkeyp
         until(core, lambda: site.asked == 1)
     with core.app_context():
         assert results(id) == []
-        state = db.session.get(MonitorStateRow, id)
-        assert (state.lease_until, state.lease_token) == (None, None)
-        assert leases.next_due(datetime.now(UTC)) <= datetime.now(UTC)
+        assert {one.owner for one in shards.read(1)} == {None}
+        assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
 def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, site):
@@ -268,7 +269,7 @@ def test_the_stored_networks_hold_without_a_restart(core, settings, site, monkey
     with running(core, settings) as checker:
         until(core, lambda: results(id))
         with core.app_context():
-            leases.keep_setting("allow_networks", "loopback", datetime.now(UTC))
+            keep_setting("allow_networks", "loopback", datetime.now(UTC))
         until(core, lambda: checker._policies.current().allows("127.0.0.1"))
         due_at_once(core, id)
         until(core, lambda: len(results(id)) == 2)
@@ -303,7 +304,7 @@ def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_
         alive.set()
         until(core, lambda: len(db.session.scalars(select(IncidentRow.id)).all()) == 3)
     with core.app_context():
-        assert leases.setting(NOTICE_NETWORK) is None
+        assert setting(NOTICE_NETWORK) is None
 
 
 class Place:
@@ -368,14 +369,14 @@ def test_a_result_that_cannot_be_recorded_does_not_take_the_others_with_it(
     core, settings, site, monkeypatch
 ):
     bad, good = (make_monitor(core, url=site.url).id for _ in range(2))
-    real = recorder.record
+    real = recorder.record_claimed
 
     def record(batch, *arguments, **options):
-        if any(monitor_id == bad for monitor_id, _outcome in batch):
+        if any(claim.monitor_id == bad for claim, _outcome in batch):
             raise ValueError("cannot be recorded")
         return real(batch, *arguments, **options)
 
-    monkeypatch.setattr("app.engine.checker.recorder.record", record)
+    monkeypatch.setattr("app.engine.returns.recorder.record_claimed", record)
     with running(core, settings, paced=False):
         until(core, lambda: results(good))
 

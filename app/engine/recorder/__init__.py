@@ -8,7 +8,7 @@ transaction:
     with writing() as session:
         row = session.get(MonitorRow, id)
         ...
-        recorder.rewatch(session, row, changed, now)
+        recorder.rewatch(session, row, changed)
         recorder.pause(session, row.id, now)
 
 Whoever writes locks the monitor's state row first, so two processes never judge from the same past.

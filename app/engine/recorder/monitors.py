@@ -69,9 +69,7 @@ def watch_from(
         changes.note(session, monitor_id)
 
 
-def rewatch(
-    session: AnySession, monitor: MonitorRow, changed: Collection[str], now: datetime
-) -> None:
+def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) -> None:
     """Go on with a monitor whose fields ``changed`` have changed."""
     row = lock(session, monitor.id)
     if changed:
@@ -104,7 +102,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
         remark(incident, WATCHING_STOPPED)
 
 
-def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
+def resume(session: AnySession, monitor_id: int) -> None:
     """Watch again; the first check is due at once."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)

@@ -107,13 +107,16 @@ class Monitors(Part):
             row.updated_at = now
             session.flush()
             _check_together(session, row, changed)
-            recorder.rewatch(session, row, changed, now)
+            recorder.rewatch(session, row, changed)
             if "locations" in fields:
                 places = places_of(fields["locations"] or DEFAULT_LOCATIONS)
                 recorder.watch_from(session, id, places, now)
             pause = fields.get("pause")
             if pause is not None:
-                (recorder.pause if pause else recorder.resume)(session, id, now)
+                if pause:
+                    recorder.pause(session, id, now)
+                else:
+                    recorder.resume(session, id)
         return self.monitor(id)
 
     def delete_monitor(self, id: int) -> None:
