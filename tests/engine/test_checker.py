@@ -126,7 +126,9 @@ def results(id):
 
 def due_at_once(core, id):
     with core.app_context(), writing() as session:
-        session.execute(update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=None))
+        session.execute(
+            update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=None)
+        )
         changes.note(session, id)
 
 
