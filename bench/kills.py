@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--monitors", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    dice = random.Random(arguments.seed)
+    dice = random.Random(arguments.seed)  # noqa: S311 (not a secret)
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(
             instance=Path(folder), database_url=arguments.database, secret_key=KEY, canaries=""
@@ -124,7 +124,7 @@ def prepare(app: Flask, target: Target, monitors: int, dice: random.Random) -> d
                 recorder.watch(session, row, now)
         rows = db.session.execute(select(MonitorRow.id, MonitorRow.interval)).all()
         db.session.remove()
-        return {id: interval for id, interval in rows}
+        return dict(map(tuple, rows))
 
 
 def harass(database: str, folder: str, seconds: float, dice: random.Random) -> int:
@@ -134,7 +134,7 @@ def harass(database: str, folder: str, seconds: float, dice: random.Random) -> i
         "WAKEFUL_ALLOW_NETWORKS": "loopback", "WAKEFUL_INSTANCE": folder,
         "WAKEFUL_CONFIRM_SECONDS": "3",
     }  # fmt: skip
-    log = Path(folder, "log").open("ab")
+    log = Path(folder, "log").open("ab")  # noqa: SIM115 (closed below)
 
     def start() -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", "from app.commands import cli; cli.main()", "checker"]
@@ -152,6 +152,7 @@ def harass(database: str, folder: str, seconds: float, dice: random.Random) -> i
             time.sleep(dice.uniform(0, 4))
             running[number] = start()
     finally:
+        print("at the end:", [process.poll() for process in running])
         for process in running:
             process.terminate()
         for process in running:
@@ -188,8 +189,11 @@ def report(intervals: dict[int, int], kills: int) -> int:
     print(f"late: at most {late[-1]:.1f} s over the interval, half of them under "
           f"{late[len(late) // 2]:.1f} s")  # fmt: skip
     print(f"twice: {twice} slots")
-    print(f"incidents: {len(incidents)} of {len(wanted)} outages, {len(wrong)} monitors with "
-          f"another number than theirs, {sum(row.ended_at is None for row in incidents)} open")  # fmt: skip
+    still = sum(row.ended_at is None for row in incidents)
+    print(f"incidents: {len(incidents)} of {len(wanted)} outages, {still} of them open, "
+          f"{len(wrong)} monitors with another number than theirs")  # fmt: skip
+    per = Counter(int(at.timestamp()) // 10 for times in found.values() for at in times)
+    print("results each 10 s:", *(per[ten] for ten in range(min(per), max(per) + 1)))
     good = late[-1] <= LATE_SECONDS and not twice and not wrong and len(found) == len(intervals)
     print("All is as it should be." if good else "NOT as it should be.")
     return 0 if good else 1

@@ -37,9 +37,9 @@ def test_every_change_of_a_monitor_is_told_once(core, settings, feed):
 
 
 def test_what_is_rolled_back_is_not_told(core, feed):
-    with pytest.raises(OSError, match="full"), writing() as session:
+    with writing() as session:
         changes.note(session, 7)
-        raise OSError("the disk is full")
+        session.rollback()
     with writing() as session:
         changes.note(session, 8)
     assert feed.news() == {8}

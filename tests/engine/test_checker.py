@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from app.db import changes, db, journal, shards, writing
 from app.db.settings import keep_setting, setting
