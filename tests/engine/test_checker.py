@@ -26,6 +26,7 @@ from app.engine import now, recorder, schedule
 from app.engine.checker import NOTICE_NETWORK, Checker
 from app.errors import NotFound
 from app.records import CheckSpec, Verdict
+from app.stores.local import LocalStore
 from tests.factories import make_monitor
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
@@ -250,6 +251,105 @@ def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, sit
     with core.app_context():
         assert sorted(db.session.scalars(select(ResultRow.monitor_id))) == ids
     assert site.asked == 20
+
+
+def test_two_places_each_make_their_own_checks(core, settings, site):
+    elsewhere = replace(settings, location="oslo")
+    with core.app_context():
+        oslo = journal.location_id("oslo")
+    here = make_monitor(core, url=site.url).id
+    there = make_monitor(core, url=site.url, places=[oslo]).id
+    both = make_monitor(core, url=site.url, places=[1, oslo]).id
+
+    def seen():
+        return sorted(db.session.execute(select(ResultRow.monitor_id, ResultRow.location_id)))
+
+    wanted = sorted([(here, 1), (there, oslo), (both, 1), (both, oslo)])
+    with running(core, settings), running(core, elsewhere):
+        until(core, lambda: seen() == wanted)
+    with core.app_context():
+        assert {result.location for result in results(both)} == {"default", "oslo"}
+
+
+def test_an_outage_that_every_place_sees_is_one_incident(core, settings, site):
+    elsewhere = replace(settings, location="oslo")
+    with core.app_context():
+        oslo = journal.location_id("oslo")
+    id = make_monitor(core, url=site.url, places=[1, oslo], confirmations=2).id
+    with running(core, settings), running(core, elsewhere):
+        until(core, lambda: len(results(id)) == 2)
+        site.status = 503
+        due_at_once(core, id)
+        until(core, lambda: db.session.scalar(select(IncidentRow.id)))
+        site.status = 200
+        due_at_once(core, id)
+        until(core, lambda: db.session.scalar(select(IncidentRow.ended_at)))
+    with core.app_context():
+        assert len(db.session.scalars(select(IncidentRow)).all()) == 1
+
+
+def test_a_place_that_is_taken_off_makes_no_more_checks(core, settings, site):
+    id = make_monitor(core, url=site.url).id
+    store = LocalStore(settings)
+    with core.app_context():
+        journal.location_id("oslo")
+    with running(core, settings):
+        until(core, lambda: results(id))
+        with core.app_context():
+            assert store.update_monitor(id, {"locations": ("oslo",)}).locations == ("oslo",)
+        due_at_once(core, id)
+        other = make_monitor(core, url=site.url).id
+        until(core, lambda: results(other))
+    with core.app_context():
+        assert len(results(id)) == 1
+
+
+def test_what_is_created_changed_and_resumed_is_checked_at_once(core, settings, site):
+    store = LocalStore(settings)
+    fields = {"name": "Shop", "url": site.url, "interval": 3600}
+    with running(core, settings):
+        until(core, lambda: {one.owner for one in shards.read(1)} not in (set(), {None}))
+        with core.app_context():
+            id = store.create_monitor(fields).id
+        until(core, lambda: len(results(id)) == 1)
+        for number, change in enumerate(({"timeout": 7}, {"pause": True}, {"pause": False})):
+            with core.app_context():
+                store.update_monitor(id, change)
+            if change != {"pause": True}:
+                until(core, lambda wanted=2 + number // 2: len(results(id)) == wanted)
+    assert site.asked == 3
+
+
+def test_a_change_is_checked_though_a_check_of_before_hangs(core, settings, site):
+    slow, store = Site(), LocalStore(settings)
+    slow.hold.clear()
+    id = make_monitor(core, url=slow.url, timeout=60).id
+    try:
+        with running(core, settings):
+            until(core, lambda: slow.asked == 1)
+            with core.app_context():
+                store.update_monitor(id, {"url": site.url})
+            until(core, lambda: results(id))
+            slow.hold.set()
+    finally:
+        slow.close()
+    with core.app_context():
+        assert len(results(id)) == 1, "the other one says nothing about what is watched now"
+    assert site.asked == 1
+
+
+@pytest.mark.settings(confirm_seconds=0.5)
+def test_a_failure_that_was_being_confirmed_is_confirmed_by_the_next_checker(core, settings, site):
+    """What waits to be repeated outlives the process that has seen it."""
+    id = make_monitor(core, url=site.url, confirmations=1).id
+    site.status = 503
+    with core.app_context():
+        now.check_now(id)
+        assert db.session.scalar(select(IncidentRow.id)) is None
+        with writing() as session:
+            session.execute(update(AssignmentRow).values(slot=datetime.now(UTC)))
+    with running(core, settings):
+        until(core, lambda: db.session.scalar(select(IncidentRow.id)))
 
 
 @pytest.mark.settings(allow_networks="")

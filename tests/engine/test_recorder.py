@@ -623,6 +623,16 @@ def test_what_is_unconfirmed_is_repeated_in_every_place(engine):
         assert engine.due(id, standing, 6) == at(13)
 
 
+def test_a_place_that_began_first_and_is_recorded_last_has_a_vote(engine):
+    """All places check at the same moment."""
+    ids = places("berlin", "oslo")
+    id = engine.monitor(confirmations=0, places=[*ids.values()])
+    for seconds, verdict in ((0, "up"), (60, "down")):
+        for name, later in (("oslo", 0.01), ("berlin", 0)):
+            engine.scheduled(engine.claim(id, ids[name]), verdict, seconds + later, name, took=1)
+    assert len(engine.incidents(id)) == 1
+
+
 def test_a_place_that_no_longer_watches_has_no_vote(engine):
     ids = places("berlin", "oslo")
     id = engine.monitor(confirmations=0, places=[*ids.values()])

@@ -44,6 +44,7 @@ class Seats:
     others: Sequence[Any]
     by_hand: bool = True
     changed: bool = False
+    newest: bool = True  # whether the result is the newest of its place
 
     @property
     def turn(self) -> int | None:
@@ -60,7 +61,9 @@ class Seats:
             return
         before = self.here["checked_at"]
         if before is not None and before > result.checked_at and self._is_recent(before, result):
-            return  # overtaken by a later check
+            self.newest = False
+            return
+        self.newest = True
         self.here |= {"checked_at": result.checked_at, "verdict": VERDICT_NUMBERS[result.verdict]}
         self.changed = True
 
@@ -103,6 +106,15 @@ class Seats:
         votes.append(quorum.Vote("here", result.checked_at, result.verdict))
         return quorum.decide(votes, RULE, now, stale)
 
+    def moment(self, result: Result, state: State) -> datetime:
+        """When the vote was given: no earlier than the one before it. Places check at the same
+        moments, and what is recorded first may have begun last.
+        """
+        at, before = result.checked_at, state.checked_at
+        if self.others and before is not None and before - at <= OVERTAKEN_AT_MOST:
+            return max(at, before)
+        return at
+
     def tells(
         self,
         result: Result,
@@ -118,6 +130,8 @@ class Seats:
         """
         if not self.others:
             return True
+        if not self.newest:
+            return False
         if result.verdict is Verdict.UNKNOWN and vote is not Verdict.UNKNOWN:
             return False
         if unconfirmed_at is None or unconfirmed_at > now + SKEW:

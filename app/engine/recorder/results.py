@@ -210,7 +210,8 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     vote = known.seats.vote(result, known.monitor, batch.now)
     if not known.seats.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
         return
-    seen = Observation(result.checked_at, vote, result.maintenance)
+    at = known.seats.moment(result, before)
+    seen = Observation(at, vote, result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
     overtaken = after.state == before
     known.state, known.changed = after.state, True
