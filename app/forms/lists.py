@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from markupsafe import Markup
 from wtforms import widgets
 from wtforms.fields.core import Field
 from wtforms.utils import unset_value
@@ -303,9 +304,29 @@ class IdList(EntryList):
         return text.record_id(value)
 
 
+def _boxes(field: Places, **_attributes: Any) -> Markup:
+    """A box for each place that there is, or where nobody can tell, for those that are chosen."""
+    names = form_of(field).context.places or field.data
+    box = Markup(
+        '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
+        ' value="{name}"{checked}>'
+        '<label for="{id}">{name}</label></div>'
+    )
+    return Markup("\n").join(
+        box.format(
+            id=f"{field.id}-{number}",
+            field=field.name,
+            name=name,
+            checked=Markup(" checked") if name in field.data else "",
+        )
+        for number, name in enumerate(names)
+    )
+
+
 class Places(EntryList):
     """Names of places to check from: a tuple of ``str``. None sent: the default one."""
 
+    widget = staticmethod(_boxes)
     example = DEFAULT_LOCATIONS[0]
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
+from app import create_core
+from app.config import Settings
 from app.db import db
 from app.db.tables import ResultRow, ShardRow
 from app.db.types import from_ms, to_ms
@@ -24,6 +26,19 @@ from tests.support.service import eventually
 
 MONITORS, INTERVAL = 30, 4
 CHECKER = "from app.commands import cli; cli.main()"
+
+
+@pytest.fixture
+def settings(postgres_url, tmp_path):
+    return Settings(instance=tmp_path, database_url=postgres_url, secret_key=SECRET_KEY)
+
+
+@pytest.fixture
+def core(settings):
+    core = create_core(settings)
+    yield core
+    with core.app_context():
+        db.engine.dispose()
 
 
 @pytest.fixture
@@ -62,7 +77,6 @@ def owned(core):
 
 @pytest.mark.slow
 @pytest.mark.postgres
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_a_killed_checker_is_replaced_and_one_that_joins_takes_its_part(core, start):
     ids = [
         make_monitor(core, url="http://127.0.0.1:9/", interval=INTERVAL, confirmations=10).id
