@@ -115,7 +115,7 @@ class LeftAlone:
                 f"No checker runs in the place {self.name}, from where {count} should be checked."
                 f" Start one with WAKEFUL_LOCATION={self.name}, or take the place off them."
             )
-        return f"In the place {self.name}, {count} have had no checker for 30 s."
+        return f"In the place {self.name}, nobody has checked {count} for 30 s or more."
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:
