@@ -11,6 +11,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -319,7 +320,7 @@ def test_results_are_kept_while_the_database_cannot_be_written(core, settings, m
     checker = Checker(core, settings)
     with core.app_context():
         checker._own(time.monotonic())
-        [job] = checker._plan.take(now(), 1)
+        [job] = checker._plan.take(datetime.now(UTC), 1)
         assert job.monitor_id == id
         returns = checker._returns
         returns.came_back(job.claim(), make_outcome(at=now()))

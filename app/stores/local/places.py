@@ -73,11 +73,15 @@ def next_check_at(
     now: datetime,
     confirm: timedelta,
 ) -> datetime | None:
-    """When the first of its places checks it next; None while it is paused."""
+    """When the first of its places checks it next; None while it is paused. What is due at once is
+    due since the change that made it so.
+    """
     if monitor.paused:
         return None
     moments = [
-        due(
+        min(now, monitor.updated_at)
+        if seat.slot is None
+        else due(
             monitor.id,
             monitor.interval,
             Standing(seat.turn, seat.slot, seat.checked_at, state.unconfirmed_at, seat.blind),
