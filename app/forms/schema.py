@@ -30,13 +30,14 @@ class Context:
 
     ``now`` in UTC, for rules about the future. ``zone`` is where times without an offset are typed.
     ``browser``: absent checkboxes mean no, blank rows count as none, and a time may leave out its
-    seconds.
+    seconds. ``places`` are those that there are; none where only the store can tell.
     """
 
     now: datetime | None = None
     telegram_token_set: bool = False
     zone: ZoneInfo | None = None
     browser: bool = False
+    places: Sequence[str] = ()
 
 
 class Sent(dict[str, list[str]]):

@@ -133,7 +133,7 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
                 for index, pair in enumerate(value)
                 for half in ("key", "value")
             ]
-        if isinstance(value[0], str):
-            return [(name, ",".join(value))]  # tags
+        if name == "tags":
+            return [(name, ",".join(value))]
         return [(f"{name}[{index}]", str(item)) for index, item in enumerate(value)]
     return [(name, str(value))]

@@ -58,6 +58,7 @@ def test_a_monitor_of_the_least_gets_interface_2_1s_defaults_and_our_own():
         "quiet_start": None,
         "quiet_end": None,
         "quiet_zone": "UTC",
+        "locations": ("default",),
     }
 
 
