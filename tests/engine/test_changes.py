@@ -30,9 +30,9 @@ def test_every_change_of_a_monitor_is_told_once(core, settings, feed):
         store.monitors.update(id, fields)
         assert feed.news() == {id}, fields
         assert feed.news() == set()
-    store.monitors(MonitorQuery())
+    store.monitors.list(MonitorQuery())
     assert feed.news() == set(), "reading changes nothing"
-    store.delete_monitor(id)
+    store.monitors.delete(id)
     assert feed.news() == {id}
 
 
