@@ -64,12 +64,12 @@ def test_places_can_be_chosen_where_there_are_several(app, editor):
         assert current_store().monitor(1).locations == ("default",)
     editor.open("/monitors/1/edit")
     assert "Checked from" in editor.text
-    editor.press("Save", locations=["default", "oslo"])
+    editor.press("Save", locations="oslo")
     with app.app_context():
-        assert current_store().monitor(1).locations == ("default", "oslo")
+        assert current_store().monitor(1).locations == ("oslo",)
     editor.open("/monitors/1/edit").press("Save", name="Other")
     with app.app_context():
-        assert current_store().monitor(1).locations == ("default", "oslo")
+        assert current_store().monitor(1).locations == ("oslo",)
 
 
 def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):
