@@ -17,6 +17,7 @@ from sqlalchemy import delete, or_, select, update
 from app.access.people import person_record
 from app.config import SESSION_SECONDS
 from app.db import best_effort, db, writing
+from app.db.clocks import SKEW
 from app.db.tables import PersonRow, SessionRow
 from app.records import Person
 
@@ -68,13 +69,19 @@ class Sessions:
     def forget_old_sessions(self) -> None:
         """Delete those that are over. The engine's housekeeping calls it."""
         now = self.clock()
-        over = or_(SessionRow.last_used_at <= now - IDLE, SessionRow.created_at <= now - IN_ALL)
+        over = or_(
+            SessionRow.last_used_at <= now - IDLE,
+            SessionRow.created_at <= now - IN_ALL,
+            SessionRow.created_at > now + SKEW,
+        )
         with writing() as session:
             session.execute(delete(SessionRow).where(over))
 
 
 def _is_over(row: SessionRow, now: datetime) -> bool:
-    return now - row.last_used_at >= IDLE or now - row.created_at >= IN_ALL
+    """One that began in the future would last until then and for its 30 days as well."""
+    idle, age = now - row.last_used_at, now - row.created_at
+    return idle >= IDLE or age >= IN_ALL or age < -SKEW
 
 
 def _digest(token: str) -> str:

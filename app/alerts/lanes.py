@@ -15,7 +15,6 @@ from app.alerts.restraint import Lane
 MAX_LANES = 64  # threads at a time
 MAX_FAILING = 32  # of them for lanes whose last attempt failed: hanging services leave room
 SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
-LONGEST_CLOSED = 86_400.0  # seconds, whatever a service asks for
 
 
 @dataclass
@@ -68,7 +67,7 @@ class Lanes:
         """Remember how the lane's last attempt fared."""
         closed = None
         if answer.retry_after is not None:
-            closed = now + timedelta(seconds=min(answer.retry_after, LONGEST_CLOSED))
+            closed = now + timedelta(seconds=answer.retry_after)
         # A refusal for good says nothing about the channel's health, so it closes no lane.
         healthy = answer.verdict is not Verdict.RETRY
         self._known[name] = _Known(Lane(last_ok=healthy, last_at=now, closed_until=closed))

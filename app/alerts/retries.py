@@ -30,18 +30,22 @@ def given_up(answer: str | None) -> str:
 
 def pause(attempts: int, asked: float | None, rng: random.Random) -> float:
     """Seconds until the next try after ``attempts`` failed ones. ``asked`` is the service's own
-    Retry-After, which wins.
+    Retry-After, which wins. After as many tries as there are pauses it only makes them longer: a
+    service that always asks for a second would be tried 86,400 times, each of them written down.
     """
-    if asked is not None:
-        return max(asked, SHORTEST_ASKED)
-    base = PAUSES[min(attempts, len(PAUSES)) - 1]
-    return base * rng.uniform(1 - JITTER, 1 + JITTER)
+    base = PAUSES[min(attempts, len(PAUSES)) - 1] * rng.uniform(1 - JITTER, 1 + JITTER)
+    if asked is None:
+        return base
+    return max(asked, SHORTEST_ASKED if attempts <= len(PAUSES) else base)
 
 
 def next_attempt(
     began: datetime, attempts: int, asked: float | None, now: datetime, rng: random.Random
 ) -> datetime | None:
-    """The time of the next try; None when the 24 hours since ``began`` would be over by then."""
-    seconds = min(pause(attempts, asked, rng), GIVE_UP_AFTER.total_seconds() + 1)
-    at = now + timedelta(seconds=seconds)
-    return at if at <= began + GIVE_UP_AFTER else None
+    """The time of the next try, at the latest the end of the 24 hours since ``began``; None when
+    they are over.
+    """
+    end = began + GIVE_UP_AFTER
+    if now >= end:
+        return None
+    return min(now + timedelta(seconds=pause(attempts, asked, rng)), end)

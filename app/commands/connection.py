@@ -6,7 +6,9 @@ request thread finds the whole request in memory and leaves its answer there.
 
 from __future__ import annotations
 
+import io
 import re
+import select
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -15,16 +17,14 @@ from typing import Any
 
 from gunicorn import http
 from gunicorn.config import Config
+from gunicorn.http.errors import UnsupportedTransferCoding
+
+from app.commands.bodies import Chunks, Length
 
 RECEIVED_AT_ONCE = 64 * 1024
 _HEAD_END = b"\r\n\r\n"
+_CODING = "TRANSFER-ENCODING"
 _BARE_LF = re.compile(rb"(?<!\r)\n")
-_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(;.*)?", re.DOTALL)
-_LONGEST_CHUNK_LINE = 8190  # gunicorn's own limit
-
-
-class Malformed(Exception):
-    """Nobody can tell where this body ends."""
 
 
 class Connection:
@@ -50,15 +50,15 @@ class Connection:
     def renew(self) -> None:
         """Be ready for the next request; what came of it already stays."""
         self.request: Any = None
-        self._parser: Any = None
-        self._body: _Length | _Chunks | None = None
+        self._body: Length | Chunks | None = None
         self._searched = 0
         self.asked = False
 
     @property
     def held(self) -> int:
         """The bytes in memory for this connection."""
-        return len(self.received) + self.sock.size
+        body = len(self._body.content) if self._body else 0
+        return len(self.received) + body + self.sock.size
 
     def receive(self) -> int:
         """Take what the socket has; how much that is."""
@@ -77,113 +77,68 @@ class Connection:
         found = self.received.find(_HEAD_END, start) >= 0
         return found or _BARE_LF.search(self.received, start) is not None
 
-    def parse(self, cfg: Config) -> None:
-        """Read the header into ``request``. Raises what gunicorn's parser raises."""
-        self._parser = http.get_parser(cfg, [bytes(self.received)], self.client)
-        self.request = next(self._parser)
-        self.received = bytearray(self._parser.unreader.take_buffered())
-        headers = dict(self.request.headers)  # gunicorn has refused both names together, or twice
-        chunked = "TRANSFER-ENCODING" in headers
-        self._body = _Chunks() if chunked else _Length(int(headers.get("CONTENT-LENGTH", 0)))
+    def parse(self, cfg: Config, most: int) -> None:
+        """Read the header into ``request``, whose body has ``most`` bytes. Raises what gunicorn's
+        parser raises.
+        """
+        # Without what follows: for each of many short requests, gunicorn would copy all the others.
+        end = self.received.find(_HEAD_END) + len(_HEAD_END)
+        head = self.received if end < len(_HEAD_END) else self.received[:end]
+        self.request = next(http.get_parser(cfg, [bytes(head)], self.client))
+        del self.received[: len(head)]
+        self.request.body = io.BytesIO()  # in place of gunicorn's reader, see bodies.py
+        self._body = _body_of(self.request, most)
 
     @property
     def expects_continue(self) -> bool:
         """Whether the client sends the body only when it is told to."""
         return bool(self.request._expected_100_continue)
 
-    def body_end(self) -> int | None:
-        """Where the body ends in ``received``; None while it has not all arrived.
-
-        Raises Malformed.
-        """
+    @property
+    def body(self) -> Length | Chunks:
         if self._body is None:
             raise LookupError("The header is read first.")
-        return self._body.end(self.received)
+        return self._body
 
-    def is_larger(self, most: int) -> bool:
-        """Whether the body is, or certainly becomes, larger than so many bytes."""
-        if self._body is None:
-            raise LookupError("The header is read first.")
-        # Twice: a body of many small chunks is mostly their frames.
-        return self._body.size(self.received) > most or len(self.received) > 2 * most
+    def take_body(self) -> bool:
+        """Take what has arrived of the body; whether that is all of it. Raises Malformed."""
+        self.body.take(self.received)
+        return self.body.complete
 
-    def seal(self, end: int | None) -> None:
-        """Give the request its body. The rest is the next request's, or, without an ``end``, all of
-        it is this one's and the connection is closed after it.
+    def seal(self) -> None:
+        """Give the request its body. After one that is not complete, nobody knows where the next
+        request starts: the connection is closed.
         """
         # gunicorn would write this line itself, in the middle of the answer.
         self.request._expected_100_continue = False
-        if end is None:
+        if not self.body.complete:
             self.request.force_close()
-        self._parser.unreader.unread(bytes(self.received[:end]))
-        self.received = bytearray() if end is None else self.received[end:]
+            self.received.clear()
+        self.request.body = io.BytesIO(self.body.content)
+        self.request.headers = [
+            ("CONTENT-LENGTH", str(self.body.length)) if name == _CODING else (name, value)
+            for name, value in self.request.headers
+        ]
 
-    def is_clean(self) -> bool:
-        """Whether gunicorn's parser read the body to the same end, so that the next request starts
-        where we say. Two opinions on that let one client smuggle requests past a proxy.
-        """
-        return bool(self._parser.finish_body()) and not self._parser.unreader.take_buffered()
+    def is_broken(self) -> bool:
+        """Whether the client has gone for certain. One that only ends its own side still reads."""
+        looked = select.poll()
+        looked.register(self.socket, 0)  # errors and resets are always told
+        return bool(looked.poll(0))
 
     def close(self) -> None:
         with suppress(OSError):
             self.socket.close()
 
 
-class _Length:
-    """A body of known length."""
-
-    def __init__(self, length: int) -> None:
-        self._length = length
-
-    def end(self, received: bytearray) -> int | None:
-        return self._length if len(received) >= self._length else None
-
-    def size(self, _received: bytearray) -> int:
-        return self._length
-
-
-class _Chunks:
-    """Finds the end of a chunked body, going on where it was. It decodes nothing and judges little:
-    gunicorn's parser does both when all is there.
-    """
-
-    def __init__(self) -> None:
-        self._line = 0  # where the next line begins that tells a size, or is a trailer
-        self._searched = 0
-        self._in_trailers = False
-        self._sizes = 0
-
-    def end(self, received: bytearray) -> int | None:
-        while self._line <= len(received):
-            stop = received.find(b"\r\n", max(self._line, self._searched))
-            if stop < 0:
-                if len(received) - self._line > _LONGEST_CHUNK_LINE:
-                    raise Malformed
-                self._searched = max(self._line, len(received) - 1)
-                return None
-            line = bytes(received[self._line : stop])
-            self._line = stop + 2
-            if not self._in_trailers:
-                self._read_size(line)
-            elif not line:
-                return self._line
-        return None
-
-    def size(self, received: bytearray) -> int:
-        """What has arrived of it without the frames: the application must see that it is too much,
-        so what a chunk merely promises does not count.
-        """
-        return self._sizes - max(0, self._line - 2 - len(received))
-
-    def _read_size(self, line: bytes) -> None:
-        found = _CHUNK_SIZE.fullmatch(line)
-        if found is None:
-            raise Malformed
-        size = int(found[1], 16)
-        self._in_trailers = size == 0
-        self._sizes += size
-        if size:
-            self._line += size + 2
+def _body_of(request: Any, most: int) -> Length | Chunks:
+    """gunicorn has refused a body with both headers, and one with two lengths."""
+    codings = [value for name, value in request.headers if name == _CODING]
+    if not codings:
+        return Length(int(dict(request.headers).get("CONTENT-LENGTH", 0)), most)
+    if [one.lower() for one in codings] != ["chunked"]:
+        raise UnsupportedTransferCoding(", ".join(codings))
+    return Chunks(most)
 
 
 class Outbox:

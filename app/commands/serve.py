@@ -84,7 +84,6 @@ class Supervisor:
                 schema.upgrade()
                 schema.read_secrets()
                 greet(self.app, self.settings, listener)
-                db.engine.dispose()
             self._serve(listener.fileno())
         return 0
 
@@ -125,7 +124,16 @@ class Supervisor:
             child.process, child.due = None, now + child.pause
             child.pause = min(LONGEST_PAUSE, child.pause * 2)
         if child.process is None and now >= child.due:
-            child.process, child.started = Forked(child, self.start), now
+            child.process, child.started = self._fork(child), now
+
+    def _fork(self, child: Child) -> Forked:
+        """Close all connections first, whatever was done with them. With one of SQLite, the part
+        would believe that it holds locks which it does not; one of PostgreSQL would have two users.
+        """
+        with self.app.app_context():
+            db.session.remove()
+            db.engine.dispose()
+        return Forked(child, self.start)
 
     def _note_end(self, child: Child) -> None:
         """Let /readyz tell that no checker runs, though its last sign of life is young."""
@@ -136,8 +144,6 @@ class Supervisor:
             # In little time: meanwhile nothing else is looked after.
             with self.app.app_context(), patience(NOTE_SECONDS):
                 heartbeats.note_end(its_names, datetime.now(UTC))
-                db.session.remove()
-                db.engine.dispose()  # no connection may be shared with the next child
         except Exception:
             log.exception("The end of the checker could not be noted.")
 

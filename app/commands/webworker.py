@@ -26,7 +26,8 @@ from gunicorn.http import wsgi
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.commands.connection import Connection, Malformed
+from app.commands.bodies import Malformed
+from app.commands.connection import Connection
 from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
 
 log = logging.getLogger(__name__)
@@ -154,7 +155,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
                 self._close(conn)
             return
         try:
-            conn.parse(self.cfg)
+            conn.parse(self.cfg, self._limits.body_bytes)
         except (NoMoreData, StopIteration):
             self._refuse(conn, LimitRequestHeaders("The header is too large."))
         except Exception as fault:
@@ -177,23 +178,21 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def _look_at_body(self, conn: Connection) -> None:
         try:
-            end = conn.body_end()
+            whole = conn.take_body()
         except Malformed:
-            self._serve(conn, None)
+            self._serve(conn)
             return
-        if end is not None:
-            self._serve(conn, end)
-        elif conn.ended or conn.is_larger(self._limits.body_bytes):
+        if whole or conn.ended or conn.body.too_large:
             # The application says what is wrong with it.
-            self._serve(conn, None)
+            self._serve(conn)
         elif conn.expects_continue and not conn.asked:
             self._ask(conn)
 
     # --- a thread has it
 
-    def _serve(self, conn: Connection, end: int | None) -> None:
+    def _serve(self, conn: Connection) -> None:
         self._unpark(conn)
-        conn.seal(end)
+        conn.seal()
         self._hand_over(conn, self.handle, self._lanes.get(conn.request.path, self.tpool))
 
     def _hand_over(self, conn: Connection, work: Callable[[Connection], object], pool: Any) -> None:
@@ -209,9 +208,9 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 
     def handle(self, conn: Connection) -> object:
         """Answer; whether the connection can take another request. Runs in a thread."""
-        return self._guarded(
-            conn, lambda: bool(self.handle_request(conn.request, conn)) and conn.is_clean()
-        )
+        if conn.is_broken():
+            return False
+        return self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
 
     def _answer_before_body(self, conn: Connection) -> object:
         return self._guarded(conn, lambda: self._early(conn))

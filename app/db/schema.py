@@ -30,6 +30,10 @@ NEWER = (
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"
     " {wanted}). Install the newer version, or restore a backup."
 )
+UNVERSIONED = (
+    "The database has tables of Wakeful but does not tell their version: its table alembic_version"
+    " is missing or empty. Restore a backup."
+)
 NO_COPY = (
     "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
 )
@@ -39,9 +43,9 @@ def upgrade() -> None:
     """Run the migrations that are missing. Safe while another process does the same: one waits.
 
     A migration may take as long as it takes; a database that does not answer is told before.
-    Raises WakefulError for a database of a newer version.
+    Raises WakefulError for a database that no migration of this version fits.
     """
-    refuse_newer()
+    refuse_unknown()
     if present() == wanted():
         return
     from alembic import command
@@ -72,10 +76,8 @@ def known() -> frozenset[str]:
 
 def fault() -> str | None:
     """Why this code cannot work on this database as it is, in a sentence; None when it can."""
-    found = present()
-    if found is not None and found not in known():
-        return NEWER.format(present=found, wanted=wanted())
-    return None if found == wanted() else OLD
+    with db.engine.connect() as connection:
+        return _fault(connection)
 
 
 def require() -> None:
@@ -84,22 +86,21 @@ def require() -> None:
         raise WakefulError(sentence)
 
 
-def refuse_newer() -> None:
-    """Raises WakefulError for a database of a newer version. An older one passes."""
-    sentence = fault()
-    if sentence not in (None, OLD):
-        raise WakefulError(sentence)
+def refuse_unknown() -> None:
+    """Raises WakefulError for a database of a newer version, or of none. An older one passes."""
+    with db.engine.connect() as connection:
+        _refuse_unknown(connection)
 
 
 def before_migrating(connection: Connection) -> None:
-    """Refuse a database of a newer version, and keep a copy of an older one where it is a file.
+    """Refuse a database of a newer version, or of none, and keep a copy of an older one where it is
+    a file.
 
     Called under the migrations' lock: of two processes that start at once, the second one finds the
     work of the first, which may be a newer version's.
     """
+    _refuse_unknown(connection)
     found = _revision(connection)
-    if found is not None and found not in known():
-        raise WakefulError(NEWER.format(present=found, wanted=wanted()))
     file = db.engine.url.database
     if found in (None, wanted()) or db.engine.dialect.name != "sqlite" or not file:
         return
@@ -131,6 +132,25 @@ def read_secrets() -> None:
     for broken in unreadable.scan(IN_USE):
         log.error("%s. The rest works. wakeful doctor says what to do.", broken)
     db.session.rollback()
+
+
+def _refuse_unknown(connection: Connection) -> None:
+    sentence = _fault(connection)
+    if sentence not in (None, OLD):
+        raise WakefulError(sentence)
+
+
+def _fault(connection: Connection) -> str | None:
+    found = _revision(connection)
+    if found == wanted():
+        return None
+    if found is None:
+        return UNVERSIONED if _has_tables(connection) else OLD
+    return OLD if found in known() else NEWER.format(present=found, wanted=wanted())
+
+
+def _has_tables(connection: Connection) -> bool:
+    return not db.metadata.tables.keys().isdisjoint(inspect(connection).get_table_names())
 
 
 def _revision(connection: Connection) -> str | None:

@@ -168,6 +168,68 @@ def test_pauses_grow_to_two_minutes_and_after_a_day_it_is_given_up(
     assert "Given up after 24 hours" in (box.row(1).reason or "")
 
 
+DATE_IN_9999 = "Fri, 31 Dec 9999 23:59:59 GMT"
+PAST_DATE = "Sat, 21 Nov 2026 07:00:00 GMT"
+
+
+def busy(box: Outbox, sink: HttpSink, asked: str) -> None:
+    """A service that answers 503 and asks for such a pause, each time, got its message."""
+    sink.replies["/hook"] = [Reply(503, "", (("Retry-After", asked),))]
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("asked", ["86401", "9" * 6000, DATE_IN_9999], ids=lambda it: it[:12])
+def test_a_pause_beyond_the_24_hours_gives_nothing_up(
+    box: Outbox, sink: HttpSink, asked: str
+) -> None:
+    busy(box, sink, asked)
+    for tries in range(1, 23):
+        row = box.row(1)
+        assert (row.status, len(row.attempts)) == (PENDING, tries)
+        assert row.next_attempt_at - box.clock.now == timedelta(hours=1)
+        box.turn(3600)
+    sink.replies["/hook"] = [Reply()]
+    box.turn(3600)
+    assert box.row(1).status == DELIVERED
+
+
+@pytest.mark.sqlite
+def test_a_pause_of_which_only_a_part_is_left_is_given_up_at_the_end_of_the_24_hours(
+    box: Outbox, sink: HttpSink
+) -> None:
+    busy(box, sink, "3000")
+    for _ in range(28):
+        box.turn(3000)
+    assert box.row(1).status == PENDING
+    assert box.row(1).next_attempt_at == box.row(1).created_at + timedelta(hours=24)
+    box.turn(2399)
+    assert box.row(1).status == PENDING
+    box.turn(10)
+    assert box.row(1).status == FAILED
+    assert (box.row(1).reason or "").startswith(
+        "Given up after 24 hours. The last answer: HTTP 503"
+    )
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("asked", ["0", "1", PAST_DATE])
+def test_a_service_that_always_asks_for_no_time_is_tried_less_and_less_often(
+    box: Outbox, sink: HttpSink, asked: str
+) -> None:
+    busy(box, sink, asked)
+    pauses = []
+    for _ in range(9):
+        pauses.append((box.row(1).next_attempt_at - box.clock.now).total_seconds())
+        box.turn(pauses[-1])
+    assert all(80 <= pause <= 120 for pause in pauses[5:])
+    if asked == PAST_DATE:
+        assert sum(pauses[:2]) > 8, "as if nothing were asked"
+    else:
+        assert pauses[:5] == [1.0] * 5
+
+
 def test_a_hanging_lane_holds_no_other_up(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/slow"] = [Reply(act="hang")]
     slow = box.monitor(("slack", f"{sink.url}/slow"))

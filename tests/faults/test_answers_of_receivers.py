@@ -224,11 +224,16 @@ def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:
         (["Retry-After: Sat, 21 Nov 2026 08:00:09 GMT"], 9.0),
         (["Retry-After: never"], None),
         (["Retry-After: Sat, 21 Nov 2026 08:00:09 +" + "9" * 20], None),
-        (["Retry-After: " + "9" * 5000], 999_999_999.0),
+        (["Retry-After: 3601"], 3600.0),
+        (["Retry-After: " + "9" * 6000], 3600.0),
+        (["Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"], 3600.0),
+        (["Retry-After: Fri, 31 Dec 99999 23:59:59 GMT"], None),
+        (["Retry-After: Sat, 21 Nov 2026 07:59:59 GMT"], None),
+        (["Retry-After: Sat, 21 Nov 2026 08:00:00 GMT"], None),
         ([], None),
     ],
 )
-def test_a_pause_that_cannot_be_read_is_none(
+def test_a_pause_is_an_hour_at_most_and_none_where_it_is_no_time_to_come(
     named: list[str], pause: float | None, tmp_path: Path
 ) -> None:
     answer = outcome(http(b"", *named, status="503 Busy"), tmp_path)

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from gunicorn.config import Config
 
 import app
 from app.alerts.channels import apprise_child, discord, slack, teams
@@ -30,6 +31,7 @@ from app.checks.expiry.registry import NoAnswer
 from app.checks.http import compose, exchange, telling
 from app.checks.redact import Redactor
 from app.codec import values as remote_values
+from app.commands import bodies
 from app.commands import connection as web_connection
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
@@ -37,7 +39,7 @@ from app.forms.monitor import MonitorForm
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
-from app.records import BODY_CAP_BYTES, CheckSpec, Pair
+from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import brackets, channel_values, masking, quiet_hours, recurrence, statuses, url
 from app.rules import text as rules
 from app.stores.remote import connection
@@ -54,6 +56,8 @@ SPEC = CheckSpec(
     request_body="aaaaaaaa bbbbbbbb",
 )
 SECRETS = masking.secrets_in_url("https://x.example/aaaaaaab/aaaabbbb?key=aaaaaaaa")
+CLIENT: Any = SimpleNamespace(setblocking=bool)
+GUNICORN = Config()  # takes long to make
 EMPTY_ZSTD = zstandard.ZstdCompressor().compress(b"")
 
 CEILING = 5.0  # seconds for the larger input, on any machine
@@ -128,6 +132,37 @@ def remote_values_of(value: str) -> None:
         remote_values.flag,
     ):
         read(value)
+
+
+def chunked(value: str) -> None:
+    """A body in chunks, as much at once as the event loop reads."""
+    body = bodies.Chunks(MAX_FORM_BYTES)
+    body._frames = -(10**9)  # without the bound that ends it early
+    received = bytearray()
+    for at in range(0, len(value), web_connection.RECEIVED_AT_ONCE):
+        received += value[at : at + web_connection.RECEIVED_AT_ONCE].encode()
+        with suppress(bodies.Malformed):
+            body.take(received)
+
+
+def pipelined(value: str) -> None:
+    """Short requests that arrived together."""
+    conn = web_connection.Connection(CLIENT, ("127.0.0.1", 1), None)
+    conn.received += value.encode()
+    while conn.has_head():
+        conn.parse(GUNICORN, MAX_FORM_BYTES)
+        conn.renew()
+
+
+def unread_body(n: int) -> None:
+    """A body that the application takes in small steps."""
+    conn = web_connection.Connection(CLIENT, ("127.0.0.1", 1), None)
+    conn.received += b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % n + b"a" * n
+    conn.parse(GUNICORN, MAX_FORM_BYTES)
+    assert conn.take_body()
+    conn.seal()
+    while conn.request.body.read(64):
+        pass
 
 
 def whois_answer(value: str) -> None:
@@ -232,8 +267,18 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("paste: a scheme", bulk.split, around("", "a", ","), 20_000),
     ("request: line ends", lambda s: web_connection._BARE_LF.search(s.encode()), times("\r"),
      30_000),
-    ("request: chunk size", lambda s: web_connection._CHUNK_SIZE.fullmatch(s.encode()),
+    ("request: chunks of one byte", chunked, times("1\r\na\r\n"), 300_000),
+    ("request: chunk extensions", chunked, times("1;a=b\r\na\r\n"), 300_000),
+    ("request: one chunk", chunked, around("fffff0\r\n", "a"), 1_000_000),
+    ("request: trailers", chunked, around("0\r\n", "a:\r\n"), 300_000),
+    ("request: chunk size", lambda s: bodies._CHUNK_SIZE.fullmatch(s.encode()),
      around("1", " ", "x"), 8_000),
+    ("request: chunk extension", lambda s: bodies._CHUNK_SIZE.fullmatch(s.encode()),
+     around("1", " ;", "\0"), 8_000),
+    ("request: trailer", lambda s: bodies._TRAILER.fullmatch(s.encode()), around("a:", " ", "\0"),
+     30_000),
+    ("request: a body in small steps", unread_body, lambda n: n, 1_000_000),
+    ("request: many short ones", pipelined, times("GET / HTTP/1.1\r\n\r\n"), 30_000),
     ("form: email", lambda s: channel_values._email(s[:2048], False), times("a@"), 1_000),
     ("form: email of dots", lambda s: channel_values._email(s[:2048], False), around("a@", "a."),
      1_000),
@@ -301,8 +346,9 @@ checks/http/telling.py tidy
 checks/redact.py _SECRET_NAME
 checks/redact.py _USER_INFO
 checks/redact.py _body_secrets
+commands/bodies.py _CHUNK_SIZE
+commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
-commands/connection.py _CHUNK_SIZE
 net/charset.py _COMMENTS
 net/charset.py _DECLARATIONS
 net/charset.py _HEADER_CHARSET

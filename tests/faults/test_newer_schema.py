@@ -84,6 +84,41 @@ def test_every_command_refuses_it_with_the_sentence(newer, settings, words):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{SENTENCE}\n")
 
 
+@pytest.fixture(params=["DELETE FROM alembic_version", "DROP TABLE alembic_version"])
+def unversioned(core, request):
+    """The application on a database whose tables have no version, as after half a restore."""
+    with core.app_context():
+        with writing() as session:
+            session.execute(text(request.param))
+        yield core
+
+
+def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, client):
+    for command_of_the_schema in (schema.upgrade, schema.require):
+        with pytest.raises(WakefulError, match="does not tell their version"):
+            command_of_the_schema()
+    assert db.session.scalar(text("SELECT count(*) FROM monitors")) == 0
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json["faults"]) == (503, [schema.UNVERSIONED])
+
+
+def test_tables_whose_version_is_lost_meanwhile_are_found_under_the_lock(unversioned, monkeypatch):
+    monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
+    with pytest.raises(WakefulError, match="does not tell their version"):
+        schema.upgrade()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("words", ["serve", "worker", "db upgrade", "key list", "doctor"])
+def test_commands_refuse_tables_without_a_version(unversioned, settings, words):
+    done = run(settings, str(PROGRAMS / "wakeful"), *words.split())
+    assert done.returncode == 1
+    said = done.stdout if words == "doctor" else done.stderr
+    assert schema.UNVERSIONED in said
+    assert "wakeful db upgrade" not in said
+    assert "Traceback" not in done.stderr
+
+
 def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
     with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
         schema.upgrade()
@@ -95,7 +130,7 @@ def test_an_upgrade_refuses_it_and_changes_nothing(newer, settings):
 
 def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monkeypatch):
     """Both looked before either had the lock."""
-    monkeypatch.setattr(schema, "refuse_newer", lambda: None)
+    monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
     with pytest.raises(WakefulError, match=re.escape(SENTENCE)):
         schema.upgrade()
 

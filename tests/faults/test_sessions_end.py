@@ -12,6 +12,7 @@ import pytest
 
 from app.access.sessions import IDLE, IN_ALL, USED_AFTER
 from app.db import db
+from app.db.clocks import SKEW
 from app.db.tables import SessionRow
 from tests.factories import PASSWORD, make_person
 from tests.web.visitor import Visitor
@@ -246,6 +247,22 @@ def test_what_is_over_is_forgotten(app, clock, browser):
     with app.app_context():
         access.forget_old_sessions()
         assert db.session.query(SessionRow).count() == 1
+    assert logged_in(browser)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=1), timedelta(days=365)])
+def test_one_that_began_in_the_future_is_over_and_is_forgotten(app, clock, browser, ahead):
+    clock.now -= ahead
+    assert not logged_in(browser)
+    with app.app_context():
+        app.extensions["wakeful.access"].forget_old_sessions()
+        assert db.session.query(SessionRow).count() == 0
+
+
+def test_one_that_another_machine_began_a_moment_ahead_holds(app, clock, browser):
+    clock.now -= SKEW
+    with app.app_context():
+        app.extensions["wakeful.access"].forget_old_sessions()
     assert logged_in(browser)
 
 

@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import sqlite3
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from app.commands.connection import Connection
 from app.records import MAX_FORM_BYTES, DeliveryStatus
 from app.slots import LONG_WAITS
 from app.stores.waiting import until_tried
@@ -314,6 +316,132 @@ def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(patient, key):
         answer = everything_from(client)
     assert answer.startswith(b"HTTP/1.1 422 ")
     assert b"broke off" in answer
+
+
+# Bodies in chunks ------------------------------------------------------------------------------
+
+CHUNKED = (
+    b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\n" + FORM + b"Transfer-Encoding: chunked\r\n\r\n"
+)
+NEXT = b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\n"
+
+
+def test_bodies_of_tiny_chunks_stop_nobody(patient, key):
+    with crowd(patient, CHUNKED) as clients:
+        for client in clients:
+            with suppress(ConnectionError):
+                client.sendall(b"1\r\na\r\n" * 160_000)
+        answers_everybody(patient, key)
+        assert everything_from(clients[0]).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize(
+    ("first", "endless"),
+    [
+        (b"", b"1\r\na\r\n"),
+        (b"", b"1;a=" + b"b" * 200 + b"\r\na\r\n"),
+        (b"0\r\n", b"A: b\r\n"),
+    ],
+    ids=["sizes", "extensions", "trailers"],
+)
+def test_frames_without_end_are_refused(patient, key, first, endless):
+    head = chunked_monitor(key)
+    for start in (CHUNKED, head):
+        with patient.connect(start + first) as client:
+            with suppress(ConnectionError):
+                client.sendall(endless * (200_000 // len(endless)))
+            assert everything_from(client).startswith(b"HTTP/1.1 413 ")
+
+
+def chunked_monitor(key: str) -> bytes:
+    to_api = CHUNKED.replace(b"/login", b"/api/v1/monitors")
+    return to_api.replace(FORM, FORM + bearer(key).encode() + b"\r\n")
+
+
+def statuses(client: socket.socket) -> list[bytes]:
+    return re.findall(rb"HTTP/1\.1 (\d+) ", everything_from(client))
+
+
+@pytest.mark.parametrize(
+    "framed",
+    [
+        b"%X\r\n%b\r\n0\r\n\r\n",
+        b"%08x\r\n%b\r\n000\r\n\r\n",
+        b'%x ; a="b;c"; d\r\n%b\r\n0;last\r\n\r\n',
+        b"%x\r\n%b\r\n0\r\nX-Trailer: a\r\nContent-Length: 5\r\n\r\n",
+    ],
+    ids=["upper case", "leading zeros", "extensions", "trailers"],
+)
+def test_a_body_in_chunks_is_read_and_the_next_request_begins_behind_it(patient, key, framed):
+    head = chunked_monitor(key)
+    with patient.connect(head + framed % (len(MONITOR), MONITOR) + NEXT) as client:
+        assert statuses(client) == [b"201", b"200"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"5\r\nab=cdXX0\r\n\r\n",
+        b"5 \r\nab=cd\r\n0\r\n\r\n",
+        b"+5\r\nab=cd\r\n0\r\n\r\n",
+        b"0x5\r\nab=cd\r\n0\r\n\r\n",
+        b"-1\r\nab=cd\r\n0\r\n\r\n",
+        b"\r\nab=cd\r\n0\r\n\r\n",
+        b"5\nab=cd\r\n0\r\n\r\n",
+        b"5;a\nb\r\nab=cd\r\n0\r\n\r\n",
+        b"5;a\rb\r\nab=cd\r\n0\r\n\r\n",
+        b"5\r\nab=cd\r\n0\r\n folded\r\n\r\n",
+        b"5\r\nab=cd\r\n0\r\nA: b\nC: d\r\n\r\n",
+        b"5\r\nab=cd\n0\r\n\r\n",
+    ],
+)
+def test_behind_a_body_that_nobody_can_read_no_request_is_served(patient, body):
+    with patient.connect(CHUNKED + body + NEXT) as client:
+        assert statuses(client) == [b"400"]
+
+
+@pytest.mark.parametrize(
+    ("coding", "status"),
+    [
+        (b"Transfer-Encoding: chunked\r\nContent-Length: 5", b"400"),
+        (b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"400"),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"400"),
+        (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", b"400"),
+        (b"Transfer-Encoding: identity, chunked", b"501"),
+        (b"Transfer-Encoding: gzip, chunked", b"501"),
+        (b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", b"501"),
+        (b"Transfer-Encoding: xchunked", b"501"),
+        (b"Transfer-Encoding: gzip", b"400"),
+    ],
+)
+def test_a_body_whose_end_a_proxy_may_see_elsewhere_is_refused(patient, coding, status):
+    head = CHUNKED.replace(b"Transfer-Encoding: chunked", coding)
+    with patient.connect(head + b"0\r\n\r\n" + NEXT) as client:
+        assert statuses(client) == [status]
+
+
+@pytest.mark.parametrize("body", [b"5\r\nab", b"5\r\nab=cd\r\n", b"5\r\nab=cd\r\n0\r\nA: b\r\n"])
+def test_chunks_that_break_off_are_not_taken_for_a_whole_body(patient, key, body):
+    head = chunked_monitor(key)
+    with patient.connect(head + body) as client:
+        client.shutdown(socket.SHUT_WR)
+        answer = everything_from(client)
+    assert answer.startswith(b"HTTP/1.1 422 ")
+    assert b"broke off" in answer
+
+
+def test_a_connection_that_was_reset_is_seen_and_one_that_still_reads_is_kept():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        accepted, address = listening.accept()
+    conn = Connection(accepted, address, None)
+    with closing(accepted):
+        client.shutdown(socket.SHUT_WR)
+        assert conn.receive() == 0
+        assert not conn.is_broken()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        assert conn.is_broken()
 
 
 # Slow work behind a request --------------------------------------------------------------------

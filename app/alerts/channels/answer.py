@@ -45,7 +45,9 @@ def permanent(text: str) -> Answer:
     return Answer(Verdict.PERMANENT, text)
 
 
-_LONGEST_PAUSE = 10**9  # seconds; nobody waits for so long
+# Seconds. Who asks for more is tried again after this: one careless header must not use up the 24
+# hours in which a message is news.
+LONGEST_PAUSE = 3600.0
 
 # 425 says "too early"; the other 4xx say that the request itself is wrong, and it stays the same.
 _RETRIED_4XX = frozenset({408, 425, 429})
@@ -60,17 +62,18 @@ def judge_status(status: int) -> Verdict:
 
 def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> float | None:
     """The pause that an answer asks for in seconds: ``retry_after`` of a JSON body (Discord,
-    Telegram), else the header as seconds or as a date. None where it is none of these.
+    Telegram), else the header as seconds or as a date; ``LONGEST_PAUSE`` at most. None where it is
+    none of these, or a date that has passed.
     """
     if isinstance(body, dict):
         inner = body.get("parameters")
         for place in (body, inner if isinstance(inner, dict) else {}):
             value = place.get("retry_after")
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                return float(min(value, _LONGEST_PAUSE))  # digits without end overflow a float
+                return float(min(value, LONGEST_PAUSE))  # digits without end overflow a float
     raw = headers.get("Retry-After", "").strip()
     if raw.isascii() and raw.isdigit():
-        return float(raw[:9])
+        return min(float(raw[:9]), LONGEST_PAUSE)
     if not raw:
         return None
     try:
@@ -78,4 +81,5 @@ def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> floa
     except (ValueError, OverflowError):  # the latter of an offset of twenty digits
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (at - now).total_seconds())
+    seconds = (at - now).total_seconds()
+    return min(seconds, LONGEST_PAUSE) if seconds > 0 else None

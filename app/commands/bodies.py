@@ -1,0 +1,115 @@
+"""Request bodies as they arrive: where each ends (RFC 9112), and what it says.
+
+Every byte is looked at once. gunicorn's reader of chunks copies the rest of the body for each
+chunk: a megabyte of chunks of one byte kept a thread busy for minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+# Extensions and trailers are read over; a control character in one could be a line end to a proxy.
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~\x80-\xff]*)?")
+_TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
+_LINE_END = b"\r\n"
+_LONGEST_LINE = 8190  # gunicorn's own limit
+_FRAMES_FREE = 64 * 1024  # bytes of sizes, extensions, line ends and trailers
+_FRAMES_SHARE = 8  # beyond those, one such byte for so many of the content
+
+
+class Malformed(Exception):
+    """Nobody can tell where this body ends."""
+
+
+class Length:
+    """A body of known length."""
+
+    def __init__(self, length: int, most: int) -> None:
+        self.content = bytearray()
+        self.length = length
+        self.too_large = length > most
+
+    @property
+    def complete(self) -> bool:
+        return len(self.content) == self.length
+
+    def take(self, received: bytearray) -> None:
+        """Move what belongs to the body out of ``received``."""
+        size = self.length - len(self.content)
+        self.content += received[:size]
+        del received[:size]
+
+
+class Chunks:
+    """A body in chunks, of at most ``most`` bytes without their frames."""
+
+    def __init__(self, most: int) -> None:
+        self.content = bytearray()
+        self.complete = False
+        self._most = most
+        self._frames = 0
+        self._promised = 0
+        self._left = 0  # of the chunk that is arriving
+        self._read_line: Callable[[bytes], None] = self._read_size
+
+    @property
+    def length(self) -> int:
+        """The length that the application is told: by it, it sees what is wrong with the body."""
+        if self.complete:
+            return len(self.content)
+        return self._most + 1 if self.too_large else len(self.content) + 1
+
+    @property
+    def too_large(self) -> bool:
+        """Tiny chunks are mostly frames, and each takes time, so the frames are bounded as well."""
+        allowed = _FRAMES_FREE + len(self.content) // _FRAMES_SHARE
+        return self._promised > self._most or self._frames > allowed
+
+    def take(self, received: bytearray) -> None:
+        """Decode what belongs to the body and remove it from ``received``. Raises Malformed."""
+        at, before = 0, -1
+        while at != before and not self.complete and not self.too_large:
+            before = at
+            at = self._data(received, at) if self._left else self._line(received, at)
+        del received[:at]
+
+    def _data(self, received: bytearray, at: int) -> int:
+        data = received[at : at + self._left]
+        self.content += data
+        self._left -= len(data)
+        return at + len(data)
+
+    def _line(self, received: bytearray, at: int) -> int:
+        """Read the line that begins there; where the next begins."""
+        stop = received.find(_LINE_END, at, at + _LONGEST_LINE)
+        if stop < 0:
+            self._check_beginning(received[at : at + _LONGEST_LINE])
+            return at
+        self._frames += stop + len(_LINE_END) - at
+        self._read_line(bytes(received[at:stop]))
+        return stop + len(_LINE_END)
+
+    def _check_beginning(self, line: bytearray) -> None:
+        """Refuse what cannot become a line, without a wait for its end."""
+        no_end = self._read_line == self._read_chunk_end and not _LINE_END.startswith(line)
+        if no_end or b"\n" in line or len(line) == _LONGEST_LINE:
+            raise Malformed
+
+    def _read_size(self, line: bytes) -> None:
+        found = _CHUNK_SIZE.fullmatch(line)
+        if found is None:
+            raise Malformed
+        self._left = int(found[1], 16)
+        self._promised += self._left
+        self._read_line = self._read_chunk_end if self._left else self._read_trailer
+
+    def _read_chunk_end(self, line: bytes) -> None:
+        if line:
+            raise Malformed
+        self._read_line = self._read_size
+
+    def _read_trailer(self, line: bytes) -> None:
+        if line and not _TRAILER.fullmatch(line):
+            raise Malformed
+        self.complete = not line

@@ -1,0 +1,68 @@
+"""No part of the service begins with a connection of the supervisor's: with one of SQLite it would
+believe that it holds locks, with one of PostgreSQL it would read another's answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import sqlalchemy as sa
+
+from app.db import writing
+from app.paths import MIGRATIONS
+
+HOME = MIGRATIONS.parents[2]
+# Starts a part, whose end cannot be noted, and starts it again. Each start prints its open files.
+SUPERVISE = """
+import json, os
+from contextlib import suppress
+from app.commands import serve
+from app.config import read
+
+def part(words):
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that of the listing itself
+            found.append(os.readlink(f"/proc/self/fd/{fd}"))
+    print(json.dumps(sorted(one for one in found if not one.startswith("/proc/"))), flush=True)
+
+supervisor = serve.Supervisor(read(), part)
+child = serve.Child("checker", ["checker"])
+supervisor._look_after(child)
+child.process.ended_by(float("inf"))
+supervisor._look_after(child)
+child.due = float("-inf")
+supervisor._look_after(child)
+child.process.ended_by(float("inf"))
+"""
+
+
+def supervise(settings):
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
+        "WAKEFUL_INSTANCE": str(settings.instance),
+        "WAKEFUL_DATABASE_URL": settings.database_url,
+        "WAKEFUL_SECRET_KEY": settings.secret_key,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SUPERVISE],
+        env=environ,
+        cwd=HOME,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def test_a_part_that_starts_again_has_no_connection_when_the_last_end_could_not_be_noted(
+    core, settings
+):
+    with core.app_context(), writing() as session:
+        session.execute(sa.text("DROP TABLE heartbeats"))  # a fault that leaves connections alone
+    (first, second), said = supervise(settings)
+    assert "could not be noted" in said
+    assert second == first
