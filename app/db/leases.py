@@ -171,7 +171,9 @@ def _ahead(moment: Any, seconds: Any) -> Any:
 
 def checks_per_second() -> float:
     """How many checks the schedule needs in a second, on average."""
-    rate = select(func.sum(1.0 / MonitorRow.interval)).where(MonitorRow.paused.is_(False))
+    rate = select(func.sum(1.0 / func.nullif(MonitorRow.interval, 0))).where(
+        MonitorRow.paused.is_(False)
+    )
     found = db.session.scalar(rate)
     db.session.rollback()
     return float(found or 0)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from itertools import count, islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -34,6 +35,7 @@ WORDS = (ONCE, *STEPS, MONTHLY)
 Span = tuple[datetime, datetime]
 
 
+@lru_cache(maxsize=256)  # asked for each result of a check
 def repeat_fault(repeat: str) -> str | None:
     """Why ``repeat`` is neither a word nor a cron line, or None."""
     if repeat in WORDS:
@@ -42,12 +44,18 @@ def repeat_fault(repeat: str) -> str | None:
         if len(repeat.split()) != 5:
             raise CronSimError("Wrong number of fields")
         next(CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)))
-    except (CronSimError, StopIteration):
+    except (CronSimError, StopIteration, ValueError, OverflowError):
         return (
             f"Choose one of {', '.join(WORDS)}, or write a cron line such as 0 3 * * 1 "
             "(minute, hour, day, month, day of the week)."
         )
     return None
+
+
+def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
+    """Which of a stored window's ``repeat`` and ``zone`` cannot be read."""
+    known = _zone(zone) is not None
+    return (*(["repeat"] if repeat_fault(repeat) else []), *([] if known else ["zone"]))
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
@@ -115,10 +123,14 @@ def _length(window: MaintenanceWindow) -> timedelta:
 
 def zone_of(window: MaintenanceWindow) -> tzinfo:
     """The zone of its repeats; UTC where another server names one that we do not know."""
+    return _zone(window.zone) or UTC
+
+
+def _zone(name: str) -> ZoneInfo | None:
     try:
-        return ZoneInfo(window.zone)
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
+        return None
 
 
 def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | None:
