@@ -62,7 +62,8 @@ class OutOfRange(datetime):
 
 # Moments of what happens are in between. The margins leave room for reckoning with them.
 _FIRST, _LAST = OutOfRange(1900, 1, 1, tzinfo=UTC), OutOfRange(9000, 1, 1, tzinfo=UTC)
-_NEVER_MS = 253_402_300_799_999  # the last that a datetime can hold
+# What people and certificates name lies in between.
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class Moment(TypeDecorator[datetime]):
@@ -103,7 +104,7 @@ class NamedMoment(Moment):
     """A moment that people or certificates name: it may be as late as there are dates."""
 
     cache_ok = True
-    last_ms = _NEVER_MS
+    last_ms = to_ms(LATEST) + 999
 
 
 class Bounded(TypeDecorator[int]):

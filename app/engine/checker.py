@@ -22,7 +22,7 @@ from app.access.networks import Policies
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import db, heartbeats, leases
-from app.db.faults import unavailable
+from app.db.faults import is_damage, unavailable
 from app.db.settings import keep_setting, noticed
 from app.engine import owner, recorder, schedule
 from app.engine.canaries import Canaries
@@ -200,14 +200,17 @@ class Checker:
         try:
             recorder.record(batch, _now(), token=self.token, location=self.settings.location)
         except Exception as fault:
-            if unavailable(fault):
+            if unavailable(fault) and not is_damage(fault):
                 # Kept, and tried again. The oldest go first when the database stays away for long.
                 self._forget(len(self._unrecorded) - KEPT_AT_MOST)
                 raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
-            self._record_singly(batch)
+            recorded = self._record_singly(batch)
+        else:
+            recorded = len(batch)
         self._forget(len(batch))
-        self._last_check = _now()
+        if recorded:  # /readyz must not take what was thrown away for a check
+            self._last_check = _now()
         if not self._network.down and any(_was_ours(outcome) for _id, outcome in batch):
             # They were on their way when our network came back, so the return did not see them.
             leases.due_after_outage(_now())
@@ -217,15 +220,18 @@ class Checker:
         self._busy.difference_update(monitor_id for monitor_id, _outcome in done)
         del self._unrecorded[: len(done)]
 
-    def _record_singly(self, batch: list[Finished]) -> None:
-        """One result that cannot be recorded must not take the others with it."""
+    def _record_singly(self, batch: list[Finished]) -> int:
+        """One result that cannot be recorded must not take the others with it; how many were."""
+        recorded = 0
         for one in batch:
             try:
                 recorder.record([one], _now(), token=self.token, location=self.settings.location)
+                recorded += 1
             except Exception as fault:
-                if unavailable(fault):
+                if unavailable(fault) and not is_damage(fault):
                     raise
                 log.exception("The result of monitor %s could not be recorded", one[0])
+        return recorded
 
     def _noticed(self) -> bool:
         """Whether our network was down when the checker before us ended."""

@@ -117,6 +117,11 @@ def applies_to(window: MaintenanceWindow, monitor_id: int) -> bool:
     return not window.monitors or monitor_id in window.monitors
 
 
+def _applies(window: MaintenanceWindow) -> bool:
+    """Whether it can be said when it is."""
+    return not window.unreadable and repeat_fault(window.repeat) is None
+
+
 def _length(window: MaintenanceWindow) -> timedelta:
     return window.end_at - window.start_at
 
@@ -138,7 +143,7 @@ def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | Non
 
     All are of one length, so if any covers the moment, the last one does.
     """
-    if moment < window.start_at:
+    if moment < window.start_at or not _applies(window):
         return None
     latest = moment if window.repeat_until is None else min(moment, window.repeat_until)
     if latest < window.start_at or window.repeat == ONCE:
@@ -213,6 +218,8 @@ def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
 def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:
     """Occurrences in order, from the first that is not over at ``after``."""
     length = _length(window)
+    if not _applies(window):
+        return
     try:
         for start in _starts(window, after - length):
             if window.repeat_until is not None and start > max(

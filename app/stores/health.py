@@ -15,7 +15,8 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, heartbeats, patience, schema, unreadable
-from app.db.tables import MonitorStateRow
+from app.db.faults import DAMAGED, is_damage
+from app.db.tables import MonitorStateRow, ResultRow
 
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
@@ -27,7 +28,7 @@ _KEPT = "wakeful.unreadable"
 
 DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
-CHECKS_LATE = "Checks are due, but none has finished for a while."
+CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +68,11 @@ def health(now: datetime, *, checks: bool = True) -> Health:
             signs = heartbeats.of_checkers(now)
             due = db.session.scalar(select(func.min(MonitorStateRow.next_check_at)))
             broken = _unreadable() if checks else 0
-    except SQLAlchemyError:
+            # Results are written blindly: their table may be damaged while all else is whole.
+            db.session.execute(select(ResultRow.at).limit(1)).all()
+    except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((DATABASE_FAILED,), readable=False)
+        return Health((DAMAGED if is_damage(fault) else DATABASE_FAILED,), readable=False)
     if not checks:
         return Health(())
     faults = []
