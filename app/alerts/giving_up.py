@@ -5,7 +5,7 @@ inside a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from sqlalchemy import or_, select
@@ -13,6 +13,7 @@ from sqlalchemy import or_, select
 from app.alerts import retries
 from app.alerts.messages import is_complete
 from app.alerts.outbox import AnySession, update_deliveries
+from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, Why
 from app.records import DeliveryStatus
@@ -83,3 +84,24 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
             continue  # given up, with the reason, when its turn comes
         if now - retries.began(facts, created_at) > retries.GIVE_UP_AFTER:
             give_up(session, id, retries.given_up(attempts[-1].get("answer") if attempts else None))
+
+
+def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], object]) -> list[int]:
+    """Give up the pending rows of a lane for which ``judge`` raises; their ids.
+
+    The net under all that reads rows: whatever a row holds, its lane goes on without it.
+    """
+    pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
+    ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()
+    failing = []
+    for id in ids:
+        try:
+            with session.begin_nested():
+                judge(id)
+        except Exception as fault:
+            if unavailable(fault):
+                raise
+            log.exception("Delivery %d is given up.", id)
+            give_up(session, id, f"Not sent: it cannot be read ({type(fault).__name__}).")
+            failing.append(id)
+    return failing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from typing import Any
 
 from sqlalchemy import exc
 
@@ -18,8 +19,7 @@ def faults(seconds: float) -> list[str] | None:
     """What ``PRAGMA quick_check`` finds wrong; None where it takes longer than ``seconds``."""
     until = time.monotonic() + seconds
     connection = db.session.connection()
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
+    driver: Any = connection.connection.driver_connection
     driver.set_progress_handler(lambda: time.monotonic() > until, STEPS)
     try:
         rows = connection.exec_driver_sql(f"PRAGMA quick_check({AT_MOST})").scalars().all()
