@@ -15,7 +15,7 @@ from app.alerts.messages import is_complete
 from app.alerts.outbox import AnySession, update_deliveries
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
-from app.db.types import Unreadable, Why
+from app.db.types import OutOfRange, Unreadable, Why
 from app.records import DeliveryStatus
 
 log = logging.getLogger(__name__)
@@ -82,6 +82,8 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
         facts, created_at, attempts = session.execute(query).one()
         if isinstance(facts, Unreadable) or not is_complete(facts):
             continue  # given up, with the reason, when its turn comes
+        if isinstance(created_at, OutOfRange):
+            continue  # nobody knows its age, so it is sent
         if now - retries.began(facts, created_at) > retries.GIVE_UP_AFTER:
             give_up(session, id, retries.given_up(attempts[-1].get("answer") if attempts else None))
 

@@ -43,8 +43,9 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     if code is not None:
         sentence = _SQLITE.get(code)
         # SQLite is here: what it did not commit is not there.
-        again = None if sentence == DAMAGED else RETRY_SECONDS  # waiting mends no file
-        return Unavailable(sentence, again, unsent=True) if sentence else None
+        if sentence == DAMAGED:
+            return Unavailable(sentence, unsent=True, passes=False)
+        return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
     state = getattr(fault.orig, "sqlstate", None)
     away = isinstance(fault, exc.OperationalError | exc.InterfaceError)
     if not away and not fault.connection_invalidated and state not in _POSTGRES:
@@ -59,4 +60,4 @@ def is_damage(fault: BaseException) -> bool:
     of the file may be whole.
     """
     found = unavailable(fault)
-    return found is not None and str(found) == DAMAGED
+    return found is not None and not found.passes
