@@ -10,6 +10,7 @@ from sqlalchemy import exc
 
 from app.db import db
 from app.db.connections import primary_code
+from app.db.faults import is_damage
 
 AT_MOST = 5  # faults that are named
 STEPS = 10_000  # of SQLite's machine between two looks at the clock
@@ -26,6 +27,8 @@ def faults(seconds: float) -> list[str] | None:
     except exc.DBAPIError as fault:
         if primary_code(fault.orig) == sqlite3.SQLITE_INTERRUPT:
             return None
+        if is_damage(fault):  # so much that it cannot even be looked through
+            return [str(fault.orig)]
         raise
     finally:
         driver.set_progress_handler(None, 0)

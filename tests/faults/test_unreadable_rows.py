@@ -5,15 +5,18 @@ Each damage is written past the application, as a broken disk or another program
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select, text
 
+from app.alerts import claims, digests, giving_up, restraint
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
 from app.db.tables import IncidentRow, MaintenanceWindowRow
 from app.engine import recorder
+from app.records import Event
 from app.stores import health
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
@@ -255,7 +258,7 @@ def test_a_damaged_file_is_told_by_doctor_readyz_and_every_answer(app, api):
     assert damaged in visitor.open(f"/monitors/{shop.id}").text
     ready = app.test_client().get("/readyz")
     assert (ready.status_code, ready.json["faults"]) == (503, [damaged])
-    assert any(one.startswith(damaged) for one in faults(app))
+    assert any(one.startswith(damaged) for one in faults(app)), faults(app)
 
 
 @pytest.mark.sqlite
@@ -275,3 +278,86 @@ def test_results_that_are_thrown_away_are_no_checks(app, settings, site):
 def test_doctor_says_that_a_whole_file_is_whole(app):
     found = examine(app, app.extensions["wakeful.settings"])
     assert "SQLite finds it whole." in [one.sentence for one in found]
+
+
+class Stubborn:
+    """A fault of reading that nobody has foreseen, in the rows of one event."""
+
+    def __init__(self, monkeypatch, event, whole_lane=False):
+        self.times = 0
+        real = restraint.decide
+
+        def decide(rows, *arguments):
+            if any(row.event == event for row in rows):
+                self.times += 1
+                if not (whole_lane and len(rows) == 1):
+                    raise LookupError("nobody has foreseen this")
+            return real(rows, *arguments)
+
+        monkeypatch.setattr(restraint, "decide", decide)
+
+
+@pytest.mark.sqlite
+def test_a_row_that_stops_its_lane_is_given_up_and_the_lane_goes_on(box, sink, monkeypatch):
+    shop = box.monitor(("webhook", f"{sink.url}/hook"))
+    box.tell(Event.TEST, shop)
+    box.open(shop)
+    Stubborn(monkeypatch, Event.TEST)
+    box.turn(5)
+    box.turn(5)
+    assert [row.status for row in box.rows()] == ["failed", "delivered"]
+    assert box.rows()[0].reason == "Not sent: it cannot be read (LookupError)."
+
+
+@pytest.mark.sqlite
+def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
+    box, sink, monkeypatch, caplog
+):
+    shop = box.monitor(("webhook", f"{sink.url}/hook"))
+    other = box.monitor(("webhook", f"{sink.url}/other"))
+    box.tell(Event.TEST, shop)
+    box.open(shop)
+    box.open(other)
+    fault = Stubborn(monkeypatch, Event.TEST, whole_lane=True)
+    box.turn(5)
+    assert len(sink.to("/other")) == 1
+    beats = []
+    monkeypatch.setattr(box.worker, "_beat", lambda: beats.append(1))
+    before = fault.times
+    for _ in range(5):
+        box.turn(2)
+    assert fault.times > before + 4, "it is tried again"
+    assert not beats, "/readyz must not take this worker for one that works"
+    told = [one for one in caplog.records if "could not send in lane" in one.message]
+    assert len(told) == 1, "each second the same would hide everything else in the log"
+    assert [row.status for row in box.rows()][:2] == ["pending", "pending"]
+
+
+@pytest.mark.sqlite
+def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch):
+    def broken(*_arguments):
+        raise LookupError("nobody has foreseen this")
+
+    monkeypatch.setattr(giving_up, "outlived", broken)
+    monkeypatch.setattr(digests, "hold", broken)
+    box.open(box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn(5)
+    assert len(sink.to("/hook")) == 1
+
+
+@pytest.mark.sqlite
+def test_the_watchdog_counts_no_turn_that_failed(box, monkeypatch):
+    """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
+    stop, seen = threading.Event(), []
+    monkeypatch.setattr("app.alerts.worker.TROUBLE_SECONDS", 0.0)
+    box.worker.turned = lambda: seen.append("turned")
+
+    def due(*_arguments):
+        seen.append("failed")
+        if len(seen) == 3:
+            stop.set()
+        raise LookupError("nobody has foreseen this")
+
+    monkeypatch.setattr(claims, "due_lanes", due)
+    box.worker.run(stop)
+    assert seen == ["failed"] * 3
