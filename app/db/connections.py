@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, String, Text, event
+from sqlalchemy import Connection, Engine, Integer, String, Text, event
 from sqlalchemy.engine import ExceptionContext
 
 BUSY_TIMEOUT_MS = 10_000
@@ -94,12 +94,21 @@ def primary_code(fault: BaseException | None) -> int | None:
 # --- SQLite
 
 # Damaged text never makes a query fail: all its other rows would be lost with it. SQLite checks
-# neither the encoding of a text nor that a text column holds text.
+# neither the encoding of a text nor that a column holds what its type says.
 _decoded = partial(str, encoding="utf-8", errors="replace")
 
 
 def _text_of(value: Any) -> Any:
     return _decoded(value) if isinstance(value, bytes) else value
+
+
+def _number_of(value: Any) -> Any:
+    return None if isinstance(value, str | bytes) else value
+
+
+class _Integer(Integer):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _number_of
 
 
 class _String(String):
@@ -114,7 +123,9 @@ class _Text(Text):
 
 def _prepare_sqlite(engine: Engine) -> None:
     """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
-    engine.dialect.colspecs = {**engine.dialect.colspecs, String: _String, Text: _Text}
+    engine.dialect.colspecs = {
+        **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
+    }  # fmt: skip
 
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:

@@ -86,7 +86,7 @@ class MonitorRow(Model):
     follow_redirects: Mapped[bool]
     verify_tls: Mapped[bool]
     slow_after: Mapped[int | None]  # ms
-    confirmations: Mapped[int] = mapped_column(SmallInteger)
+    confirmations: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")
     remind_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
@@ -127,7 +127,7 @@ class MonitorStateRow(Model):
     # First failing check, until confirmed or cancelled
     failing_since: Mapped[datetime | None] = mapped_column(Moment)
     # Failing checks in a row while confirming
-    failures: Mapped[int] = mapped_column(SmallInteger, default=0)
+    failures: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True), default=0)
     # First good check, until confirmed
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)

@@ -85,6 +85,9 @@ class Moment(TypeDecorator[datetime]):
             raise ValueError("A naive datetime reached the database.")
         return to_ms(value)
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: self.process_result_value(value, dialect)  # as it is stored
+
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         found = self.look(value)
         if not isinstance(found, Unreadable):
@@ -118,7 +121,10 @@ class Bounded(TypeDecorator[int]):
         self.least, self.most, self.instead, self.small = least, most, instead, small
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(SmallInteger() if self.small else Integer())
+        return SmallInteger() if self.small else Integer()
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: self.process_result_value(value, dialect)  # as it is stored
 
     def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
         found = self.look(value)

@@ -228,6 +228,27 @@ def test_a_damaged_context_costs_its_results_the_context_alone(app, api, data):
     assert ("result_contexts", 1, "data") in named(app)
 
 
+@pytest.mark.sqlite
+@pytest.mark.parametrize("value", ["'junk'", "x'ff41'", FAR])
+@pytest.mark.parametrize(
+    "field", ["verdict", "response_time", "covers_s", "dns", "status_code", "maintenance"]
+)
+def test_a_damaged_result_hides_no_other(app, api, field, value):
+    shops = [make_monitor(app), make_monitor(app)]
+    with app.app_context():
+        recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
+        with writing() as session:
+            session.execute(text(f"UPDATE results SET {field} = {value} WHERE monitor_id = 1"))
+            session.execute(text("UPDATE monitor_states SET verdict = 'junk' WHERE monitor_id = 1"))
+    assert len(api.get("/monitors")["data"]) == 2
+    for path in ("results", "statistics"):
+        assert api.get(f"/monitors/1/{path}")["data"]
+    assert set(pages(app, "/monitors", "/monitors/1", "/reports").values()) == {200}
+    with app.app_context():
+        found = recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
+    assert all(found), "the next results of both are recorded"
+
+
 def overwrite_root(app, table):
     """Garbage in place of a table's first page."""
     with app.app_context():
