@@ -66,14 +66,21 @@ class Unavailable(WakefulError):
     """The store cannot answer now. ``retry_after`` is in seconds where the store named one.
 
     ``unsent``: what was to be stored has certainly not arrived there; else nobody knows.
+    ``passes``: whether waiting may help.
     """
 
     def __init__(
-        self, message: str, retry_after: float | None = None, *, unsent: bool = False
+        self,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        unsent: bool = False,
+        passes: bool = True,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.unsent = unsent
+        self.passes = passes
 
 
 class Throttled(WakefulError):

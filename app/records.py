@@ -303,11 +303,18 @@ SECRET_FIELDS = {
     "request_body": "request body",
     "alerts": "alerts",
 }
+_WINDOW_FIELDS = {
+    "start_at": "start",
+    "end_at": "end",
+    "repeat_until": "last date",
+    "zone": "time zone",
+}
+_FIELDS = SECRET_FIELDS | _WINDOW_FIELDS
 
 
 def words_of(fields: Sequence[str]) -> str:
     """``request headers and alerts``, of those fields."""
-    *others, last = [SECRET_FIELDS.get(name, name) for name in fields] or [""]
+    *others, last = [_FIELDS.get(name, name) for name in fields] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -632,6 +639,7 @@ class MaintenanceWindow:
     zone: TextOrNone = DEFAULT_WINDOW_ZONE
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    unreadable: tuple[str, ...] = ()  # fields stored so that nobody can read them: it never applies
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Claim:
     @property
     def tries(self) -> int:
         """Failed attempts since then."""
-        return len(self.attempts) - int(self.facts.get("earlier_attempts", 0))
+        return max(0, len(self.attempts) - int(self.facts.get("earlier_attempts", 0)))
 
 
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
@@ -85,6 +85,17 @@ def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Tur
     """Decide what the lane does next, write it down, and claim the row to send, if there is one."""
     turn = _decide(session, lane, state, now, FIRST_PENDING)
     return turn if turn is not None else _decide(session, lane, state, now, MAX_PENDING) or Turn()
+
+
+def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> None:
+    """Read all that a turn reads of one row; raises what its turn would."""
+    rows = pending(session, lane, now, 1, only=id)
+    restraint.decide(rows, history_of(session, lane, rows), Lane(), now)
+    row = session.scalars(
+        select(DeliveryRow).where(DeliveryRow.id == id).execution_options(populate_existing=True)
+    ).one()
+    if not isinstance(row.facts, Unreadable):
+        retries.began(row.facts, row.created_at)
 
 
 def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: int) -> Turn | None:

@@ -5,7 +5,7 @@ inside a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from sqlalchemy import or_, select
@@ -13,8 +13,9 @@ from sqlalchemy import or_, select
 from app.alerts import retries
 from app.alerts.messages import is_complete
 from app.alerts.outbox import AnySession, update_deliveries
+from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
-from app.db.types import Unreadable, Why
+from app.db.types import OutOfRange, Unreadable, Why
 from app.records import DeliveryStatus
 
 log = logging.getLogger(__name__)
@@ -81,5 +82,28 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
         facts, created_at, attempts = session.execute(query).one()
         if isinstance(facts, Unreadable) or not is_complete(facts):
             continue  # given up, with the reason, when its turn comes
+        if isinstance(created_at, OutOfRange):
+            continue  # nobody knows its age, so it is sent
         if now - retries.began(facts, created_at) > retries.GIVE_UP_AFTER:
             give_up(session, id, retries.given_up(attempts[-1].get("answer") if attempts else None))
+
+
+def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], object]) -> list[int]:
+    """Give up the pending rows of a lane for which ``judge`` raises; their ids.
+
+    The net under all that reads rows: whatever a row holds, its lane goes on without it.
+    """
+    pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
+    ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()
+    failing = []
+    for id in ids:
+        try:
+            with session.begin_nested():
+                judge(id)
+        except Exception as fault:
+            if unavailable(fault):
+                raise
+            log.exception("Delivery %d is given up.", id)
+            give_up(session, id, f"Not sent: it cannot be read ({type(fault).__name__}).")
+            failing.append(id)
+    return failing

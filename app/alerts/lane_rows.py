@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import select, true
 
 from app.alerts.outbox import AnySession
 from app.alerts.restraint import History, Told, Waiting
@@ -19,7 +19,10 @@ _LOOK_BACK = timedelta(minutes=30)
 _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
 
 
-def pending(session: AnySession, lane: str, now: datetime, limit: int) -> list[Waiting]:
+def pending(
+    session: AnySession, lane: str, now: datetime, limit: int, only: int | None = None
+) -> list[Waiting]:
+    """The first ``limit`` rows of a lane that wait, or the one with the id ``only``."""
     row = DeliveryRow
     query = (
         select(
@@ -29,6 +32,7 @@ def pending(session: AnySession, lane: str, now: datetime, limit: int) -> list[W
         )
         .outerjoin(IncidentRow, IncidentRow.id == row.incident_id)
         .where(row.lane == lane, row.status == DeliveryStatus.PENDING)
+        .where(true() if only is None else row.id == only)
         .order_by(row.id)
         .limit(limit)
     )  # fmt: skip

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from flask import Flask
 
@@ -26,8 +27,10 @@ from app.alerts.claims import Claim
 from app.alerts.jobs import Job, Jobs
 from app.alerts.lanes import Lanes
 from app.alerts.sending import send
+from app.alerts.steps import Steps
 from app.config import Settings
 from app.db import db, heartbeats, writing
+from app.db.faults import unavailable
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +72,8 @@ class Worker:
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes()
         self._jobs = Jobs(settings)
+        self._steps = Steps()
+        self._stuck = False  # the last lane that was worked on failed, for no row's sake
         self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
         self._unmarked: list[_Done] = []
         self.turned: Callable[[], object] = lambda: None  # told at each turn of the loop
@@ -79,12 +84,15 @@ class Worker:
     def run(self, stop: threading.Event) -> None:
         """Send until ``stop`` is set; then wait a little for what is on its way and mark it."""
         while not stop.is_set():
-            self.turned()
             try:
-                self.step(POLL_SECONDS)
-            except Exception:
+                with self._steps.whole("work on the outbox"):
+                    self.step(POLL_SECONDS)
+                    self.turned()
+            except Exception as fault:
                 # The database may be gone for a while; nothing is lost, so the worker goes on.
-                log.exception("The outbox could not be worked on. Trying again.")
+                # A restart would not bring it back, whereas it may mend anything else.
+                if unavailable(fault):
+                    self.turned()
                 stop.wait(TROUBLE_SECONDS)
         self._finish()
 
@@ -100,7 +108,8 @@ class Worker:
         self._collect(0.0 if self._more else wait_seconds)
         with self.app.app_context():
             jobs = self._turn()
-            self._beat()
+            if not self._stuck:
+                self._beat()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
         return len(jobs)
@@ -130,13 +139,15 @@ class Worker:
         db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
         if not done and not due:
             self._more = False
+            self._stuck = self._stuck and bool(self.lanes.asleep(now))
             return []
         tools = self._jobs.tools(now)
         with writing() as session:
             claims.lock(session)
             for one in done:
                 self._mark(one, now)
-            digests.hold(session, now)
+            with self._steps.apart("hold for quiet hours", session):
+                digests.hold(session, now)
             waiting = [*(lane for lane in due if lane not in returning), *returning]
             free = self.lanes.choose(waiting, returning)
             claimed = self._claim(free[:MAX_CLAIMS], now)
@@ -151,7 +162,12 @@ class Worker:
     def _claim(self, lanes: list[str], now: datetime) -> list[Claim]:
         claimed: list[Claim] = []
         for lane in lanes:
-            turn = claims.take_turn(db.session, lane, self.lanes.state(lane), now)
+            turn = claims.Turn(waits=True)  # a lane that fails is left alone for a moment
+            with self._steps.apart(f"send in lane {lane}", db.session) as step:
+                turn = claims.take_turn(db.session, lane, self.lanes.state(lane), now)
+            self._stuck = step.failed and not giving_up.give_up_failing(
+                db.session, lane, partial(claims.judge_alone, db.session, lane, now=now)
+            )
             claimed += [turn.claim] if turn.claim is not None else []
             self.lanes.sleep(lane, now, waits=turn.waits)
         return claimed
@@ -162,17 +178,33 @@ class Worker:
         """
         if self._looked_at is not None and abs(now - self._looked_at) < LOOK_EVERY:
             return
-        waits = giving_up.outlived(db.session, now) or digests.waiting(db.session, now)
-        stuck = earlier.free_after_step(db.session, now)
-        if stuck:
-            log.warning("The clock was set back: %d messages go now.", len(stuck))
-        if waits or stuck:
+        for what, chore in (
+            ("give up what is too old", self._give_up_outlived),
+            ("let go what a clock that was set back holds up", self._free_after_step),
+            ("write the digests of quiet hours", self._release),
+        ):
+            with self._steps.apart(what, None):
+                chore(now)
+        self._looked_at = now
+
+    def _give_up_outlived(self, now: datetime) -> None:
+        if giving_up.outlived(db.session, now):
             with writing() as session:
                 claims.lock(session)
                 giving_up.give_up_outlived(session, now)
+
+    def _free_after_step(self, now: datetime) -> None:
+        if stuck := earlier.free_after_step(db.session, now):
+            log.warning("The clock was set back: %d messages go now.", len(stuck))
+            with writing() as session:
+                claims.lock(session)
                 earlier.make_due(session, stuck, now)
+
+    def _release(self, now: datetime) -> None:
+        if digests.waiting(db.session, now):
+            with writing() as session:
+                claims.lock(session)
                 digests.release(session, now)
-        self._looked_at = now
 
     def _send(self, job: Job) -> None:
         self._done.put(_Done(job.claim, send(job, self.senders)))
@@ -181,9 +213,13 @@ class Worker:
         claim, answer = done.claim, done.answer
         failed_before = not self.lanes.state(claim.lane).last_ok or claim.tries > 0
         self.lanes.note(claim.lane, answer, now)
-        marks.mark(db.session, marks.mark_for(claim, answer, now, self.rng))
-        if answer.ok and failed_before:
-            earlier.hurry(db.session, claim.lane, now)
+        with self._steps.apart("write down what became of a message", db.session) as step:
+            marks.mark(db.session, marks.mark_for(claim, answer, now, self.rng))
+            if answer.ok and failed_before:
+                earlier.hurry(db.session, claim.lane, now)
+        if step.failed:  # or it would be sent again and again
+            reason = f"What became of it could not be written down. The answer: {answer.text}"
+            giving_up.give_up(db.session, claim.id, reason)
 
     def _beat(self) -> None:
         """Tell that this process is alive; seldom, because SQLite has one writer."""

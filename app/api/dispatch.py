@@ -135,6 +135,8 @@ def _translated(fault: errors.WakefulError) -> Response:
         return problem(403, message)
     if isinstance(fault, errors.Throttled):
         return problem(429, message, Retry_After=str(fault.retry_after))
+    if isinstance(fault, errors.Unavailable) and not fault.passes:
+        return problem(503, message)
     if isinstance(fault, errors.Unavailable):
         after = math.ceil(fault.retry_after) if fault.retry_after else 5
         return problem(503, message, Retry_After=str(after))

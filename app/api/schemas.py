@@ -151,6 +151,9 @@ FIGURES: dict[str, Schema] = {
 UNREADABLE = array(
     STRING, description="Fields whose stored value cannot be read; they are shown as empty."
 )
+UNREADABLE_WINDOW = array(
+    STRING, description="Fields whose stored value cannot be read; until then it does not apply."
+)
 
 KEY = schema_of(ApiKey)
 # null for a URL that no kind reads; none such can be stored
@@ -181,7 +184,7 @@ RECORDS: dict[str, Schema] = {
     ),
     "Delivery": schema_of(Delivery, unreadable=UNREADABLE),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
-    "MaintenanceWindow": schema_of(MaintenanceWindow),
+    "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Key": record({**KEY["properties"], "features": array(STRING)}),
     "CertificateChain": schema_of(CertificateChain),
     "Report": record(

@@ -17,7 +17,8 @@ from sqlalchemy import func, select, text
 
 from app.access import networks
 from app.config import Settings
-from app.db import db, heartbeats, patience, schema, unreadable
+from app.db import db, heartbeats, integrity, patience, schema, unreadable
+from app.db.faults import DAMAGED
 from app.db.settings import setting
 from app.db.tables import MonitorRow, MonitorStateRow
 from app.net.canary import (
@@ -41,7 +42,10 @@ MENDED_BY = {
     "incidents": "The incident stands without its evidence. Deleting the incident ends this.",
     "deliveries": "It cannot be sent. It is deleted by its age.",
     "settings": "Set it again on the Settings page.",
+    "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
+    "monitor_states": "The next check of that monitor writes it anew.",
 }
+MENDED_BY_NONE = "The rest works without it. Restore a backup to have it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Finding:
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     """All findings, one after the other. Needs no context; never raises for what it looks at."""
     looks: list[Callable[[Settings], Iterator[Finding]]] = [
-        _folder, _database, _secrets, _clock, _checker, _policy, _names, _canaries, _mail,
+        _folder, _database, _file, _secrets, _clock, _checker, _policy, _names, _canaries, _mail,
     ]  # fmt: skip
     for look in looks:
         try:
@@ -91,13 +95,26 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield Finding("monitors", f"{monitors} are stored.")
 
 
+def _file(settings: Settings) -> Iterator[Finding]:
+    if db.engine.dialect.name != "sqlite":
+        return
+    found = integrity.faults(SECONDS)
+    for fault in found or ():
+        yield Finding("file", f"{DAMAGED} SQLite says: {fault}", fault=True)
+    if not found:
+        whole = "It took too long to read it all." if found is None else "SQLite finds it whole."
+        yield Finding("file", whole)
+
+
 def _secrets(settings: Settings) -> Iterator[Finding]:
     if not _tables_are_there() or unreadable.key_is_wrong():
         return  # ``_database`` has said so
     whole = True
     for broken in unreadable.scan():
         whole = False
-        yield Finding("secrets", f"{broken}. {MENDED_BY[broken.table]}", fault=True)
+        yield Finding(
+            "secrets", f"{broken}. {MENDED_BY.get(broken.table, MENDED_BY_NONE)}", fault=True
+        )
     if whole:
         yield Finding("secrets", "All that is stored encrypted can be read.")
 

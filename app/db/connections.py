@@ -13,10 +13,11 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, Integer, String, Text, event
 from sqlalchemy.engine import ExceptionContext
 
 BUSY_TIMEOUT_MS = 10_000
@@ -92,15 +93,46 @@ def primary_code(fault: BaseException | None) -> int | None:
 
 # --- SQLite
 
+# Damaged text never makes a query fail: all its other rows would be lost with it. SQLite checks
+# neither the encoding of a text nor that a column holds what its type says.
+_decoded = partial(str, encoding="utf-8", errors="replace")
+
+
+def _text_of(value: Any) -> Any:
+    return _decoded(value) if isinstance(value, bytes) else value
+
+
+def _number_of(value: Any) -> Any:
+    return None if isinstance(value, str | bytes) else value
+
+
+class _Integer(Integer):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _number_of
+
+
+class _String(String):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _text_of
+
+
+class _Text(Text):
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        return _text_of
+
 
 def _prepare_sqlite(engine: Engine) -> None:
     """WAL, foreign keys, a busy timeout, and transactions that begin when we say so."""
+    engine.dialect.colspecs = {
+        **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
+    }  # fmt: skip
 
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
         # The driver's own BEGIN comes late and is always deferred: two writers that both read first
         # then fail with "database is locked" at once, without waiting for the busy timeout.
         connection.isolation_level = None
+        connection.text_factory = _decoded
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={_busy_ms()}")
         _write_ahead(cursor)

@@ -1,4 +1,4 @@
-"""The shapes of what encrypted JSON columns hold; other content cannot be read. Pure."""
+"""The shapes of what JSON columns hold, encrypted or not; other content cannot be read. Pure."""
 
 from __future__ import annotations
 
@@ -52,12 +52,50 @@ def is_evidence(data: Any) -> bool:
     return is_checks(alone)
 
 
+def is_attempts(data: Any) -> bool:
+    """``[{"at": time, ...}, ...]``"""
+    return _is_objects(data) and all(_is_moment(attempt.get("at")) for attempt in data)
+
+
+def is_gaps(data: Any) -> bool:
+    """``[{"from": time, "to": time}, ...]``"""
+    return _is_objects(data) and all(
+        _is_moment(gap.get("from")) and _is_moment(gap.get("to")) for gap in data
+    )
+
+
+def is_context(data: Any) -> bool:
+    """What many results share: address, HTTP version, redirects, warnings."""
+    return (
+        isinstance(data, dict)
+        and all(isinstance(data.get(name, ""), str) for name in ("ip", "http_version"))
+        and all(_is_texts(data.get(name, [])) for name in ("redirects", "warnings"))
+    )
+
+
+def is_histogram(data: Any) -> bool:
+    """Counts by the number of a bucket, which JSON keeps as text."""
+    return isinstance(data, dict) and all(
+        place.isdecimal() and len(place) < 6 and isinstance(count, int)
+        for place, count in data.items()
+    )
+
+
+def is_phases(data: Any) -> bool:
+    """The five sums of the parts of a response time."""
+    return isinstance(data, list) and len(data) == 5 and all(isinstance(ms, int) for ms in data)
+
+
+def _is_texts(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(one, str) for one in data)
+
+
 def _is_objects(data: Any) -> bool:
     return isinstance(data, list) and all(isinstance(one, dict) for one in data)
 
 
 def _is_moment(value: Any) -> bool:
     try:
-        return isinstance(value, str) and bool(datetime.fromisoformat(value))
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False

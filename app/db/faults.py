@@ -14,6 +14,7 @@ AWAY = "The database does not answer. Try again in a moment."
 BUSY = "The database is busy: something else has been writing to it for too long."
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
 FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
+DAMAGED = "The database file is damaged. Restore a backup."
 FAILING = "The disk that the database is on does not work. Look at its file, folder and disk."
 
 _SQLITE = {
@@ -24,6 +25,8 @@ _SQLITE = {
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_IOERR: FAILING,
     sqlite3.SQLITE_CANTOPEN: FAILING,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
 }
 _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
 
@@ -40,6 +43,8 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     if code is not None:
         sentence = _SQLITE.get(code)
         # SQLite is here: what it did not commit is not there.
+        if sentence == DAMAGED:
+            return Unavailable(sentence, unsent=True, passes=False)
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
     state = getattr(fault.orig, "sqlstate", None)
     away = isinstance(fault, exc.OperationalError | exc.InterfaceError)
@@ -48,3 +53,11 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     # Without a statement it may have been the commit, which may have arrived.
     unsent = fault.statement is not None
     return Unavailable(_POSTGRES.get(state or "", AWAY), RETRY_SECONDS, unsent=unsent)
+
+
+def is_damage(fault: BaseException) -> bool:
+    """Whether a part of the database file cannot be read, which waiting does not change; the rest
+    of the file may be whole.
+    """
+    found = unavailable(fault)
+    return found is not None and not found.passes

@@ -29,7 +29,16 @@ from app.records import Location, Result, Timings, Verdict
 
 # How verdicts stand in the results table. Never renumber: the rows stay for years.
 VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
-VERDICTS = {number: verdict for verdict, number in VERDICT_NUMBERS.items()}
+
+
+class _Verdicts(dict[int, Verdict]):
+    """Verdicts by their numbers; any other number tells nothing."""
+
+    def __missing__(self, number: object) -> Verdict:
+        return Verdict.UNKNOWN
+
+
+VERDICTS = _Verdicts({number: verdict for verdict, number in VERDICT_NUMBERS.items()})
 
 # A target that answers from ever new addresses must not fill the memory.
 CACHED_AT_MOST = 20_000

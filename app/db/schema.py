@@ -24,7 +24,8 @@ from app.paths import MIGRATIONS
 
 log = logging.getLogger(__name__)
 
-IN_USE = ("monitors", "settings")  # tables whose values decide what is checked and who is told
+# Tables whose values decide what is checked and who is told
+IN_USE = ("monitors", "monitor_states", "maintenance_windows", "settings")
 OLD = "The database is not up to date. Do: wakeful db upgrade"
 NEWER = (
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"

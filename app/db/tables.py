@@ -11,18 +11,39 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, ForeignKey, Index, SmallInteger, String, Text, text
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model, db
-from app.db.contents import is_check, is_checks, is_evidence, is_facts, is_pairs
-from app.db.types import Encrypted, EncryptedJson, Moment, Unreadable
-from app.records import DEFAULT_QUIET_ZONE, DEFAULT_WINDOW_ZONE
+from app.db.contents import (
+    is_attempts,
+    is_check,
+    is_checks,
+    is_context,
+    is_evidence,
+    is_facts,
+    is_gaps,
+    is_histogram,
+    is_pairs,
+    is_phases,
+)
+from app.db.types import (
+    Bounded,
+    CheckedJson,
+    Encrypted,
+    EncryptedJson,
+    Moment,
+    NamedMoment,
+    Unreadable,
+)
+from app.records import DEFAULT_QUIET_ZONE, DEFAULT_TIMEOUT, DEFAULT_WINDOW_ZONE, INTERVALS
 
 # SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
 # bits said.
 Id = BigInteger().with_variant(db.Integer(), "sqlite")
 NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decisions.md 1)
+# No interval and no time limit is longer, so reckoning with them never overflows.
+AN_HOUR, A_YEAR = 3_600, 31_536_000
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
 Folded = Text().with_variant(Text(collation="C"), "postgresql")
 
@@ -41,7 +62,7 @@ class MonitorRow(Model):
     name_folded: Mapped[str] = mapped_column(Folded, index=True)
     url: Mapped[str] = mapped_column(Text)
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
-    interval: Mapped[int]
+    interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))  # seconds
     alert_condition: Mapped[str] = mapped_column(String(32))
     alert_text_lookup: Mapped[str | None] = mapped_column(Text)
     request_method: Mapped[str] = mapped_column(String(8))
@@ -55,16 +76,17 @@ class MonitorRow(Model):
     cache_buster: Mapped[int] = mapped_column(SmallInteger)
     ssl_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
     domain_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
-    maintenance_start_at: Mapped[datetime | None] = mapped_column(Moment)
-    maintenance_end_at: Mapped[datetime | None] = mapped_column(Moment)
+    maintenance_start_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    maintenance_end_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     # [[channel, value], ...]
     alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
-    timeout: Mapped[int] = mapped_column(SmallInteger)  # seconds
+    # Seconds
+    timeout: Mapped[int] = mapped_column(Bounded(1, AN_HOUR, DEFAULT_TIMEOUT, small=True))
     accepted_statuses: Mapped[str] = mapped_column(Text)
     follow_redirects: Mapped[bool]
     verify_tls: Mapped[bool]
     slow_after: Mapped[int | None]  # ms
-    confirmations: Mapped[int] = mapped_column(SmallInteger)
+    confirmations: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")
     remind_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
@@ -100,18 +122,18 @@ class MonitorStateRow(Model):
     # First failing check, until confirmed or cancelled
     failing_since: Mapped[datetime | None] = mapped_column(Moment)
     # Failing checks in a row while confirming
-    failures: Mapped[int] = mapped_column(SmallInteger, default=0)
+    failures: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True), default=0)
     # First good check, until confirmed
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
     # When the check was recorded that is to be repeated after CONFIRM_SECONDS; null: none is
     unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
-    ssl_expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
     # Fingerprint that people were told of
     ssl_alerted: Mapped[str | None] = mapped_column(String(64))
     domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
     # Expiry date that people were told of
-    domain_alerted: Mapped[datetime | None] = mapped_column(Moment)
+    domain_alerted: Mapped[datetime | None] = mapped_column(NamedMoment)
     # Rollups are right before this moment
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
 
@@ -218,7 +240,7 @@ class ResultContextRow(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     digest: Mapped[str] = mapped_column(String(32), unique=True)
-    data: Mapped[Any] = mapped_column(JSON)
+    data: Mapped[Any] = mapped_column(CheckedJson(is_context, dict))
 
 
 class ResultRow(Model):
@@ -276,9 +298,9 @@ class RollupRow(Model):
     response_count: Mapped[int]
     response_sum: Mapped[int] = mapped_column(BigInteger)  # ms
     response_max: Mapped[int | None]
-    histogram: Mapped[Any | None] = mapped_column(JSON)
+    histogram: Mapped[Any | None] = mapped_column(CheckedJson(is_histogram, dict))
     # sums of dns, connect, tls, ttfb, download in ms
-    phases: Mapped[Any | None] = mapped_column(JSON)
+    phases: Mapped[Any | None] = mapped_column(CheckedJson(is_phases, list))
 
 
 class IncidentRow(Model):
@@ -313,7 +335,7 @@ class IncidentRow(Model):
     classification: Mapped[str | None] = mapped_column(String(16))
     reminded_at: Mapped[datetime | None] = mapped_column(Moment)
     # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
-    unwatched: Mapped[Any | None] = mapped_column(JSON(none_as_null=True))
+    unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
@@ -351,7 +373,7 @@ class DeliveryRow(Model):
     facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))
     status: Mapped[str] = mapped_column(String(16))
     reason: Mapped[str | None] = mapped_column(Text)
-    attempts: Mapped[Any] = mapped_column(JSON, default=list)
+    attempts: Mapped[Any] = mapped_column(CheckedJson(is_attempts, list), default=list)
     # The grouped message that tells this one
     covered_by: Mapped[int | None] = mapped_column(Id, index=True)
     lease_until: Mapped[datetime | None] = mapped_column(Moment)
@@ -367,7 +389,7 @@ class DomainRow(Model):
     __tablename__ = "domains"
 
     domain: Mapped[str] = mapped_column(Text, primary_key=True)
-    expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     asked_at: Mapped[datetime | None] = mapped_column(Moment)
     source: Mapped[str | None] = mapped_column(String(8))
     note: Mapped[str | None] = mapped_column(Text)
@@ -379,10 +401,10 @@ class MaintenanceWindowRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
-    start_at: Mapped[datetime] = mapped_column(Moment)
-    end_at: Mapped[datetime] = mapped_column(Moment)
+    start_at: Mapped[datetime] = mapped_column(NamedMoment)
+    end_at: Mapped[datetime] = mapped_column(NamedMoment)
     repeat: Mapped[str] = mapped_column(Text, default="none")
-    repeat_until: Mapped[datetime | None] = mapped_column(Moment)
+    repeat_until: Mapped[datetime | None] = mapped_column(NamedMoment)
     zone: Mapped[str] = mapped_column(
         String(64), default=DEFAULT_WINDOW_ZONE, server_default=DEFAULT_WINDOW_ZONE
     )
@@ -455,7 +477,7 @@ class ApiKeyRow(Model):
     name: Mapped[str] = mapped_column(Text)
     scope: Mapped[str] = mapped_column(String(8))
     created_at: Mapped[datetime] = mapped_column(Moment)
-    expires_at: Mapped[datetime | None] = mapped_column(Moment)
+    expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     last_used_at: Mapped[datetime | None] = mapped_column(Moment)
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
 

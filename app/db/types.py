@@ -1,7 +1,9 @@
-"""Column types of our own: moments, encrypted text, JSON in an encrypted column.
+"""Column types of our own: moments, bounded numbers, JSON, encrypted text, encrypted JSON.
 
-An encrypted value that cannot be read comes back as ``Unreadable``: to raise would take all other
-rows of the same query with it. Who needs the value asks ``isinstance``, or ``readable``.
+No stored value makes a query fail: to raise would take all other rows of the same query with it.
+An encrypted value that cannot be read comes back as ``Unreadable``; who needs the value asks
+``isinstance``, or ``readable``. Any other is replaced by one that every reader can work with. The
+``look`` of a type says ``Unreadable`` for it, which is how ``app.db.unreadable`` finds it.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from flask import current_app
-from sqlalchemy import BigInteger, Dialect, Text
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, Text
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 T = TypeVar("T")
 
@@ -30,8 +32,38 @@ def to_ms(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def from_ms(ms: int) -> datetime:
+def from_ms(ms: float) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+class Why(StrEnum):
+    """Why a stored value cannot be read, as the end of a sentence."""
+
+    OTHER_KEY = "it was written with another WAKEFUL_SECRET_KEY, or changed since"
+    DAMAGED = "it is damaged"
+    ODD = "its content is not what Wakeful writes there"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What stands in a record for an encrypted value that cannot be read."""
+
+    why: Why
+
+
+def readable(value: T | Unreadable) -> T | None:
+    """``value``; None where it cannot be read."""
+    return None if isinstance(value, Unreadable) else value
+
+
+class OutOfRange(datetime):
+    """The moment that stands for a stored one that cannot be read."""
+
+
+# Moments of what happens are in between. The margins leave room for reckoning with them.
+_FIRST, _LAST = OutOfRange(1900, 1, 1, tzinfo=UTC), OutOfRange(9000, 1, 1, tzinfo=UTC)
+# What people and certificates name lies in between.
+EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class Moment(TypeDecorator[datetime]):
@@ -39,10 +71,12 @@ class Moment(TypeDecorator[datetime]):
     small and sortable.
 
     A naive datetime is refused: read in the machine's zone it would be off by hours without a word.
+    A stored number that is no moment is read as ``OutOfRange``, on its side of all moments.
     """
 
     impl = BigInteger
     cache_ok = True
+    last_ms = to_ms(_LAST)
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
         if value is None:
@@ -51,8 +85,90 @@ class Moment(TypeDecorator[datetime]):
             raise ValueError("A naive datetime reached the database.")
         return to_ms(value)
 
-    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else from_ms(value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: self.process_result_value(value, dialect)  # as it is stored
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        found = self.look(value)
+        if not isinstance(found, Unreadable):
+            return found
+        # Text and bytes: SQLite sorts them after every number.
+        return _FIRST if isinstance(value, int | float) and value < 0 else _LAST
+
+    def look(self, value: Any) -> datetime | Unreadable | None:
+        if value is None:
+            return None
+        if not isinstance(value, int | float) or not to_ms(_FIRST) <= value <= self.last_ms:
+            return Unreadable(Why.ODD)
+        return from_ms(value)
+
+
+class NamedMoment(Moment):
+    """A moment that people or certificates name: it may be as late as there are dates."""
+
+    cache_ok = True
+    last_ms = to_ms(LATEST) + 999
+
+
+class Bounded(TypeDecorator[int]):
+    """A whole number from ``least`` to ``most``; any other stored value is read as ``instead``."""
+
+    impl = Integer
+    cache_ok = True
+
+    def __init__(self, least: int, most: int, instead: int, *, small: bool = False) -> None:
+        super().__init__()
+        self.least, self.most, self.instead, self.small = least, most, instead, small
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return SmallInteger() if self.small else Integer()
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        return lambda value: self.process_result_value(value, dialect)  # as it is stored
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
+        found = self.look(value)
+        return self.instead if isinstance(found, Unreadable) else found
+
+    def look(self, value: Any) -> int | Unreadable | None:
+        if value is None or (isinstance(value, int) and self.least <= value <= self.most):
+            return value
+        return Unreadable(Why.ODD)
+
+
+class CheckedJson(TypeDecorator[Any]):
+    """JSON of which ``fits`` knows the shape; ``empty`` makes what any other is read as."""
+
+    impl = JSON
+    cache_ok = True
+
+    def __init__(
+        self, fits: Callable[[Any], bool], empty: Callable[[], Any], *, none_as_null: bool = False
+    ) -> None:
+        super().__init__(none_as_null=none_as_null)
+        self.fits, self.empty = fits, empty
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        look = self.looker(dialect, coltype)
+
+        def process(raw: Any) -> Any:
+            found = look(raw)
+            return self.empty() if isinstance(found, Unreadable) else found
+
+        return process
+
+    def looker(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """What reads the value that the driver gives."""
+        read = self.impl_instance.result_processor(dialect, coltype)
+
+        def look(raw: Any) -> Any:
+            try:
+                data = raw if read is None else read(raw)
+            except (ValueError, TypeError, RecursionError):
+                return Unreadable(Why.DAMAGED)
+            return data if data is None or self.fits(data) else Unreadable(Why.ODD)
+
+        return look
 
 
 REMEMBERED = 8192
@@ -89,26 +205,6 @@ def _cipher() -> _Cipher:
     return cipher
 
 
-class Why(StrEnum):
-    """Why a stored value cannot be read, as the end of a sentence."""
-
-    OTHER_KEY = "it was written with another WAKEFUL_SECRET_KEY, or changed since"
-    DAMAGED = "it is damaged"
-    ODD = "its content is not what Wakeful writes there"
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """What stands in a record for an encrypted value that cannot be read."""
-
-    why: Why
-
-
-def readable(value: T | Unreadable) -> T | None:
-    """``value``; None where it cannot be read."""
-    return None if isinstance(value, Unreadable) else value
-
-
 # The parts of a Fernet token: version, time and initialisation vector; blocks; signature.
 _HEAD, _BLOCK, _SIGNATURE = 1 + 8 + 16, 16, 32
 
@@ -132,9 +228,14 @@ class Encrypted(TypeDecorator[Any]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         return None if value is None else _cipher().encrypt(value.encode()).decode()
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return self.look(value)
+
+    def look(self, value: Any) -> Any:
         if value is None:
             return None
+        if not isinstance(value, str):
+            return Unreadable(Why.DAMAGED)
         try:
             return _cipher().decrypt(value.encode()).decode()
         except InvalidToken:
@@ -158,8 +259,8 @@ class EncryptedJson(Encrypted):
         text = None if value is None else json.dumps(value, separators=(",", ":"))
         return super().process_bind_param(text, dialect)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        text = super().process_result_value(value, dialect)
+    def look(self, value: Any) -> Any:
+        text = super().look(value)
         if text is None or isinstance(text, Unreadable):
             return text
         try:

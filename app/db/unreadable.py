@@ -1,21 +1,36 @@
 """The stored values that cannot be read, each by its table, row and field.
 
-Whoever reads such a value gets ``app.db.types.Unreadable`` and goes on without it. Here they are
-looked for: at the start, by ``wakeful doctor`` and for ``/readyz``. Needs an application context.
+Whoever reads such a value gets another one that does no harm (see ``app.db.types``) and goes on.
+Here they are looked for: at the start, by ``wakeful doctor`` and for ``/readyz``. Needs an
+application context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Table, or_, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Dialect,
+    LargeBinary,
+    String,
+    Table,
+    cast,
+    select,
+    type_coerce,
+)
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.db import db
-from app.db.types import Encrypted, Unreadable, Why
+from app.db.tables import MaintenanceWindowRow, ResultRow, RollupRow
+from app.db.types import CheckedJson, Encrypted, Unreadable, Why
+from app.rules.recurrence import repeat_faults
 
 AT_ONCE = 500  # rows in the memory at a time
+UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
 SAMPLED = 20  # rows of a table from which the key is judged
 
 
@@ -33,10 +48,12 @@ class Broken:
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:
-    """Read every row of every encrypted column, or those of the tables in ``only``."""
-    for table, columns in _encrypted():
-        if not only or table.name in only:
-            yield from _broken(table, columns)
+    """Read every row of every column that may hold what cannot be read, or those of the tables in
+    ``only``. The sums of results are not read: they are many, and made anew from the results.
+    """
+    for table in db.metadata.sorted_tables:
+        if table.name not in UNSEEN and (not only or table.name in only):
+            yield from _broken(table)
 
 
 def key_is_wrong() -> bool:
@@ -55,18 +72,63 @@ def _encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
             yield table, columns
 
 
-def _broken(table: Table, columns: list[Column[Any]]) -> Iterator[Broken]:
-    (key,) = table.primary_key.columns
+class _Looked(TypeDecorator[Any]):
+    """What the type ``of`` says of a stored value, before it is replaced."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def __init__(self, of: TypeEngine[Any]) -> None:
+        super().__init__()
+        self.of = of
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        if isinstance(self.of, CheckedJson):
+            own = self.of.dialect_impl(dialect)
+            return own.looker(dialect, coltype)  # type: ignore[attr-defined,no-any-return]
+        return getattr(self.of, "look", _look_at_text)
+
+
+def _look_at_text(value: Any) -> Any:
+    """Text comes as bytes; see ``_looked``."""
+    try:
+        return value if isinstance(value, str | None) else bytes(value).decode()
+    except ValueError:
+        return Unreadable(Why.DAMAGED)
+
+
+def _looked(column: Column[Any]) -> ColumnElement[Any] | None:
+    """The column as it is looked at; None where there is nothing to see."""
+    if hasattr(column.type, "look") or isinstance(column.type, CheckedJson):
+        return type_coerce(column, _Looked(column.type))
+    if isinstance(column.type, String) and db.engine.dialect.name == "sqlite":
+        # PostgreSQL takes and gives no other text than what is encoded as it should be.
+        return type_coerce(cast(column, LargeBinary), _Looked(column.type))
+    return None
+
+
+def _broken(table: Table) -> Iterator[Broken]:
+    seen = {column: looked for column in table.c if (looked := _looked(column)) is not None}
+    if not seen:
+        return
+    keys = list(table.primary_key.columns)
     rows = db.session.execute(
-        select(key, *columns)
-        .where(or_(*(column.is_not(None) for column in columns)))
-        .order_by(key)
-        .execution_options(yield_per=AT_ONCE)
+        select(*keys, *seen.values()).order_by(*keys).execution_options(yield_per=AT_ONCE)
     )
-    for id, *values in rows:
-        for column, value in zip(columns, values, strict=True):
+    for row in rows:
+        id = row[0] if len(keys) == 1 else tuple(row[: len(keys)])
+        for column, value in zip(seen, row[len(keys) :], strict=True):
             if isinstance(value, Unreadable):
                 yield Broken(table.name, id, column.name, value.why)
+    if table.name == MaintenanceWindowRow.__tablename__:
+        yield from _odd_windows()
+
+
+def _odd_windows() -> Iterator[Broken]:
+    window = MaintenanceWindowRow
+    for row in db.session.execute(select(window.id, window.repeat, window.zone)):
+        for name in repeat_faults(row.repeat, row.zone):
+            yield Broken(window.__tablename__, row.id, name, Why.ODD)
 
 
 def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from itertools import count, islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -34,6 +35,7 @@ WORDS = (ONCE, *STEPS, MONTHLY)
 Span = tuple[datetime, datetime]
 
 
+@lru_cache(maxsize=256)  # asked for each result of a check
 def repeat_fault(repeat: str) -> str | None:
     """Why ``repeat`` is neither a word nor a cron line, or None."""
     if repeat in WORDS:
@@ -42,12 +44,18 @@ def repeat_fault(repeat: str) -> str | None:
         if len(repeat.split()) != 5:
             raise CronSimError("Wrong number of fields")
         next(CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)))
-    except (CronSimError, StopIteration):
+    except (CronSimError, StopIteration, ValueError, OverflowError):
         return (
             f"Choose one of {', '.join(WORDS)}, or write a cron line such as 0 3 * * 1 "
             "(minute, hour, day, month, day of the week)."
         )
     return None
+
+
+def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
+    """Which of a stored window's ``repeat`` and ``zone`` cannot be read."""
+    known = _zone(zone) is not None
+    return (*(["repeat"] if repeat_fault(repeat) else []), *([] if known else ["zone"]))
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
@@ -109,16 +117,25 @@ def applies_to(window: MaintenanceWindow, monitor_id: int) -> bool:
     return not window.monitors or monitor_id in window.monitors
 
 
+def _applies(window: MaintenanceWindow) -> bool:
+    """Whether it can be said when it is."""
+    return not window.unreadable and repeat_fault(window.repeat) is None
+
+
 def _length(window: MaintenanceWindow) -> timedelta:
     return window.end_at - window.start_at
 
 
 def zone_of(window: MaintenanceWindow) -> tzinfo:
     """The zone of its repeats; UTC where another server names one that we do not know."""
+    return _zone(window.zone) or UTC
+
+
+def _zone(name: str) -> ZoneInfo | None:
     try:
-        return ZoneInfo(window.zone)
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
+        return None
 
 
 def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | None:
@@ -126,7 +143,7 @@ def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | Non
 
     All are of one length, so if any covers the moment, the last one does.
     """
-    if moment < window.start_at:
+    if moment < window.start_at or not _applies(window):
         return None
     latest = moment if window.repeat_until is None else min(moment, window.repeat_until)
     if latest < window.start_at or window.repeat == ONCE:
@@ -201,6 +218,8 @@ def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
 def _spans(window: MaintenanceWindow, after: datetime) -> Iterator[Span]:
     """Occurrences in order, from the first that is not over at ``after``."""
     length = _length(window)
+    if not _applies(window):
+        return
     try:
         for start in _starts(window, after - length):
             if window.repeat_until is not None and start > max(

@@ -16,7 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, heartbeats, patience, schema, shards, unreadable
 from app.db.clocks import SKEW
-from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ShardRow
+from app.db.faults import DAMAGED, is_damage
+from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
 
 # Whoever lives takes a shard that has lost its checker within this time.
@@ -31,7 +32,7 @@ _KEPT = "wakeful.unreadable"
 
 DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
-CHECKS_LATE = "Checks are due, but none has finished for a while."
+CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,11 @@ def health(now: datetime, *, checks: bool = True) -> Health:
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
             broken = _unreadable() if checks else 0
-    except SQLAlchemyError:
+            # Results are written blindly: their table may be damaged while all else is whole.
+            db.session.execute(select(ResultRow.at).limit(1)).all()
+    except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((DATABASE_FAILED,), readable=False)
+        return Health((DAMAGED if is_damage(fault) else DATABASE_FAILED,), readable=False)
     if not checks:
         return Health(())
     faults = []

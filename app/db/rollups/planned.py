@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, or_, select
 from app.db import db
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
 from app.db.types import from_ms, to_ms
-from app.records import MaintenanceWindow
+from app.db.windows import in_own_window, window_of
 from app.rules.recurrence import ONCE, occurrences_between
 from app.stats.tally import Span
 
@@ -28,8 +28,7 @@ _OWN = select(
     MonitorRow.updated_at,
 ).where(
     MonitorRow.id.in_(bindparam("ids", expanding=True)),
-    MonitorRow.maintenance_start_at < bindparam("end"),
-    MonitorRow.maintenance_end_at > bindparam("start"),
+    in_own_window(bindparam("start"), bindparam("end")),
 )
 
 
@@ -48,15 +47,7 @@ def planned(ids: Sequence[int], start: int, end: int) -> dict[int, list[Span]]:
         for window_id, monitor_id in pairs:
             members.setdefault(window_id, []).append(monitor_id)
     for one in rows:
-        window = MaintenanceWindow(
-            id=one.id,
-            name=one.name,
-            start_at=one.start_at,
-            end_at=one.end_at,
-            repeat=one.repeat,
-            repeat_until=one.repeat_until,
-            zone=one.zone,
-        )
+        window = window_of(one, ())
         known = max(first, one.updated_at)
         spans = [
             (to_ms(max(begin, known)), to_ms(stop))

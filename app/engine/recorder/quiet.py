@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import or_, select
 
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow
+from app.db.windows import own_window, window_of
 from app.engine.recorder.rows import AnySession
 from app.records import MaintenanceWindow
 from app.rules.recurrence import ONCE, applies_to, in_maintenance
@@ -33,9 +34,8 @@ class Quiet:
 
     def covers(self, monitor: Any, at: datetime) -> bool:
         """``monitor`` has ``id``, ``maintenance_start_at`` and ``maintenance_end_at``."""
-        own = (monitor.maintenance_start_at, monitor.maintenance_end_at)
         windows = [window for window in self._windows if applies_to(window, monitor.id)]
-        return in_maintenance(at, own, windows)
+        return in_maintenance(at, own_window(monitor), windows)
 
 
 def _records(session: AnySession, rows: Any) -> list[MaintenanceWindow]:
@@ -45,16 +45,4 @@ def _records(session: AnySession, rows: Any) -> list[MaintenanceWindow]:
         pairs.where(MaintenanceWindowMonitorRow.window_id.in_([row.id for row in rows]))
     ):
         monitors[window_id].append(monitor_id)
-    return [
-        MaintenanceWindow(
-            id=row.id,
-            name=row.name,
-            start_at=row.start_at,
-            end_at=row.end_at,
-            monitors=tuple(monitors[row.id]),
-            repeat=row.repeat,
-            repeat_until=row.repeat_until,
-            zone=row.zone,
-        )
-        for row in rows
-    ]
+    return [window_of(row, monitors[row.id]) for row in rows]

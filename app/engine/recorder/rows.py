@@ -48,7 +48,8 @@ def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
     """``row`` has the columns of MonitorStateRow; the rest is of the open incident, if any."""
     return State(
         checked_at=row.checked_at,
-        verdict=Verdict(row.verdict) if row.verdict else None,
+        # Another word is as good as none: the next check brings one.
+        verdict=Verdict(row.verdict) if row.verdict in set(Verdict) else None,
         status_since=row.status_since,
         failing_since=row.failing_since,
         failures=row.failures,

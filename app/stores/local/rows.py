@@ -10,7 +10,6 @@ from typing import Any
 
 from app.db.tables import (
     IncidentRow,
-    MaintenanceWindowRow,
     MonitorRow,
     MonitorStateRow,
 )
@@ -19,7 +18,6 @@ from app.records import (
     SECRET_FIELDS,
     Incident,
     IncidentStatus,
-    MaintenanceWindow,
     Monitor,
     MonitorRef,
     Pair,
@@ -43,7 +41,6 @@ def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[An
 _of_monitor = _same(Monitor, MonitorRow, FORMED)
 _of_state = _same(Monitor, MonitorStateRow, ("domain",))
 _of_incident = _same(Incident, IncidentRow, ("evidence", "unwatched"))  # evidence loads when read
-_of_window = _same(MaintenanceWindow, MaintenanceWindowRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +104,6 @@ def incident_status(row: IncidentRow) -> str:
     if row.ended_at is not None:
         return IncidentStatus.RESOLVED
     return IncidentStatus.UNRESOLVED if row.acknowledged_at is None else IncidentStatus.ACKNOWLEDGED
-
-
-def window_record(row: MaintenanceWindowRow, monitors: Iterable[int]) -> MaintenanceWindow:
-    return MaintenanceWindow(**_of_window(row), monitors=tuple(sorted(monitors)))
 
 
 def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, and_, delete, or_, select, true
 
 from app.db import DbSession, db, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
+from app.db.windows import in_own_window, window_of
 from app.errors import Invalid, NotFound
 from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
 from app.stores.base import Collection, Fields
 from app.stores.local.part import Part
-from app.stores.local.rows import window_record
 from app.stores.local.search import fits, ids_of_page
 
 END_BEFORE_START = "The end must be after the start."
@@ -30,7 +30,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
         rows = db.session.scalars(
             select(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(ids)).order_by(*order)
         )
-        found = [window_record(row, members[row.id]) for row in rows]
+        found = [window_of(row, members[row.id]) for row in rows]
         return Page(found, query.page, query.per_page, total)
 
     def get(self, id: int) -> MaintenanceWindow:
@@ -75,14 +75,14 @@ def active_windows(now: datetime) -> list[MaintenanceWindow]:
         or_(MaintenanceWindowRow.repeat != calendar.ONCE, MaintenanceWindowRow.end_at > now),
     )
     rows = db.session.execute(select(MaintenanceWindowRow).where(may_be_on)).scalars().all()
-    on = [record for row in rows if calendar.covers(record := window_record(row, ()), now)]
+    on = [record for row in rows if calendar.covers(record := window_of(row, ()), now)]
     members = _members([window.id for window in on])
     return [replace(window, monitors=tuple(members[window.id])) for window in on]
 
 
 def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
     """In SQL: whether a monitor is in maintenance at ``now``, by its own window or one of these."""
-    own = and_(MonitorRow.maintenance_start_at <= now, MonitorRow.maintenance_end_at > now)
+    own = in_own_window(now, now)
     active = list(active)
     if any(not window.monitors for window in active):
         return true()  # a window without monitors is for all
@@ -95,7 +95,7 @@ def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> Column
 
 
 def _record(session: DbSession, id: int) -> MaintenanceWindow:
-    return window_record(_found(session, id), _members([id])[id])
+    return window_of(_found(session, id), _members([id])[id])
 
 
 def _found(session: DbSession, id: int) -> MaintenanceWindowRow:

@@ -91,7 +91,8 @@ def _ours(fault: WakefulError) -> Answer:
         details["typed"] = typed()
     title, headers = "", {}
     if isinstance(fault, Unavailable):
-        headers = {"Retry-After": str(math.ceil(fault.retry_after or RETRY_SECONDS))}
+        if fault.passes:
+            headers = {"Retry-After": str(math.ceil(fault.retry_after or RETRY_SECONDS))}
         title = DATABASE if database_away() else ""
         servers.no_offers()
         if request.method in SAFE_METHODS:

@@ -46,6 +46,8 @@ def outlook(fault: WakefulError) -> str:
     if not isinstance(fault, Unavailable):
         return UNCHANGED
     if database_away():
+        if not fault.passes:
+            return UNCHANGED
         return NOT_STORED if fault.unsent else MAYBE_STORED
     pause = wait(fault)
     return f"{UNSENT if fault.unsent else LOST}{f' {pause}' if pause else ''}"

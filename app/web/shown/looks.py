@@ -74,6 +74,7 @@ WINDOW = {
     "on": Look("On now", "maintenance", "maintenance"),
     "planned": Look("Planned", "pending", "paused"),
     "over": Look("Over", "check", "paused"),
+    "unreadable": Look("Does not apply", "unknown", "paused"),
 }
 
 EVENTS = {

@@ -1,0 +1,52 @@
+"""Maintenance windows off their rows, and monitors' own windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_
+
+from app.db.tables import MaintenanceWindowRow, MonitorRow
+from app.db.types import EARLIEST, LATEST, OutOfRange
+from app.records import MaintenanceWindow
+from app.rules.recurrence import repeat_faults
+
+_MOMENTS = ("start_at", "end_at", "repeat_until")
+
+
+def window_of(row: MaintenanceWindowRow, monitors: Iterable[int]) -> MaintenanceWindow:
+    """The record of a row. One that cannot be read whole says so and never applies."""
+    lost = [name for name in _MOMENTS if isinstance(getattr(row, name), OutOfRange)]
+    return MaintenanceWindow(
+        id=row.id,
+        name=row.name,
+        start_at=row.start_at,
+        end_at=row.end_at,
+        monitors=tuple(sorted(monitors)),
+        repeat=row.repeat,
+        repeat_until=row.repeat_until,
+        zone=row.zone,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        unreadable=(*lost, *repeat_faults(row.repeat, row.zone)),
+    )
+
+
+def own_window(monitor: Any) -> tuple[datetime | None, datetime | None]:
+    """A monitor's own window; none where its start or its end cannot be read."""
+    own = (monitor.maintenance_start_at, monitor.maintenance_end_at)
+    return (None, None) if any(isinstance(moment, OutOfRange) for moment in own) else own
+
+
+def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:
+    """In SQL: whether a monitor's own window touches the time from ``start`` to ``end``; see
+    ``own_window``.
+    """
+    return and_(
+        MonitorRow.maintenance_start_at <= end,
+        MonitorRow.maintenance_end_at > start,
+        MonitorRow.maintenance_start_at >= EARLIEST,
+        MonitorRow.maintenance_end_at <= LATEST,
+    )

@@ -1,0 +1,384 @@
+"""One damaged row never stops the others: it is named, set aside in the open, and the rest goes on.
+
+Each damage is written past the application, as a broken disk or another program would.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, text
+
+from app.alerts import claims, digests, giving_up, restraint
+from app.commands.doctor import examine
+from app.db import db, unreadable, writing
+from app.db.tables import IncidentRow, MaintenanceWindowRow
+from app.engine import recorder
+from app.records import Event
+from app.stores import health
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink
+from tests.api.conftest import Api
+from tests.engine.test_checker import Site, results, running, until
+from tests.factories import make_key, make_monitor, make_outcome, make_person, now
+from tests.web.visitor import Visitor
+
+FAR = 900_000_000_000_000_000
+BAD_TEXT = "cast(x'ff41' as text)"
+
+
+@pytest.fixture
+def box(app):
+    return Outbox(app)
+
+
+@pytest.fixture
+def sink():
+    made = HttpSink()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def site():
+    made = Site()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def api(app):
+    return Api(app.test_client(), make_key(app))
+
+
+def damage(app, table, id, sql):
+    with app.app_context(), writing() as session:
+        session.execute(text(f"UPDATE {table} SET {sql} WHERE id = {id}"))
+
+
+def named(app):
+    """Table, row and field of all that cannot be read."""
+    with app.app_context():
+        return {(one.table, one.id, one.field) for one in unreadable.scan()}
+
+
+def faults(app):
+    found = examine(app, app.extensions["wakeful.settings"])
+    return [one.sentence for one in found if one.fault]
+
+
+def pages(app, *paths):
+    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    return {path: visitor.open(path).status for path in paths}
+
+
+# Damage of a delivery, by the field that doctor names.
+DELIVERIES = [
+    ("attempts", "'5'"),
+    ("attempts", "'[{}]'"),
+    ("attempts", """'[{"at": 7}]'"""),
+    ("attempts", """'[{"at": "2026-11-21T08:00:00"}]'"""),
+    ("created_at", FAR),
+    ("created_at", -FAR),
+    ("next_attempt_at", -FAR),
+    ("lease_until", FAR),
+]
+ON_SQLITE = [
+    ("attempts", "'{broken'"),
+    ("attempts", f"'{'[' * 100_000}'"),
+    ("value", BAD_TEXT),
+    ("value", "x'ff41'"),
+    ("facts", BAD_TEXT),
+    ("reason", BAD_TEXT),
+    ("created_at", "'yesterday'"),
+]
+
+
+def all_other_alerts_are_sent(box, sink, field, value):
+    shops = [box.monitor(("webhook", f"{sink.url}/{n}"), name=f"Shop {n}") for n in range(3)]
+    same_lane = box.monitor(("webhook", f"{sink.url}/0"), name="Shop 3")
+    for shop in (*shops, same_lane):
+        box.open(shop)
+    hit = box.rows()[0].id
+    damage(box.app, "deliveries", hit, f"{field} = {value}")
+    assert ("deliveries", hit, field) in named(box.app)
+    assert any(f"{field} of row {hit} in deliveries" in one for one in faults(box.app))
+    api = Api(box.app.test_client(), make_key(box.app))
+    assert len(api.get("/deliveries")["data"]) == 4
+    assert api.get(f"/deliveries/{hit}")["data"]["id"] == hit
+    assert set(pages(box.app, "/deliveries", f"/deliveries/{hit}", "/").values()) == {200}
+    box.turn(70)
+    assert [row.status for row in box.rows()][1:] == ["delivered"] * 3
+    assert [len(sink.to(f"/{n}")) for n in (1, 2)] == [1, 1]
+    first = box.rows()[0]
+    assert first.status in ("delivered", "failed"), "it waits for nothing"
+    assert first.status == "delivered" or "cannot be read" in first.reason
+
+
+@pytest.mark.parametrize(("field", "value"), DELIVERIES)
+def test_a_damaged_delivery_stops_no_other_alert(box, sink, field, value):
+    all_other_alerts_are_sent(box, sink, field, value)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(("field", "value"), ON_SQLITE)
+def test_a_delivery_that_sqlite_cannot_even_decode_stops_no_other_alert(box, sink, field, value):
+    all_other_alerts_are_sent(box, sink, field, value)
+
+
+MONITORS = [("interval", 0), ("created_at", FAR), ("maintenance_end_at", FAR), ("timeout", 0)]
+MONITORS_ON_SQLITE = [
+    ("request_body", BAD_TEXT),
+    ("name", BAD_TEXT),
+    ("alerts", "x'ff41'"),
+    ("interval", "'often'"),
+    ("timeout", FAR),
+]
+
+
+def all_other_monitors_are_checked(app, settings, site, field, value):
+    shops = [make_monitor(app, url=site.url, interval=3600) for _ in range(3)]
+    hit, *others = [shop.id for shop in shops]
+    if field == "maintenance_end_at":
+        damage(app, "monitors", hit, "maintenance_start_at = 0")
+    damage(app, "monitors", hit, f"{field} = {value}")
+    assert ("monitors", hit, field) in named(app)
+    with running(app, settings):
+        for id in (hit, *others):
+            until(app, lambda id=id: results(id))
+    assert app.test_client().get("/readyz").json["unreadable"] == 1
+    api = Api(app.test_client(), make_key(app))
+    (found,) = (one for one in api.get("/monitors")["data"] if one["id"] == hit)
+    assert found["status"] != "maintenance", "a window that cannot be read does not apply"
+    paths = ("/monitors", f"/monitors/{hit}", "/", "/incidents")
+    assert set(pages(app, *paths).values()) == {200}
+    field_sent = {"name": "Mended", "interval": 60, "timeout": 10}
+    assert api.data("PATCH", f"/monitors/{hit}", json=field_sent)["interval"] == 60
+    assert api("DELETE", f"/monitors/{hit}").status_code == 200
+
+
+@pytest.mark.parametrize(("field", "value"), MONITORS)
+def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, value):
+    all_other_monitors_are_checked(app, settings, site, field, value)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(("field", "value"), MONITORS_ON_SQLITE)
+def test_a_monitor_that_sqlite_cannot_even_decode_stops_no_other_check(
+    app, settings, site, field, value
+):
+    all_other_monitors_are_checked(app, settings, site, field, value)
+
+
+WINDOWS = [("repeat", "'{x'"), ("zone", "'Mars/Base'"), ("start_at", FAR), ("end_at", FAR)]
+
+
+@pytest.mark.parametrize(("field", "value"), WINDOWS)
+def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
+    shop = make_monitor(app)
+    at = now()
+    with app.app_context(), writing() as session:
+        window = MaintenanceWindowRow(
+            name="Night",
+            start_at=at - timedelta(hours=1),
+            end_at=at + timedelta(hours=1),
+            created_at=at,
+            updated_at=at - timedelta(hours=2),
+        )
+        session.add(window)
+        session.flush()
+        id = window.id
+    damage(app, "maintenance_windows", id, f"{field} = {value}")
+    assert ("maintenance_windows", id, field) in named(app)
+    assert app.test_client().get("/readyz").json["unreadable"] == 1
+    with app.app_context():
+        for _ in range(shop.confirmations + 1):
+            recorder.record([(shop.id, make_outcome("down"))], now())
+        assert db.session.scalar(select(IncidentRow.id)), "the monitor is not in maintenance"
+    (listed,) = api.get("/maintenance-windows")["data"]
+    assert listed["unreadable"] == [field]
+    for path in ("/monitors", "/overview", f"/monitors/{shop.id}/statistics"):
+        assert api.get(path), path
+    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    for path in ("/maintenance", f"/maintenance/{id}"):
+        assert "cannot be read" in visitor.open(path).text, path
+    assert visitor.open(f"/maintenance/{id}/edit").status == 200
+    whole = {
+        "repeat": "none",
+        "zone": "UTC",
+        "start_at": "2026-11-21T08:00:00Z",
+        "end_at": "2026-11-21T09:00:00Z",
+    }
+    assert api.data("PATCH", f"/maintenance-windows/{id}", json=whole)["unreadable"] == []
+    damage(app, "maintenance_windows", id, f"{field} = {value}")
+    assert api("DELETE", f"/maintenance-windows/{id}").status_code == 200
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("data", ["'{broken'", "'5'", """'{"warnings": 7}'"""])
+def test_a_damaged_context_costs_its_results_the_context_alone(app, api, data):
+    shop = make_monitor(app)
+    with app.app_context():
+        recorder.record([(shop.id, make_outcome("up", ip="192.0.2.1"))], now())
+    damage(app, "result_contexts", 1, f"data = {data}")
+    (found,) = api.get(f"/monitors/{shop.id}/results")["data"]
+    assert (found["verdict"], found["ip"]) == ("up", None)
+    assert ("result_contexts", 1, "data") in named(app)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("value", ["'junk'", "x'ff41'", FAR])
+@pytest.mark.parametrize(
+    "field", ["verdict", "response_time", "covers_s", "dns", "status_code", "maintenance"]
+)
+def test_a_damaged_result_hides_no_other(app, api, field, value):
+    shops = [make_monitor(app), make_monitor(app)]
+    with app.app_context():
+        recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
+        with writing() as session:
+            session.execute(text(f"UPDATE results SET {field} = {value} WHERE monitor_id = 1"))
+            session.execute(text("UPDATE monitor_states SET verdict = 'junk' WHERE monitor_id = 1"))
+    assert len(api.get("/monitors")["data"]) == 2
+    for path in ("results", "statistics"):
+        assert api.get(f"/monitors/1/{path}")["data"]
+    assert set(pages(app, "/monitors", "/monitors/1", "/reports").values()) == {200}
+    with app.app_context():
+        found = recorder.record([(shop.id, make_outcome("up")) for shop in shops], now())
+    assert all(found), "the next results of both are recorded"
+
+
+def overwrite_root(app, table):
+    """Garbage in place of a table's first page."""
+    with app.app_context():
+        page = db.session.scalar(
+            text("SELECT rootpage FROM sqlite_master WHERE name = :name"), {"name": table}
+        )
+        size = db.session.scalar(text("PRAGMA page_size"))
+        db.session.rollback()
+        with db.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        path = db.engine.url.database
+        db.session.remove()
+        db.engine.dispose()
+    with open(path, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)
+
+
+@pytest.mark.sqlite
+def test_a_damaged_file_is_told_by_doctor_readyz_and_every_answer(app, api):
+    shop = make_monitor(app)
+    overwrite_root(app, "results")
+    damaged = "The database file is damaged. Restore a backup."
+    answer = api("GET", f"/monitors/{shop.id}/results")
+    assert (answer.status_code, answer.json["message"]) == (503, damaged)
+    assert "Retry-After" not in answer.headers, "it does not pass by itself"
+    visitor = Visitor(app).log_in(make_person(app).email)
+    assert damaged in visitor.open(f"/monitors/{shop.id}").text
+    ready = app.test_client().get("/readyz")
+    assert (ready.status_code, ready.json["faults"]) == (503, [damaged])
+    assert any(one.startswith(damaged) for one in faults(app)), faults(app)
+
+
+@pytest.mark.sqlite
+def test_results_that_are_thrown_away_are_no_checks(app, settings, site):
+    """Otherwise /readyz shows a fresh last check while nothing is recorded."""
+    make_monitor(app, url=site.url)
+    overwrite_root(app, "results")
+    with running(app, settings) as checker:
+        until(app, lambda: site.asked)
+        until(app, lambda: not checker._busy)
+    assert checker._last_check is None
+    with app.app_context():
+        assert health.health(now()).faults
+
+
+@pytest.mark.sqlite
+def test_doctor_says_that_a_whole_file_is_whole(app):
+    found = examine(app, app.extensions["wakeful.settings"])
+    assert "SQLite finds it whole." in [one.sentence for one in found]
+
+
+class Stubborn:
+    """A fault of reading that nobody has foreseen, in the rows of one event."""
+
+    def __init__(self, monkeypatch, event, whole_lane=False):
+        self.times = 0
+        real = restraint.decide
+
+        def decide(rows, *arguments):
+            if any(row.event == event for row in rows):
+                self.times += 1
+                if not (whole_lane and len(rows) == 1):
+                    raise LookupError("nobody has foreseen this")
+            return real(rows, *arguments)
+
+        monkeypatch.setattr(restraint, "decide", decide)
+
+
+@pytest.mark.sqlite
+def test_a_row_that_stops_its_lane_is_given_up_and_the_lane_goes_on(box, sink, monkeypatch):
+    shop = box.monitor(("webhook", f"{sink.url}/hook"))
+    box.tell(Event.TEST, shop)
+    box.open(shop)
+    Stubborn(monkeypatch, Event.TEST)
+    box.turn(5)
+    box.turn(5)
+    assert [row.status for row in box.rows()] == ["failed", "delivered"]
+    assert box.rows()[0].reason == "Not sent: it cannot be read (LookupError)."
+
+
+@pytest.mark.sqlite
+def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
+    box, sink, monkeypatch, caplog
+):
+    shop = box.monitor(("webhook", f"{sink.url}/hook"))
+    other = box.monitor(("webhook", f"{sink.url}/other"))
+    box.tell(Event.TEST, shop)
+    box.open(shop)
+    box.open(other)
+    fault = Stubborn(monkeypatch, Event.TEST, whole_lane=True)
+    box.turn(5)
+    assert len(sink.to("/other")) == 1
+    beats = []
+    monkeypatch.setattr(box.worker, "_beat", lambda: beats.append(1))
+    before = fault.times
+    for _ in range(5):
+        box.turn(2)
+    assert fault.times > before + 4, "it is tried again"
+    assert not beats, "/readyz must not take this worker for one that works"
+    told = [one for one in caplog.records if "could not send in lane" in one.message]
+    assert len(told) == 1, "each second the same would hide everything else in the log"
+    assert [row.status for row in box.rows()][:2] == ["pending", "pending"]
+
+
+@pytest.mark.sqlite
+def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch):
+    def broken(*_arguments):
+        raise LookupError("nobody has foreseen this")
+
+    monkeypatch.setattr(giving_up, "outlived", broken)
+    monkeypatch.setattr(digests, "hold", broken)
+    box.open(box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn(5)
+    assert len(sink.to("/hook")) == 1
+
+
+@pytest.mark.sqlite
+def test_the_watchdog_counts_no_turn_that_failed(box, monkeypatch):
+    """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
+    stop, seen = threading.Event(), []
+    monkeypatch.setattr("app.alerts.worker.TROUBLE_SECONDS", 0.0)
+    box.worker.turned = lambda: seen.append("turned")
+
+    def due(*_arguments):
+        seen.append("failed")
+        if len(seen) == 3:
+            stop.set()
+        raise LookupError("nobody has foreseen this")
+
+    monkeypatch.setattr(claims, "due_lanes", due)
+    box.worker.run(stop)
+    assert seen == ["failed"] * 3
