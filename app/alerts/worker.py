@@ -30,7 +30,7 @@ from app.alerts.claims import Claim, Mark
 from app.alerts.outbox import moment
 from app.alerts.restraint import Lane
 from app.config import Settings
-from app.db import db, writing
+from app.db import db, faults, writing
 from app.db.tables import HeartbeatRow
 from app.errors import Conflict
 from app.net.client import Network
@@ -114,9 +114,9 @@ class Worker:
             self.turned()
             try:
                 self.step(POLL_SECONDS)
-            except Exception:
+            except Exception as fault:
                 # The database may be gone for a while; nothing is lost, so the worker goes on.
-                log.exception("The outbox could not be worked on. Trying again.")
+                faults.tell(log, "The outbox could not be worked on. Trying again.", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()
 
@@ -321,8 +321,9 @@ class Worker:
             try:
                 with self.app.app_context():
                     self._mark_all()
-            except Exception:
-                log.exception("What was sent could not be marked. It may be sent once more.")
+            except Exception as fault:
+                what = "What was sent could not be marked. It may be sent once more."
+                faults.tell(log, what, fault)
                 return
 
     def _mark_all(self) -> None:

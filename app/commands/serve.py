@@ -26,7 +26,7 @@ from sqlalchemy import update
 from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
-from app.db import db, patience, schema, writing
+from app.db import db, faults, patience, schema, writing
 from app.db.tables import HeartbeatRow
 
 log = logging.getLogger(__name__)
@@ -129,10 +129,10 @@ class Supervisor:
             child.process, child.started = Forked(child, self.start), now
 
     def _note_end(self, child: Child) -> None:
-        """Let /readyz tell that no checker runs, though its last sign of life is young."""
-        if child.name != "checker" or child.process is None:
+        """Let /readyz tell that nobody checks or sends, though the last sign of life is young."""
+        if child.words[0] == "web" or child.process is None:
             return
-        name = f"checker:{socket.gethostname()}:{child.process.pid}"
+        name = f"{child.words[0]}:{socket.gethostname()}:{child.process.pid}"
         try:
             # In little time: meanwhile nothing else is looked after.
             with self.app.app_context(), patience(NOTE_SECONDS):
@@ -141,8 +141,8 @@ class Supervisor:
                     session.execute(its.values(ended_at=datetime.now(UTC)))
                 db.session.remove()
                 db.engine.dispose()  # no connection may be shared with the next child
-        except Exception:
-            log.exception("The end of the checker could not be noted.")
+        except Exception as fault:
+            faults.tell(log, f"The end of the {child.name} could not be noted.", fault)
 
     def _stop(self) -> None:
         running = [child.process for child in self._children if child.process is not None]

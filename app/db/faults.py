@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 
 from sqlalchemy import exc
 
-from app.db.connections import primary_code
+from app.db.connections import NoDatabase, primary_code
 from app.errors import Unavailable
 
 RETRY_SECONDS = 5
@@ -14,6 +15,11 @@ AWAY = "The database does not answer. Try again in a moment."
 BUSY = "The database is busy: something else has been writing to it for too long."
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
 FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
+DAMAGED = "The database's file is damaged, or it is no database. Put a backup in its place."
+CANNOT_OPEN = (
+    "The database at {path} cannot be opened. Look whether Wakeful may read and write this file, its"
+    " folder and the files beside it ({path}-wal, {path}-shm)."
+)
 FAILING = "The disk that the database is on does not work. Look at its file, folder and disk."
 
 _SQLITE = {
@@ -23,7 +29,9 @@ _SQLITE = {
     sqlite3.SQLITE_PERM: READ_ONLY,
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_IOERR: FAILING,
-    sqlite3.SQLITE_CANTOPEN: FAILING,
+    sqlite3.SQLITE_CANTOPEN: CANNOT_OPEN,
+    sqlite3.SQLITE_NOTADB: DAMAGED,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
 }
 _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
 
@@ -38,7 +46,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
         return None
     code = primary_code(fault.orig)
     if code is not None:
-        sentence = _SQLITE.get(code)
+        sentence = _of_sqlite(fault.orig, code)
         # SQLite is here: what it did not commit is not there.
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
     state = getattr(fault.orig, "sqlstate", None)
@@ -48,3 +56,25 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     # Without a statement it may have been the commit, which may have arrived.
     unsent = fault.statement is not None
     return Unavailable(_POSTGRES.get(state or "", AWAY), RETRY_SECONDS, unsent=unsent)
+
+
+def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
+    if isinstance(fault, NoDatabase):
+        return str(fault)
+    sentence = _SQLITE.get(code)
+    return sentence and sentence.format(path=getattr(fault, "path", None) or "its place")
+
+
+def sentence_of(fault: Exception) -> str:
+    """What went wrong with the database, for people, also where it is no trouble of its own."""
+    lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
+    said = lines[0] if lines else type(fault).__name__
+    return str(unavailable(fault) or f"The database cannot be used: {said}")
+
+
+def tell(log: logging.Logger, what: str, fault: Exception) -> None:
+    """Log it: one line where the database is the cause, and the trace where the fault is ours."""
+    if cause := unavailable(fault):
+        log.error("%s %s", what, cause)
+    else:
+        log.error("%s", what, exc_info=fault)

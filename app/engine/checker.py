@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import db, leases, writing
-from app.db.faults import unavailable
+from app.db.faults import tell, unavailable
 from app.db.tables import HeartbeatRow
 from app.engine import owner, recorder, schedule
 from app.engine.canaries import Canaries
@@ -106,9 +106,9 @@ class Checker:
                 try:
                     with self.app.app_context():
                         self._turn(prober)
-                except Exception:
+                except Exception as fault:
                     # The database may be away for a while. Nothing is lost: what is due stays due.
-                    log.exception("Checks could not be taken or recorded. Trying again.")
+                    tell(log, "Checks could not be taken or recorded. Trying again.", fault)
                     stop.wait(TROUBLE_SECONDS)
         finally:
             self._finish(prober)
@@ -270,9 +270,9 @@ class Checker:
                 self._give_back(abandoned)
                 with writing() as session:
                     session.merge(self._sign(ended_at=_now()))
-            except Exception:
+            except Exception as fault:
                 # Their leases end by themselves; the next checker then takes them.
-                log.exception("What was on its way could not be recorded or given back.")
+                tell(log, "What was on its way could not be recorded or given back.", fault)
             finally:
                 db.session.remove()
 

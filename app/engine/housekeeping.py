@@ -20,7 +20,7 @@ from app.access import Access
 from app.alerts.log import forget_deliveries
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
-from app.db import db, patience, rollups, writing
+from app.db import db, faults, patience, rollups, writing
 from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import domains, recorder
@@ -97,8 +97,8 @@ class Housekeeper:
         try:
             with self.app.app_context(), patience(CHORE_SECONDS):
                 chore.do()
-        except Exception:
-            log.exception("A chore failed; it is tried again later.")
+        except Exception as fault:
+            faults.tell(log, "A chore failed; it is tried again later.", fault)
 
     # --- the chores
 

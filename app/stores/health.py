@@ -1,37 +1,43 @@
 """How this installation is: for ``/readyz`` and ``/metrics``, which see no table themselves.
 
-A checker writes a heartbeat while it runs. Before the first one, and where no check was ever due,
-there is nothing to complain about: a fresh installation is ready.
+Checkers and alert workers write a heartbeat while they run. Before the first one, and where no check
+was ever due, there is nothing to complain about: a fresh installation is ready.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
 import time
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from flask import current_app
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, patience, schema, unreadable
+from app.db import db, patience, schema, unreadable, writing
 from app.db.clocks import SKEW
+from app.db.faults import sentence_of
 from app.db.tables import HeartbeatRow, MonitorStateRow
 
-# A checker beats every few seconds; one that has not for so long is dead or stuck.
-CHECKER_SILENT_AFTER = timedelta(seconds=20)
+# A checker beats every 5 s, a worker every 15; one that has not for so long is dead or stuck.
+SILENT_AFTER = {"checker": timedelta(seconds=20), "worker": timedelta(seconds=45)}
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
 ANSWER_SECONDS = 2.0  # who asks whether we are ready does not wait for long
 
-_OF_CHECKERS = HeartbeatRow.name.startswith("checker:")
+PROBE_EVERY = 5.0  # seconds between two attempts to write
+PROBE_SECONDS = 2.0  # how long one may take
+_PROBE = "wakeful.probe"
 
 COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
 _KEPT = "wakeful.unreadable"
 
-DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
+WORKER_SILENT = "No alert worker is running, so nobody is told of anything."
 CHECKS_LATE = "Checks are due, but none has finished for a while."
 
 
@@ -69,21 +75,26 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         with patience(ANSWER_SECONDS):
             if sentence := schema.fault():
                 return Health((sentence,), readable=False)
-            signs = last_signs(now)
+            signs, senders = last_signs(now), last_signs(now, "worker")
             due = db.session.scalar(select(func.min(MonitorStateRow.next_check_at)))
             broken = _unreadable() if checks else 0
-    except SQLAlchemyError:
+        stuck = cannot_write()
+    except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((DATABASE_FAILED,), readable=False)
+        return Health((sentence_of(fault),), readable=False)
     if not checks:
-        return Health(())
+        return Health((stuck,) if stuck else ())
     faults = []
     if signs.ever and signs.silent:
         faults.append(CHECKER_SILENT)
+    if senders.ever and senders.silent:
+        faults.append(WORKER_SILENT)
     checked = signs.checked_at
     # A check can only be late when one is due; that nothing finished while nothing was due is fine.
     if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
         faults.append(CHECKS_LATE)
+    if stuck:  # who cannot write gives no sign of life, and may well live
+        faults = [stuck]
     return Health(
         tuple(faults), checked, _age(now, checked), _age(now, signs.at), unreadable=broken
     )
@@ -98,9 +109,41 @@ def _unreadable() -> int:
     return kept[1]
 
 
+@dataclass
+class _Probe:
+    trying: threading.Lock = field(default_factory=threading.Lock)
+    at: float = float("-inf")
+    sentence: str | None = None
+
+
+def cannot_write() -> str | None:
+    """Why the database takes no writes now; None when it does. Only writing tells: one that is
+    locked, full or read-only answers all questions. One thread at a time tries, and not each time;
+    the others get what was found last.
+    """
+    probe: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
+    if probe.trying.acquire(blocking=False):
+        try:
+            if time.monotonic() - probe.at >= PROBE_EVERY:
+                probe.sentence, probe.at = _write(), time.monotonic()
+        finally:
+            probe.trying.release()
+    return probe.sentence
+
+
+def _write() -> str | None:
+    name = f"probe:{socket.gethostname()}:{os.getpid()}"
+    try:
+        with patience(PROBE_SECONDS), writing() as session:
+            session.merge(HeartbeatRow(name=name, at=datetime.now(UTC)))
+    except SQLAlchemyError as fault:
+        return sentence_of(fault)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the checkers left. ``silent``: none of them lives; ``ever``: there was one once."""
+    """What the checkers, or the alert workers, left. ``silent``: none of them lives; ``ever``: there was one once."""
 
     ever: bool
     silent: bool
@@ -108,7 +151,7 @@ class Signs:
     checked_at: datetime | None
 
 
-def last_signs(now: datetime) -> Signs:
+def last_signs(now: datetime, part: str = "checker") -> Signs:
     """Signs of life from the future do not count. A clock that was set back left them, and whoever
     lives gives a new one soon; one that is dead would seem alive until the clock is there again.
     """
@@ -118,16 +161,17 @@ def last_signs(now: datetime) -> Signs:
         HeartbeatRow.ended_at.is_(None),
         HeartbeatRow.last_check_at,
     )
-    newest = select(func.max(at)).where(_OF_CHECKERS, at <= soon)
+    theirs = HeartbeatRow.name.startswith(f"{part}:")
+    newest = select(func.max(at)).where(theirs, at <= soon)
     ever, last, last_living, checked_at = db.session.execute(
         select(
-            select(func.count()).where(_OF_CHECKERS).scalar_subquery(),
+            select(func.count()).where(theirs).scalar_subquery(),
             newest.scalar_subquery(),
             newest.where(living).scalar_subquery(),
             select(func.max(checked)).where(checked <= soon).scalar_subquery(),
         )
     ).one()
-    silent = last_living is None or now - last_living > CHECKER_SILENT_AFTER
+    silent = last_living is None or now - last_living > SILENT_AFTER[part]
     return Signs(bool(ever), silent, last, checked_at)
 
 
