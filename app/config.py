@@ -103,7 +103,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
     instance = Path(get.text("INSTANCE") or "instance").resolve()
     return Settings(
         instance=instance,
-        database_url=get.parsed("DATABASE_URL", _database_url)
+        database_url=get.parsed("DATABASE_URL", _in(instance))
         or f"sqlite:///{instance / 'wakeful.db'}",
         secret_key=get.parsed("SECRET_KEY", _secret_key) or _kept_secret(instance, make),
         bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
@@ -186,6 +186,19 @@ def _secret_in(instance: Path) -> str:
         finally:
             fresh.unlink()
     return path.read_text().strip()
+
+
+def _in(instance: Path) -> Callable[[str], str]:
+    """A database's URL; that of a file without a folder means the instance folder."""
+
+    def parse(raw: str) -> str:
+        url = make_url(_database_url(raw))
+        name = url.database or ":memory:"
+        if url.get_backend_name() != "sqlite" or name.startswith((":memory:", "file:")):
+            return _database_url(raw)
+        return url.set(database=str(instance / name)).render_as_string(hide_password=False)
+
+    return parse
 
 
 def _database_url(raw: str) -> str:

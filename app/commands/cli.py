@@ -164,9 +164,7 @@ def database() -> None:
 
 
 @database.command()
-@click.option(
-    "--new", is_flag=True, help="Make a new SQLite database where the one before is lost."
-)
+@click.option("--new", is_flag=True, help="Make a new SQLite file where one is lost.")
 def upgrade(new: bool) -> None:
     """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):
@@ -314,7 +312,7 @@ def doctor() -> None:
     """Look at everything that this installation stands on, and say what is wrong."""
     from app.commands.doctor import examine
 
-    settings = read()
+    settings = read(make=False)
     click.echo("ok     settings: they can be read.")
     wrong = 0
     with _opened(settings) as app:

@@ -17,8 +17,8 @@ READ_ONLY = "The database can be read but not written: its file or its server is
 FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
 DAMAGED = "The database's file is damaged, or it is no database. Put a backup in its place."
 CANNOT_OPEN = (
-    "The database at {path} cannot be opened. Look whether Wakeful may read and write this file, its"
-    " folder and the files beside it ({path}-wal, {path}-shm)."
+    "The database at {path} cannot be opened. Look whether Wakeful may read and write this file,"
+    " its folder and the files beside it ({path}-wal, {path}-shm)."
 )
 FAILING = "The disk that the database is on does not work. Look at its file, folder and disk."
 
@@ -66,10 +66,14 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
 
 
 def sentence_of(fault: Exception) -> str:
-    """What went wrong with the database, for people, also where it is no trouble of its own."""
+    """What went wrong with the database, for who operates it: with the driver's words where those
+    tell more than ours.
+    """
+    found = unavailable(fault)
+    if found is not None and str(found) != AWAY:
+        return str(found)
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
-    said = lines[0] if lines else type(fault).__name__
-    return str(unavailable(fault) or f"The database cannot be used: {said}")
+    return f"The database cannot be used: {lines[0] if lines else type(fault).__name__}"
 
 
 def tell(log: logging.Logger, what: str, fault: Exception) -> None:

@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 IN_USE = ("monitors", "settings")  # tables whose values decide what is checked and who is told
 OLD = "The database is not up to date. Do: wakeful db upgrade"
 NO_TABLES = (
-    "The database has no tables of Wakeful's. Look whether it is the right one (WAKEFUL_DATABASE_URL)."
-    " A new one is made ready for use by: wakeful db upgrade"
+    "The database has no tables of Wakeful's. Look whether WAKEFUL_DATABASE_URL names the right"
+    " one. A new one is made ready for use by: wakeful db upgrade"
 )
 NEWER = (
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"

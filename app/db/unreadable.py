@@ -29,6 +29,7 @@ _NOUNS = {
 }
 _WORDS = {
     ("monitor_evidence", "last_good"): "last good check",
+    ("monitor_evidence", "failing"): "failing checks",
     ("deliveries", "value"): "target",
     ("deliveries", "facts"): "message",
 }

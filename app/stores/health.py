@@ -1,7 +1,7 @@
 """How this installation is: for ``/readyz`` and ``/metrics``, which see no table themselves.
 
-Checkers and alert workers write a heartbeat while they run. Before the first one, and where no check
-was ever due, there is nothing to complain about: a fresh installation is ready.
+Checkers and alert workers write a heartbeat while they run. Before the first one, and where no
+check was ever due, there is nothing to complain about: a fresh installation is ready.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import db, patience, schema, unreadable, writing
 from app.db.clocks import SKEW
-from app.db.faults import sentence_of
+from app.db.faults import AWAY, unavailable
 from app.db.tables import HeartbeatRow, MonitorStateRow
 
 # A checker beats every 5 s, a worker every 15; one that has not for so long is dead or stuck.
@@ -36,6 +36,7 @@ _PROBE = "wakeful.probe"
 COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
 _KEPT = "wakeful.unreadable"
 
+DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
 WORKER_SILENT = "No alert worker is running, so nobody is told of anything."
 CHECKS_LATE = "Checks are due, but none has finished for a while."
@@ -81,7 +82,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         stuck = cannot_write()
     except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((sentence_of(fault),), readable=False)
+        return Health((_why(fault),), readable=False)
     if not checks:
         return Health((stuck,) if stuck else ())
     faults = []
@@ -98,6 +99,12 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     return Health(
         tuple(faults), checked, _age(now, checked), _age(now, signs.at), unreadable=broken
     )
+
+
+def _why(fault: SQLAlchemyError) -> str:
+    """For anybody who asks: of a server that is away, neither its name nor its address."""
+    found = unavailable(fault)
+    return DATABASE_FAILED if found is None or str(found) == AWAY else str(found)
 
 
 def _unreadable() -> int:
@@ -137,13 +144,15 @@ def _write() -> str | None:
         with patience(PROBE_SECONDS), writing() as session:
             session.merge(HeartbeatRow(name=name, at=datetime.now(UTC)))
     except SQLAlchemyError as fault:
-        return sentence_of(fault)
+        return _why(fault)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the checkers, or the alert workers, left. ``silent``: none of them lives; ``ever``: there was one once."""
+    """What the checkers, or the alert workers, left. ``silent``: none of them lives; ``ever``:
+    there was one once.
+    """
 
     ever: bool
     silent: bool

@@ -63,7 +63,7 @@ def test_who_is_not_let_in_because_of_others_has_not_failed(app):
     with app.app_context():
         access = app.extensions["wakeful.access"]
         with ExitStack() as stack:
-            while stack.enter_context(passwords._IN_LINE.taken()):
+            while stack.enter_context(passwords.PASSWORDS.taken()):
                 pass
             for _ in range(60):  # more than an account or an address may fail
                 with pytest.raises(Throttled, match=passwords.BUSY):
@@ -77,7 +77,7 @@ def test_who_is_not_let_in_because_of_others_has_not_failed(app):
 def test_a_new_password_waits_for_its_turn_as_well(app):
     person = make_person(app)
     with app.app_context(), ExitStack() as stack:
-        while stack.enter_context(passwords._IN_LINE.taken()):
+        while stack.enter_context(passwords.PASSWORDS.taken()):
             pass
         access = app.extensions["wakeful.access"]
         with pytest.raises(Throttled):
