@@ -34,6 +34,7 @@ LEFT = 2  # of them, for all other requests, when everything below is used up at
 LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts
 REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
 PASSWORDS = Slots(4)  # being hashed, and waiting for that: app/access/passwords.py
-assert sum(slots.most for slots in (LONG_WAITS, REMOTE_ANSWERS, PASSWORDS)) <= THREADS - LEFT
+_taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most
+assert _taken <= THREADS - LEFT  # noqa: S101 - of constants
 
 BUSY_SECONDS = 5  # who finds none free is asked to come again after these

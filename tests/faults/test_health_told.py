@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,13 +21,13 @@ from app.db.tables import HeartbeatRow
 from app.engine.checker import Checker
 from app.engine.housekeeping import Chore, Housekeeper
 from app.engine.probing import Policies, make_prober
+from app.records import Verdict
 from app.stores import health
 from app.web.frame import notices
 from tests.factories import make_monitor, make_outcome, make_person, now
 from tests.faults.test_database_away import (  # noqa: F401 (fixtures)
     bound,
     folder,
-    full,
     installed,
     locked,
     read_only,
@@ -34,9 +35,6 @@ from tests.faults.test_database_away import (  # noqa: F401 (fixtures)
 from tests.web.visitor import Visitor
 
 PROGRAM = Path(sys.executable).with_name("wakeful")
-TROUBLES = pytest.mark.parametrize(
-    ("trouble", "sentence"), [(full, faults.FULL), (locked, faults.BUSY)], ids=["full", "locked"]
-)
 
 
 @pytest.fixture(autouse=True)
@@ -64,38 +62,25 @@ def ready(app):
 
 
 @pytest.mark.sqlite
-@TROUBLES
-def test_what_cannot_be_written_is_told_by_readyz_doctor_and_home(app, trouble, sentence):
-    make_monitor(app, state={"status": "up"})
+def test_a_locked_database_is_told_by_readyz_doctor_and_home(app):
+    make_monitor(app, state={"verdict": Verdict.UP})
     visitor = Visitor(app).log_in(make_person(app).email).open("/")
     assert "Everything is up" in visitor.text
     assert ready(app) == (200, [])
     # Its checker and worker cannot write either: their signs grow old, and they are not blamed.
     beat(app, "checker:here:1", now() - timedelta(minutes=5))
     beat(app, "worker:here:2", now() - timedelta(minutes=5))
-    with trouble(app):
-        if trouble is full:
-            fill(app)
-        assert ready(app) == (503, [sentence])
-        assert (sentence, True) in [(one.sentence, one.fault) for one in found(app, "database")]
+    with locked(app):
+        assert ready(app) == (503, [faults.BUSY])
+        assert (faults.BUSY, True) in [(one.sentence, one.fault) for one in found(app, "database")]
         assert [one.fault for one in found(app, "checker")] == [False]
         visitor.open("/")
-        assert f"{sentence} {notices.STUCK}" in visitor.text
+        assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
         assert "Everything is up" not in visitor.text
     beat(app, "checker:here:1", now())
     beat(app, "worker:here:2", now())
     assert ready(app) == (200, [])
     assert "Everything is up" in visitor.open("/").text
-
-
-def fill(app):
-    """The probe's row fits in what is there; make it need a page more."""
-    with app.app_context():
-        with pytest.raises(sa.exc.OperationalError), writing() as session:
-            for number in range(5000):
-                session.add(HeartbeatRow(name=f"filler:{number:080}", at=now()))
-                session.flush()
-        db.session.remove()
 
 
 @pytest.mark.sqlite
@@ -157,41 +142,47 @@ def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
 # --- The log
 
 
+@contextmanager
+def first_error(name):
+    """An event that is set by the first error in the log of this name."""
+    seen = threading.Event()
+    watch = logging.Handler(logging.ERROR)
+    watch.emit = lambda _record: seen.set()
+    log = logging.getLogger(name)
+    log.addHandler(watch)
+    try:
+        yield seen
+    finally:
+        log.removeHandler(watch)
+
+
 @pytest.mark.sqlite
-def test_the_parts_log_one_line_with_the_cause(core, settings, caplog):
-    """The loop of each part, until it has failed once."""
+@pytest.mark.parametrize("part", [Checker, Worker])
+def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch, part):
+    monkeypatch.setattr(sys.modules[part.__module__], "TROUBLE_SECONDS", 0.0)
     make_monitor(core)
+    with locked(core), first_error(part.__module__) as seen:
+        part(core, settings).run(seen)
+    said_in_one_line(caplog)
 
-    class Once(threading.Event):
-        def wait(self, timeout=None):
-            self.set()
-            return True
 
-    checker, worker = Checker(core, settings), Worker(core, settings)
-    keeper = Housekeeper(core, settings, Policies(settings))
-
-    def fail():
+@pytest.mark.sqlite
+def test_a_chore_logs_one_line_with_the_cause(core, settings, caplog):
+    def write():
         with writing():
-            pass
+            raise AssertionError("it is locked")
 
-    with locked(core), caplog.at_level(logging.ERROR):
-        checker.run(Once())  # it only gives back what it has
-        stop = Once()
-        worker.run(stop)
-        keeper._do(Chore(fail, 60.0))
-        prober = make_prober(settings, Policies(settings))
-        try:
-            stop = Once()
-            checker._turn = lambda _prober: fail()
-            while not stop.is_set():
-                checker.run(stop)
-        finally:
-            prober.close(timeout=1)
-    lines = [record for record in caplog.records if record.levelno >= logging.ERROR]
-    about = [record.name for record in lines]
-    assert {"app.engine.checker", "app.alerts.worker", "app.engine.housekeeping"} <= set(about)
-    for record in lines:
-        assert faults.BUSY in record.getMessage()
+    keeper = Housekeeper(core, settings, Policies(settings))
+    with locked(core):
+        keeper._do(Chore(write, 60.0))
+    said_in_one_line(caplog)
+
+
+def said_in_one_line(caplog):
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert errors
+    for record in errors:
+        assert record.getMessage().endswith(faults.BUSY)
         assert record.exc_info is None
 
 
@@ -244,7 +235,12 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
         environ |= {"WAKEFUL_DATABASE_URL": address} if address else {}
         file = instance / ("other.db" if address else "wakeful.db")
         done = subprocess.run(
-            [PROGRAM, "doctor"], env=environ, capture_output=True, text=True, timeout=60, check=False
+            [PROGRAM, "doctor"],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert list(tmp_path.iterdir()) == []
         assert done.returncode == 1

@@ -84,10 +84,9 @@ def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
         if isinstance(column.type, Encrypted)
     }
     assert {column.class_.__table__.c[column.key] for column in whole} == encrypted
-    before = faults(app)
     for column, id in whole.items():
         corrupt(app, column, id)
-    named = [sentence for sentence in faults(app) if sentence not in before]
+    named = [sentence for sentence in faults(app) if "cannot be read" in sentence]
     assert len(named) == len(whole)
     for column, id in whole.items():
         noun, words = PEOPLE_CALL[column]
