@@ -91,6 +91,7 @@ def test_a_new_password_waits_for_its_turn_as_well(app):
 @pytest.mark.sqlite
 def test_all_crowds_at_once_leave_threads_for_others(app, monkeypatch):
     """As many threads as the web server has, and more of each kind of slow request."""
+    person = make_person(app)
     over, hashing = threading.Event(), passwords._hasher
 
     class Slow:
@@ -103,7 +104,6 @@ def test_all_crowds_at_once_leave_threads_for_others(app, monkeypatch):
     monkeypatch.setattr(passwords, "_hasher", Slow())
     monkeypatch.setattr(passwords, "_AT_ONCE", Slots(2, patience=60.0))
     monkeypatch.setattr(REMOTE_ANSWERS, "_patience", 0.0)
-    person = make_person(app)
 
     def log_in():
         with app.app_context(), suppress(Throttled):
