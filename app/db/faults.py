@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import time
 
 from sqlalchemy import exc
 
@@ -11,6 +12,7 @@ from app.db.connections import NoDatabase, primary_code
 from app.errors import Unavailable
 
 RETRY_SECONDS = 5
+TOLD_EVERY = 60.0  # seconds between two equal lines in the log
 AWAY = "The database does not answer. Try again in a moment."
 BUSY = "The database is busy: something else has been writing to it for too long."
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
@@ -76,9 +78,18 @@ def sentence_of(fault: Exception) -> str:
     return f"The database cannot be used: {lines[0] if lines else type(fault).__name__}"
 
 
+_told: dict[tuple[str, str], float] = {}
+
+
 def tell(log: logging.Logger, what: str, fault: Exception) -> None:
-    """Log it: one line where the database is the cause, and the trace where the fault is ours."""
-    if cause := unavailable(fault):
-        log.error("%s %s", what, cause)
-    else:
+    """Log it: one line a minute where the database is the cause, and the trace where we are. A part
+    tries again each second; a log that fills the disk would make it worse.
+    """
+    cause = unavailable(fault)
+    if cause is None:
         log.error("%s", what, exc_info=fault)
+        return
+    key, now = (log.name, f"{what} {cause}"), time.monotonic()
+    if now - _told.get(key, float("-inf")) >= TOLD_EVERY:
+        _told[key] = now
+        log.error("%s %s", what, cause)

@@ -31,6 +31,9 @@ ANSWER_SECONDS = 2.0  # who asks whether we are ready does not wait for long
 
 PROBE_EVERY = 5.0  # seconds between two attempts to write
 PROBE_SECONDS = 2.0  # how long one may take
+# For so long after a write has failed, silent parts are not told: they were kept from writing too,
+# and wait up to SQLite's busy timeout before they try again.
+SETTLE_SECONDS = 15.0
 _PROBE = "wakeful.probe"
 
 COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
@@ -94,8 +97,8 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     # A check can only be late when one is due; that nothing finished while nothing was due is fine.
     if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
         faults.append(CHECKS_LATE)
-    if stuck:  # who cannot write gives no sign of life, and may well live
-        faults = [stuck]
+    if stuck or _settling():  # who cannot write gives no sign of life, and may well live
+        faults = [stuck] if stuck else []
     return Health(
         tuple(faults), checked, _age(now, checked), _age(now, signs.at), unreadable=broken
     )
@@ -120,7 +123,17 @@ def _unreadable() -> int:
 class _Probe:
     trying: threading.Lock = field(default_factory=threading.Lock)
     at: float = float("-inf")
+    failed_at: float = float("-inf")
     sentence: str | None = None
+
+
+def _probe() -> _Probe:
+    found: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
+    return found
+
+
+def _settling() -> bool:
+    return time.monotonic() - _probe().failed_at < SETTLE_SECONDS
 
 
 def cannot_write() -> str | None:
@@ -128,11 +141,12 @@ def cannot_write() -> str | None:
     locked, full or read-only answers all questions. One thread at a time tries, and not each time;
     the others get what was found last.
     """
-    probe: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
+    probe = _probe()
     if probe.trying.acquire(blocking=False):
         try:
             if time.monotonic() - probe.at >= PROBE_EVERY:
                 probe.sentence, probe.at = _write(), time.monotonic()
+                probe.failed_at = probe.at if probe.sentence else probe.failed_at
         finally:
             probe.trying.release()
     return probe.sentence

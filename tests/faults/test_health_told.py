@@ -41,6 +41,7 @@ PROGRAM = Path(sys.executable).with_name("wakeful")
 def _impatient(monkeypatch):
     monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(faults, "_told", {})
 
 
 def beat(app, name, at):
@@ -62,7 +63,7 @@ def ready(app):
 
 
 @pytest.mark.sqlite
-def test_a_locked_database_is_told_by_readyz_doctor_and_home(app):
+def test_a_locked_database_is_told_by_readyz_doctor_and_home(app, monkeypatch):
     make_monitor(app, state={"verdict": Verdict.UP})
     visitor = Visitor(app).log_in(make_person(app).email).open("/")
     assert "Everything is up" in visitor.text
@@ -77,6 +78,9 @@ def test_a_locked_database_is_told_by_readyz_doctor_and_home(app):
         visitor.open("/")
         assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
         assert "Everything is up" not in visitor.text
+    assert ready(app) == (200, []), "they have not had the time to try again"
+    monkeypatch.setattr(health, "SETTLE_SECONDS", 0.0)
+    assert ready(app) == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
     beat(app, "checker:here:1", now())
     beat(app, "worker:here:2", now())
     assert ready(app) == (200, [])
@@ -184,6 +188,17 @@ def said_in_one_line(caplog):
     for record in errors:
         assert record.getMessage().endswith(faults.BUSY)
         assert record.exc_info is None
+
+
+def test_the_same_cause_is_logged_once_a_minute(core, caplog, monkeypatch):
+    log = logging.getLogger("app.engine.checker")
+    away = sa.exc.TimeoutError("the pool is used up")
+    for _ in range(3):
+        faults.tell(log, "It failed.", away)
+    assert [record.getMessage() for record in caplog.records] == [f"It failed. {faults.AWAY}"]
+    monkeypatch.setattr(faults, "TOLD_EVERY", 0.0)
+    faults.tell(log, "It failed.", away)
+    assert len(caplog.records) == 2
 
 
 def test_a_fault_of_ours_keeps_its_trace(caplog):
