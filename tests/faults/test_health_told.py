@@ -41,7 +41,6 @@ PROGRAM = Path(sys.executable).with_name("wakeful")
 def _impatient(monkeypatch):
     monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
-    monkeypatch.setattr(faults, "_told", {})
 
 
 def beat(app, name, at):
