@@ -84,9 +84,9 @@ KNOWN = frozenset(
 )  # fmt: skip
 
 
-def read(environ: Mapping[str, str] = os.environ) -> Settings:
+def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Settings:
     """Settings from ``environ``. Makes the instance folder and the secret key where they are
-    missing.
+    missing; without ``make`` it writes nothing, and a missing key is "".
 
     Raises SettingError.
     """
@@ -103,9 +103,9 @@ def read(environ: Mapping[str, str] = os.environ) -> Settings:
     instance = Path(get.text("INSTANCE") or "instance").resolve()
     return Settings(
         instance=instance,
-        database_url=get.parsed("DATABASE_URL", _database_url)
+        database_url=get.parsed("DATABASE_URL", _in(instance))
         or f"sqlite:///{instance / 'wakeful.db'}",
-        secret_key=get.parsed("SECRET_KEY", _secret_key) or _kept_secret(instance),
+        secret_key=get.parsed("SECRET_KEY", _secret_key) or _kept_secret(instance, make),
         bind=get.parsed("BIND", _bind) or DEFAULT_BIND,
         store=get.parsed("STORE", _store) or "local",
         remotes=_remotes(get),
@@ -152,12 +152,15 @@ def _or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
-def _kept_secret(instance: Path) -> str:
+def _kept_secret(instance: Path, make: bool) -> str:
     """The secret key of this installation, made once.
 
     Safe when several processes start at the same time.
     """
     try:
+        if not make:
+            kept = instance / "secret_key"
+            return kept.read_text().strip() if kept.exists() else ""
         # Nobody else on the machine reads the database that lies beside the key.
         instance.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _secret_in(instance)
@@ -183,6 +186,19 @@ def _secret_in(instance: Path) -> str:
         finally:
             fresh.unlink()
     return path.read_text().strip()
+
+
+def _in(instance: Path) -> Callable[[str], str]:
+    """A database's URL; that of a file without a folder means the instance folder."""
+
+    def parse(raw: str) -> str:
+        url = make_url(_database_url(raw))
+        name = url.database or ":memory:"
+        if url.get_backend_name() != "sqlite" or name.startswith((":memory:", "file:")):
+            return _database_url(raw)
+        return url.set(database=str(instance / name)).render_as_string(hide_password=False)
+
+    return parse
 
 
 def _database_url(raw: str) -> str:

@@ -1,5 +1,5 @@
 """How many requests may do something slow at once. The web server has few threads: when all of them
-wait for slow targets, nobody gets a page.
+wait, nobody gets a page. All such bounds stand here, because they add up.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ class Slots:
     """``most`` at once; who finds none free waits up to ``patience`` seconds for one."""
 
     def __init__(self, most: int, patience: float = 0.0) -> None:
+        self.most = most
         self._free = threading.BoundedSemaphore(most)
         self._patience = patience
 
@@ -27,8 +28,13 @@ class Slots:
                 self._free.release()
 
 
-# Of the web server's 16 threads (app/commands/webserver.py), two are left for other requests when
-# both are used up.
-LONG_WAITS = Slots(6)  # checks on request, and answers of services to test alerts
-REMOTE_ANSWERS = Slots(8, patience=0.5)  # of the servers behind a dashboard
+THREADS = 16  # of the web server
+LEFT = 2  # of them, for all other requests, when everything below is used up at once
+
+LONG_WAITS = Slots(5)  # checks on request, and answers of services to test alerts
+REMOTE_ANSWERS = Slots(5, patience=0.5)  # of the servers behind a dashboard
+PASSWORDS = Slots(4)  # being hashed, and waiting for that: app/access/passwords.py
+_taken = LONG_WAITS.most + REMOTE_ANSWERS.most + PASSWORDS.most
+assert _taken <= THREADS - LEFT  # noqa: S101 - of constants
+
 BUSY_SECONDS = 5  # who finds none free is asked to come again after these

@@ -14,11 +14,10 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.errors import Throttled
-from app.slots import BUSY_SECONDS, Slots
+from app.slots import BUSY_SECONDS, PASSWORDS, Slots
 
 BUSY = "Many people are logging in at this moment."
 _AT_ONCE = Slots(2, patience=5.0)
-_IN_LINE = Slots(12)  # those that wait included: some threads are left for other pages
 
 _hasher = PasswordHasher()
 
@@ -35,7 +34,7 @@ def _nobody() -> str:
 @contextmanager
 def _turn() -> Iterator[None]:
     """Wait until memory may be taken. Raises Throttled."""
-    with _IN_LINE.taken() as placed:
+    with PASSWORDS.taken() as placed:
         if placed:
             with _AT_ONCE.taken() as free:
                 if free:

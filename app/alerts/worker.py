@@ -29,7 +29,7 @@ from app.alerts.lanes import Lanes
 from app.alerts.sending import send
 from app.alerts.steps import Steps
 from app.config import Settings
-from app.db import db, heartbeats, writing
+from app.db import db, faults, heartbeats, writing
 from app.db.faults import unavailable
 
 log = logging.getLogger(__name__)
@@ -235,8 +235,9 @@ class Worker:
             try:
                 with self.app.app_context():
                     self._mark_all()
-            except Exception:
-                log.exception("What was sent could not be marked. It may be sent once more.")
+            except Exception as fault:
+                what = "What was sent could not be marked. It may be sent once more."
+                faults.tell(log, what, fault)
                 return
 
     def _mark_all(self) -> None:

@@ -23,7 +23,7 @@ from app import create_core
 from app.access import Access
 from app.commands import watchdog
 from app.config import SettingError, Settings, read
-from app.db import db, schema
+from app.db import db, faults, schema
 from app.errors import Invalid, WakefulError
 from app.records import AlertCondition, RequestMethod, Role, Scope
 from app.rules.time import iso
@@ -50,8 +50,7 @@ def main() -> None:
     except WakefulError as fault:
         _end(str(fault), 1)
     except SQLAlchemyError as fault:
-        reason = str(getattr(fault, "orig", fault)).strip().splitlines() or [""]
-        _end(f"The database cannot be used: {reason[0]}", 1)
+        _end(faults.sentence_of(fault), 1)
 
 
 def _end(sentence: str, code: int) -> None:
@@ -166,10 +165,11 @@ def database() -> None:
 
 
 @database.command()
-def upgrade() -> None:
+@click.option("--new", is_flag=True, help="Make a new SQLite file where one is lost.")
+def upgrade(new: bool) -> None:
     """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):
-        schema.upgrade()
+        schema.upgrade(new=new)
         click.echo(f"The database is up to date ({schema.present()}).")
 
 
@@ -313,15 +313,15 @@ def doctor() -> None:
     """Look at everything that this installation stands on, and say what is wrong."""
     from app.commands.doctor import examine
 
-    settings = read()
+    settings = read(make=False)
     click.echo("ok     settings: they can be read.")
-    faults = 0
+    wrong = 0
     with _opened(settings) as app:
         for finding in examine(app, settings):
-            faults += finding.fault
+            wrong += finding.fault
             word = "WRONG" if finding.fault else "ok"
             click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
-    sys.exit(1 if faults else 0)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

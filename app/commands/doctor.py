@@ -13,14 +13,18 @@ from urllib.parse import urlsplit
 import dns.exception
 import dns.resolver
 from flask import Flask
-from sqlalchemy import func, select, text
+from sqlalchemy import exists, func, select, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import networks
-from app.config import Settings
+from app.access.setup import SETUP_TOKEN
+from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, schema, unreadable
-from app.db.faults import DAMAGED
+from app.db.faults import DAMAGED, sentence_of
 from app.db.settings import setting
 from app.db.tables import MonitorRow, MonitorStateRow
+from app.db.types import readable
+from app.errors import WakefulError
 from app.net.canary import (
     MEMORY,
     Said,
@@ -30,6 +34,7 @@ from app.net.canary import (
     read_memory,
 )
 from app.net.hosts import parse_servers
+from app.records import Channel
 from app.stores import health
 
 SECONDS = 5.0  # for each question to somebody else
@@ -46,6 +51,12 @@ MENDED_BY = {
     "monitor_states": "The next check of that monitor writes it anew.",
 }
 MENDED_BY_NONE = "The rest works without it. Restore a backup to have it again."
+# Settings that nobody sets: Wakeful writes them anew.
+HEALS = {
+    MEMORY: "It is learnt anew by itself, when a checker starts.",
+    SETUP_TOKEN: "The next start makes another.",
+}
+PARTS = {heartbeats.CHECKER: "checker", heartbeats.WORKER: "alert worker"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +71,43 @@ class Finding:
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
     """All findings, one after the other. Needs no context; never raises for what it looks at."""
     looks: list[Callable[[Settings], Iterator[Finding]]] = [
-        _folder, _database, _file, _secrets, _clock, _checker, _policy, _names, _canaries, _mail,
+        _folder, _database, _file, _secrets, _clock, _parts, _policy, _names, _canaries, _mail,
     ]  # fmt: skip
     for look in looks:
         try:
             with app.app_context(), patience(SECONDS):
                 yield from look(settings)
         except Exception as fault:
-            reason = f"{type(fault).__name__}: {str(fault).splitlines()[0] if str(fault) else ''}"
-            yield Finding(look.__name__.strip("_"), reason, fault=True)
+            yield Finding(look.__name__.strip("_"), _reason(fault), fault=True)
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, SQLAlchemyError):
+        return sentence_of(fault)
+    if isinstance(fault, WakefulError | SettingError):
+        return str(fault)
+    lines = str(fault).splitlines() or [""]
+    return f"This look failed with a fault of Wakeful's: {type(fault).__name__}: {lines[0]}"
 
 
 def _folder(settings: Settings) -> Iterator[Finding]:
-    writable = settings.instance.is_dir() and os.access(settings.instance, os.W_OK)
-    word = "can be written" if writable else "cannot be written: make it, or give us the right to"
-    yield Finding("folder", f"{settings.instance} {word}.", fault=not writable)
-    key = settings.instance / "secret_key"
-    if key.exists() and key.stat().st_mode & 0o077:
+    folder = settings.instance
+    if not folder.is_dir():
+        missing = f"There is no folder {folder}. Look whether its disk is mounted."
+        yield Finding("folder", f"{missing} Only a first start makes it.", fault=True)
+    elif not os.access(folder, os.W_OK):
+        yield Finding("folder", f"{folder} cannot be written. Give Wakeful the right to.", True)
+    else:
+        yield Finding("folder", f"{folder} can be written.")
+    key = folder / "secret_key"
+    if not settings.secret_key:
+        yield Finding(
+            "secret key",
+            f"There is no {key}, and WAKEFUL_SECRET_KEY is not set. Put the key back: without it"
+            " nothing that is stored encrypted can be read. Only a first start makes one.",
+            fault=True,
+        )
+    elif key.exists() and key.stat().st_mode & 0o077:
         yield Finding("secret key", f"Others can read {key}. Do: chmod 600 {key}", fault=True)
 
 
@@ -90,9 +121,12 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield Finding("tables", sentence, fault=True)
         return
     yield Finding("tables", f"They are up to date ({schema.wanted()}).")
-    monitors = db.session.scalar(select(func.count()).select_from(MonitorRow))
-    schema.check_key()
-    yield Finding("monitors", f"{monitors} are stored.")
+    if sentence := health.cannot_write():
+        yield Finding("database", sentence, fault=True)
+    monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
+    if settings.secret_key:
+        schema.check_key()
+    yield Finding("monitors", f"{monitors:,} {'is' if monitors == 1 else 'are'} stored.")
 
 
 def _file(settings: Settings) -> Iterator[Finding]:
@@ -107,21 +141,24 @@ def _file(settings: Settings) -> Iterator[Finding]:
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
-    if not _tables_are_there() or unreadable.key_is_wrong():
-        return  # ``_database`` has said so
+    if not _tables_are_there() or not settings.secret_key or unreadable.key_is_wrong():
+        return  # ``_database`` or ``_folder`` has said so
     whole = True
     for broken in unreadable.scan():
         whole = False
-        yield Finding(
-            "secrets", f"{broken}. {MENDED_BY.get(broken.table, MENDED_BY_NONE)}", fault=True
-        )
+        heals = HEALS.get(broken.id) if broken.table == "settings" else None
+        advice = heals or MENDED_BY.get(broken.table, MENDED_BY_NONE)
+        yield Finding("secrets", f"{broken}. {advice}", fault=heals is None)
     if whole:
         yield Finding("secrets", "All that is stored encrypted can be read.")
 
 
 def _tables_are_there() -> bool:
     """Whether the tables can be read at all; where not, ``_database`` has said what to do."""
-    return schema.fault() is None
+    try:
+        return schema.fault() is None
+    except SQLAlchemyError:
+        return False
 
 
 def _clock(settings: Settings) -> Iterator[Finding]:
@@ -144,19 +181,28 @@ def _clock(settings: Settings) -> Iterator[Finding]:
         yield Finding("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC here.")
 
 
-def _checker(settings: Settings) -> Iterator[Finding]:
+def _parts(settings: Settings) -> Iterator[Finding]:
     if settings.store != "local" or not _tables_are_there():
         return
-    signs = heartbeats.of_checkers(datetime.now(UTC))
-    if not signs.ever:
-        yield Finding("checker", "None has run yet. Start one: wakeful serve, or wakeful checker")
-    elif signs.silent:
+    # A missing part is no fault where there is nothing to check.
+    needed = bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False)))))
+    now = datetime.now(UTC)
+    for part, name in PARTS.items():
+        signs = heartbeats.signs_of(part, now)
         last = "of a time to come" if signs.at is None else f"of {signs.at:%Y-%m-%d %H:%M:%S} UTC"
-        yield Finding("checker", f"None runs: the last sign is {last}.")
-    else:
-        yield Finding("checker", "It runs.")
-        for place in health.left_alone(datetime.now(UTC)):
-            yield Finding("checker", str(place), fault=True)
+        if not signs.ever:
+            start = f"Start one: wakeful serve, or wakeful {part}"
+            yield Finding(name, f"None has run yet. {start}", fault=needed)
+        elif not signs.silent:
+            yield Finding(name, "It runs.")
+        elif health.cannot_write():
+            what = f"It may run: while the database cannot be written, its last sign is {last}."
+            yield Finding(name, what)
+        else:
+            yield Finding(name, f"None runs: the last sign is {last}.", fault=needed)
+        if part == heartbeats.CHECKER and not signs.silent:
+            for place in health.left_alone(now):
+                yield Finding(name, str(place), fault=True)
 
 
 def _policy(settings: Settings) -> Iterator[Finding]:
@@ -212,7 +258,7 @@ def _canaries(settings: Settings) -> Iterator[Finding]:
 
 def _mail(settings: Settings) -> Iterator[Finding]:
     if settings.smtp_url is None:
-        yield Finding("mail", "WAKEFUL_SMTP_URL is not set, so no email can be sent.")
+        yield _no_mail(_monitors_with_email() if _tables_are_there() else 0)
         return
     url = urlsplit(settings.smtp_url)
     host = url.hostname or ""
@@ -230,3 +276,16 @@ def _mail(settings: Settings) -> Iterator[Finding]:
         yield Finding("mail", f"{host} does not answer: {type(fault).__name__}.", fault=True)
     else:
         yield Finding("mail", f"{host} answers.")
+
+
+def _no_mail(monitors: int) -> Finding:
+    unset = "WAKEFUL_SMTP_URL is not set, so no email can be sent"
+    if not monitors:
+        return Finding("mail", f"{unset}. No monitor uses email.")
+    those = "1 monitor alerts" if monitors == 1 else f"{monitors:,} monitors alert"
+    return Finding("mail", f"{unset}, and {those} by email.", fault=True)
+
+
+def _monitors_with_email() -> int:
+    stored = db.session.scalars(select(MonitorRow.alerts).where(MonitorRow.alerts.is_not(None)))
+    return sum(any(name == Channel.EMAIL for name, _value in readable(one) or ()) for one in stored)

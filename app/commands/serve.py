@@ -25,8 +25,7 @@ from flask import Flask
 from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
-from app.db import db, heartbeats, patience, schema
-from app.engine import owner
+from app.db import db, faults, heartbeats, patience, schema
 
 log = logging.getLogger(__name__)
 
@@ -136,16 +135,16 @@ class Supervisor:
         return Forked(child, self.start)
 
     def _note_end(self, child: Child) -> None:
-        """Let /readyz tell that no checker runs, though its last sign of life is young."""
-        if child.name != "checker" or child.process is None:
+        """Let /readyz tell that nobody checks or sends, though the last sign of life is young."""
+        if child.words[0] == "web" or child.process is None:
             return
-        its_names = owner.prefix(child.process.pid)
+        name = heartbeats.process_name(child.words[0], child.process.pid)
         try:
             # In little time: meanwhile nothing else is looked after.
             with self.app.app_context(), patience(NOTE_SECONDS):
-                heartbeats.note_end(its_names, datetime.now(UTC))
-        except Exception:
-            log.exception("The end of the checker could not be noted.")
+                heartbeats.note_end(name, datetime.now(UTC))
+        except Exception as fault:
+            faults.tell(log, f"The end of the {child.name} could not be noted.", fault)
 
     def _stop(self) -> None:
         running = [child.process for child in self._children if child.process is not None]

@@ -11,11 +11,11 @@ from gunicorn.app.base import BaseApplication
 
 from app.commands.webworker import Limits, Worker
 from app.config import Settings
+from app.slots import THREADS
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Response
 
-THREADS = 16
 # A check on request may take a minute, and its thread with it.
 TIMEOUT_SECONDS = 90
 STOP_SECONDS = 8

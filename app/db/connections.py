@@ -7,6 +7,7 @@ gives up on a peer that answers nothing, but one that acknowledges each packet a
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -14,10 +15,11 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, Integer, String, Text, event
+from sqlalchemy import Connection, Engine, Integer, String, Text, event, exc
 from sqlalchemy.engine import ExceptionContext
 
 BUSY_TIMEOUT_MS = 10_000
@@ -46,10 +48,35 @@ _LIBPQ = {
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
 # opens it again by itself, so the connection would fail for good.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
+ABSENT = "There is no database at {path}. Put it back, or make a new one: wakeful db upgrade --new"
+EMPTY = (
+    "The database at {path} is empty. Put the right one there, or make this one ready for use:"
+    " wakeful db upgrade --new"
+)
 # The server became a standby: another one takes writes now.
 _READ_ONLY_SERVER = "25006"
 
 _patience: ContextVar[float | None] = ContextVar("patience", default=ANSWER_SECONDS)
+_creating: ContextVar[bool] = ContextVar("creating", default=False)
+
+
+class NoDatabase(sqlite3.OperationalError):
+    """Where the SQLite database should be, there is none. Its text is a sentence for people."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+    sqlite_errorname = "SQLITE_CANTOPEN"
+
+
+@contextmanager
+def creating() -> Iterator[None]:
+    """Within it, an SQLite database that is missing is made. Elsewhere it never is: a file that was
+    moved away would be replaced by an empty one, and the installation split in two.
+    """
+    before = _creating.set(True)
+    try:
+        yield
+    finally:
+        _creating.reset(before)
 
 
 @contextmanager
@@ -83,6 +110,8 @@ def _throw_away(context: ExceptionContext) -> None:
     unusable = primary_code(fault) in _UNUSABLE_SQLITE
     if unusable or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
         context.is_disconnect = True
+    if isinstance(fault, sqlite3.OperationalError) and context.engine is not None:
+        fault.path = context.engine.url.database  # type: ignore[attr-defined] # for its sentence
 
 
 def primary_code(fault: BaseException | None) -> int | None:
@@ -126,6 +155,9 @@ def _prepare_sqlite(engine: Engine) -> None:
     engine.dialect.colspecs = {
         **engine.dialect.colspecs, String: _String, Text: _Text, Integer: _Integer,
     }  # fmt: skip
+    path = _file_of(engine)
+    if path is not None:
+        _keep_to_file(engine, path)
 
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
@@ -139,7 +171,10 @@ def _prepare_sqlite(engine: Engine) -> None:
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA cache_size=-32000")
+        version = cursor.execute("PRAGMA schema_version").fetchone()[0]  # 0 without any table
         cursor.close()
+        if version == 0 and path is not None and not _creating.get():
+            raise NoDatabase(EMPTY.format(path=path))
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -149,6 +184,52 @@ def _prepare_sqlite(engine: Engine) -> None:
             connection.info["busy_ms"] = wait
         immediate = connection.get_execution_options().get("immediate", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _file_of(engine: Engine) -> str | None:
+    """The path of the database; None in memory, and for one that is named as a URI of SQLite's."""
+    name = engine.url.database or ":memory:"
+    return None if name == ":memory:" or name.startswith("file:") else os.path.abspath(name)
+
+
+def _keep_to_file(engine: Engine, path: str) -> None:
+    """Open the file without making it, and leave one that was moved, deleted or replaced: what is
+    written to it would be lost, and nothing would say so.
+    """
+
+    @event.listens_for(engine, "do_connect")
+    def _open(dialect: Any, record: Any, _arguments: Any, options: dict[str, Any]) -> Any:
+        mode = "rwc" if _creating.get() else "rw"
+        if mode == "rw" and _is_missing(path):
+            raise NoDatabase(ABSENT.format(path=path))
+        opened = dialect.connect(f"{Path(path).as_uri()}?mode={mode}", **options, uri=True)
+        if record is not None:
+            record.info["file"] = _identity(path)
+        return opened
+
+    @event.listens_for(engine, "checkout")
+    def _look(_connection: Any, record: Any, _fairy: Any) -> None:
+        if record.info.get("file") != _identity(path):
+            raise exc.DisconnectionError(f"{path} is another file than the one that is open.")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing is there. A folder that we may not look into says nothing of its files."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _busy_ms() -> int:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
+import time
 
 from sqlalchemy import exc
 
-from app.db.connections import primary_code
+from app.db.connections import NoDatabase, primary_code
 from app.errors import Unavailable
 
 RETRY_SECONDS = 5
+TOLD_EVERY = 60.0  # seconds between two equal lines in the log
 AWAY = "The database does not answer. Try again in a moment."
 BUSY = "The database is busy: something else has been writing to it for too long."
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
 FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
 DAMAGED = "The database file is damaged. Restore a backup."
+CANNOT_OPEN = (
+    "The database at {path} cannot be opened. Look whether Wakeful may read and write this file,"
+    " its folder and the files beside it ({path}-wal, {path}-shm)."
+)
 FAILING = "The disk that the database is on does not work. Look at its file, folder and disk."
 
 _SQLITE = {
@@ -24,7 +31,7 @@ _SQLITE = {
     sqlite3.SQLITE_PERM: READ_ONLY,
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_IOERR: FAILING,
-    sqlite3.SQLITE_CANTOPEN: FAILING,
+    sqlite3.SQLITE_CANTOPEN: CANNOT_OPEN,
     sqlite3.SQLITE_NOTADB: DAMAGED,
     sqlite3.SQLITE_CORRUPT: DAMAGED,
 }
@@ -41,7 +48,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
         return None
     code = primary_code(fault.orig)
     if code is not None:
-        sentence = _SQLITE.get(code)
+        sentence = _of_sqlite(fault.orig, code)
         # SQLite is here: what it did not commit is not there.
         if sentence == DAMAGED:
             return Unavailable(sentence, unsent=True, passes=False)
@@ -61,3 +68,38 @@ def is_damage(fault: BaseException) -> bool:
     """
     found = unavailable(fault)
     return found is not None and not found.passes
+
+
+def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
+    if isinstance(fault, NoDatabase):
+        return str(fault)
+    sentence = _SQLITE.get(code)
+    return sentence and sentence.format(path=getattr(fault, "path", None) or "its place")
+
+
+def sentence_of(fault: Exception) -> str:
+    """What went wrong with the database, for who operates it: with the driver's words where those
+    tell more than ours.
+    """
+    found = unavailable(fault)
+    if found is not None and str(found) != AWAY:
+        return str(found)
+    lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
+    return f"The database cannot be used: {lines[0] if lines else type(fault).__name__}"
+
+
+_told: dict[tuple[str, str], float] = {}
+
+
+def tell(log: logging.Logger, what: str, fault: Exception) -> None:
+    """Log it: one line a minute where the database is the cause, and the trace where we are. A part
+    tries again each second; a log that fills the disk would make it worse.
+    """
+    cause = unavailable(fault)
+    if cause is None:
+        log.error("%s", what, exc_info=fault)
+        return
+    key, now = (log.name, f"{what} {cause}"), time.monotonic()
+    if now - _told.get(key, float("-inf")) >= TOLD_EVERY:
+        _told[key] = now
+        log.error("%s %s", what, cause)

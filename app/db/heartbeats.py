@@ -9,23 +9,24 @@ import socket
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 
 from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import HeartbeatRow
 
 CHECKER, WORKER = "checker", "worker"
-# A checker beats every few seconds; one that has not for so long is dead or stuck.
-CHECKER_SILENT_AFTER = timedelta(seconds=20)
+PROBE = "probe"  # written to see whether the database takes writes
+# A checker beats every 2 s, a worker every 15; one that has not for so long is dead or stuck.
+SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
 KEPT = timedelta(days=1)
 
-_OF_CHECKERS = HeartbeatRow.name.startswith(f"{CHECKER}:")
+LONGEST_HOST = 40  # of a host's name, in a heartbeat's
 
 
 def process_name(role: str, pid: int | None = None) -> str:
     """The name of a process of this machine, by default of this one: ``checker:hostname:pid``."""
-    return f"{role}:{socket.gethostname()}:{os.getpid() if pid is None else pid}"
+    return f"{role}:{socket.gethostname()[:LONGEST_HOST]}:{os.getpid() if pid is None else pid}"
 
 
 def beat(
@@ -58,11 +59,15 @@ def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
     return set(db.session.scalars(its))
 
 
-def note_end(names: str, now: datetime) -> None:
-    """Write for the process whose names begin so that it ended, where it could not do so itself."""
+def note_end(process: str, now: datetime) -> None:
+    """Write for a process that it ended, where it could not do so itself. ``process``: its
+    ``process_name``, which a checker's own name continues.
+    """
+    its = or_(
+        HeartbeatRow.name == process, HeartbeatRow.name.startswith(f"{process}:", autoescape=True)
+    )
     with writing() as session:
-        its = update(HeartbeatRow).where(HeartbeatRow.name.startswith(names, autoescape=True))
-        session.execute(its.values(ended_at=now))
+        session.execute(update(HeartbeatRow).where(its).values(ended_at=now))
 
 
 def forget_old(now: datetime) -> None:
@@ -80,7 +85,9 @@ def newest() -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the checkers left. ``silent``: none of them lives; ``ever``: there was one once."""
+    """What the checkers, or the alert workers, left. ``silent``: none of them lives; ``ever``:
+    there was one once.
+    """
 
     ever: bool
     silent: bool
@@ -88,7 +95,7 @@ class Signs:
     checked_at: datetime | None
 
 
-def of_checkers(now: datetime) -> Signs:
+def signs_of(role: str, now: datetime) -> Signs:
     """Heartbeats from the future do not count. A clock that was set back left them, and whoever
     lives gives a new one soon; one that is dead would seem alive until the clock is there again.
     """
@@ -98,14 +105,15 @@ def of_checkers(now: datetime) -> Signs:
         HeartbeatRow.ended_at.is_(None),
         HeartbeatRow.last_check_at,
     )
-    newest = select(func.max(at)).where(_OF_CHECKERS, at <= soon)
+    theirs = HeartbeatRow.name.startswith(f"{role}:")
+    newest = select(func.max(at)).where(theirs, at <= soon)
     ever, last, last_living, checked_at = db.session.execute(
         select(
-            select(func.count()).where(_OF_CHECKERS).scalar_subquery(),
+            select(func.count()).where(theirs).scalar_subquery(),
             newest.scalar_subquery(),
             newest.where(living).scalar_subquery(),
             select(func.max(checked)).where(checked <= soon).scalar_subquery(),
         )
     ).one()
-    silent = last_living is None or now - last_living > CHECKER_SILENT_AFTER
+    silent = last_living is None or now - last_living > SILENT_AFTER[role]
     return Signs(bool(ever), silent, last, checked_at)

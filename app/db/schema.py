@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sqlalchemy import Connection, inspect, text
 
 from app.config import SettingError
 from app.db import db, patience, unreadable
+from app.db.connections import creating
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
 
@@ -27,6 +28,10 @@ log = logging.getLogger(__name__)
 # Tables whose values decide what is checked and who is told
 IN_USE = ("monitors", "monitor_states", "maintenance_windows", "settings")
 OLD = "The database is not up to date. Do: wakeful db upgrade"
+NO_TABLES = (
+    "The database has no tables of Wakeful's. Look whether WAKEFUL_DATABASE_URL names the right"
+    " one. A new one is made ready for use by: wakeful db upgrade"
+)
 NEWER = (
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"
     " {wanted}). Install the newer version, or restore a backup."
@@ -40,12 +45,23 @@ NO_COPY = (
 )
 
 
-def upgrade() -> None:
+def upgrade(*, new: bool = False) -> None:
     """Run the migrations that are missing. Safe while another process does the same: one waits.
 
     A migration may take as long as it takes; a database that does not answer is told before.
-    Raises WakefulError for a database that no migration of this version fits.
+    Raises WakefulError for a database that no migration of this version fits. An SQLite file that
+    is missing is made, unless there was one before: that one was moved or lost, and only ``new``
+    makes another.
     """
+    may_create = new or str(db.engine.url.database) not in _made_before()
+    with suppress(OSError):  # with a key of its own, nothing else makes the folder
+        Path(current_app.instance_path).mkdir(mode=0o700, parents=True, exist_ok=True)
+    with creating() if may_create else nullcontext():
+        _migrate()
+    _remember()
+
+
+def _migrate() -> None:
     refuse_unknown()
     if present() == wanted():
         return
@@ -121,7 +137,8 @@ def check_key() -> None:
         # The usual reason is a lost or changed key file.
         raise SettingError(
             "The stored secrets cannot be read: WAKEFUL_SECRET_KEY is not the one"
-            " that this database was written with."
+            " that this database was written with. Put back the file secret_key in the instance"
+            " folder, or the setting."
         )
 
 
@@ -137,7 +154,7 @@ def read_secrets() -> None:
 
 def _refuse_unknown(connection: Connection) -> None:
     sentence = _fault(connection)
-    if sentence not in (None, OLD):
+    if sentence not in (None, OLD, NO_TABLES):
         raise WakefulError(sentence)
 
 
@@ -146,12 +163,34 @@ def _fault(connection: Connection) -> str | None:
     if found == wanted():
         return None
     if found is None:
-        return UNVERSIONED if _has_tables(connection) else OLD
+        return UNVERSIONED if _has_tables(connection) else NO_TABLES
     return OLD if found in known() else NEWER.format(present=found, wanted=wanted())
 
 
 def _has_tables(connection: Connection) -> bool:
     return not db.metadata.tables.keys().isdisjoint(inspect(connection).get_table_names())
+
+
+def _made() -> Path:
+    """The file that names the SQLite databases of this installation, one a line. It outlives them:
+    so a start can tell a first start from one whose database is lost.
+    """
+    return Path(current_app.instance_path) / "databases"
+
+
+def _made_before() -> list[str]:
+    try:
+        return _made().read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _remember() -> None:
+    path = str(db.engine.url.database)
+    if db.engine.dialect.name != "sqlite" or path in _made_before():
+        return
+    with suppress(OSError), _made().open("a") as file:  # without it, all works as well
+        file.write(f"{path}\n")
 
 
 def _revision(connection: Connection) -> str | None:

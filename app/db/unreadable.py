@@ -34,6 +34,22 @@ UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
 SAMPLED = 20  # rows of a table from which the key is judged
 
 
+# As the pages call them.
+_NOUNS = {
+    "monitors": "Monitor",
+    "monitor_evidence": "Monitor",
+    "incidents": "Incident",
+    "deliveries": "Delivery",
+    "settings": "Setting",
+}
+_WORDS = {
+    ("monitor_evidence", "last_good"): "last good check",
+    ("monitor_evidence", "failing"): "failing checks",
+    ("deliveries", "value"): "target",
+    ("deliveries", "facts"): "message",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """A value that cannot be read."""
@@ -44,7 +60,9 @@ class Broken:
     why: Why
 
     def __str__(self) -> str:
-        return f"{self.field} of row {self.id} in {self.table} cannot be read, because {self.why}"
+        of = f"{_NOUNS.get(self.table, self.table)} {self.id}"
+        words = _WORDS.get((self.table, self.field)) or self.field.replace("_", " ")
+        return f"{of}: its {words} cannot be read, because {self.why}"
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:

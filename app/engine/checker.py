@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.access.networks import Policies
 from app.config import Settings
 from app.db import assignments, db, shards
+from app.db.faults import tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
@@ -103,9 +104,9 @@ class Checker:
                 try:
                     with self.app.app_context():
                         self._turn(carrier)
-                except Exception:
+                except Exception as fault:
                     # The database may be away for a while. Nothing is lost: what is due stays due.
-                    log.exception("Checks could not be taken or recorded. Trying again.")
+                    tell(log, "Checks could not be taken or recorded. Trying again.", fault)
                     stop.wait(TROUBLE_SECONDS)
         finally:
             self._finish(carrier)
@@ -233,8 +234,8 @@ class Checker:
                     self._returns.collect(0.0)
                     self._returns.record()
                 self._shards.give_up(_now(), self._returns.last_check_at)
-            except Exception:
+            except Exception as fault:
                 # The leases end by themselves; the next checker then takes them.
-                log.exception("What was on its way could not be recorded or given up.")
+                tell(log, "What was on its way could not be recorded or given up.", fault)
             finally:
                 db.session.remove()

@@ -21,7 +21,7 @@ from app.access.networks import Policies
 from app.alerts.log import forget_deliveries
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
-from app.db import assignments, changes, db, heartbeats, patience, rollups, writing
+from app.db import assignments, changes, db, faults, heartbeats, patience, rollups, writing
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import domains, recorder
@@ -99,8 +99,8 @@ class Housekeeper:
         try:
             with self.app.app_context(), patience(CHORE_SECONDS):
                 chore.do()
-        except Exception:
-            log.exception("A chore failed; it is tried again later.")
+        except Exception as fault:
+            faults.tell(log, "A chore failed; it is tried again later.", fault)
 
     # --- the chores
 

@@ -14,9 +14,10 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+from app.db import heartbeats
+
 _START_FIELD = 22  # of /proc/PID/stat, in clock ticks since the machine's own start
 _START_LIMIT = 2**32
-LONGEST_HOST = 40  # of a host's name, in the name of a checker
 
 
 def make_token() -> str:
@@ -24,14 +25,9 @@ def make_token() -> str:
     return f"{_place()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
 
 
-def prefix(pid: int) -> str:
-    """How the names of this machine's checkers with this process number begin."""
-    return f"checker:{socket.gethostname()[:LONGEST_HOST]}:{pid}:"
-
-
 def make_name() -> str:
     """A name for a checker in this process, another one each time."""
-    return prefix(os.getpid()) + make_token()
+    return f"{heartbeats.process_name(heartbeats.CHECKER)}:{make_token()}"
 
 
 def is_gone(name: str) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from app import create_app
 from app.config import Settings
-from app.db import db
+from app.db import db, faults
 from app.engine import now
 from tests.support.postgres import Server
 from tests.support.swallow import Relay
@@ -38,3 +38,9 @@ def relayed(relayed_settings: Settings) -> Iterator[Flask]:
     now.close(app)
     with app.app_context():
         db.engine.dispose()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an earlier test had logged would be left out here."""
+    monkeypatch.setattr(faults, "_told", {})

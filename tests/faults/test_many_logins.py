@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import requests
 
 from app.access import passwords
 from app.errors import Throttled
+from app.slots import LEFT, LONG_WAITS, REMOTE_ANSWERS, THREADS, Slots
 from tests.factories import PASSWORD, make_person
 from tests.support.web_process import Installation, Web, csrf, installation, web_process
 
@@ -63,7 +65,7 @@ def test_who_is_not_let_in_because_of_others_has_not_failed(app):
     with app.app_context():
         access = app.extensions["wakeful.access"]
         with ExitStack() as stack:
-            while stack.enter_context(passwords._IN_LINE.taken()):
+            while stack.enter_context(passwords.PASSWORDS.taken()):
                 pass
             for _ in range(60):  # more than an account or an address may fail
                 with pytest.raises(Throttled, match=passwords.BUSY):
@@ -77,10 +79,49 @@ def test_who_is_not_let_in_because_of_others_has_not_failed(app):
 def test_a_new_password_waits_for_its_turn_as_well(app):
     person = make_person(app)
     with app.app_context(), ExitStack() as stack:
-        while stack.enter_context(passwords._IN_LINE.taken()):
+        while stack.enter_context(passwords.PASSWORDS.taken()):
             pass
         access = app.extensions["wakeful.access"]
         with pytest.raises(Throttled):
             access.change_password(person.id, "another passphrase", current=PASSWORD)
         with pytest.raises(Throttled):
             access.create_person("other@wakeful.test", PASSWORD, "viewer")
+
+
+@pytest.mark.sqlite
+def test_all_crowds_at_once_leave_threads_for_others(app, monkeypatch):
+    """As many threads as the web server has, and more of each kind of slow request."""
+    person = make_person(app)
+    over, hashing = threading.Event(), passwords._hasher
+
+    class Slow:
+        def verify(self, hash_, password):
+            assert over.wait(60)
+            return hashing.verify(hash_, password)
+
+        check_needs_rehash = hashing.check_needs_rehash
+
+    monkeypatch.setattr(passwords, "_hasher", Slow())
+    monkeypatch.setattr(passwords, "_AT_ONCE", Slots(2, patience=60.0))
+    monkeypatch.setattr(REMOTE_ANSWERS, "_patience", 0.0)
+
+    def log_in():
+        with app.app_context(), suppress(Throttled):
+            app.extensions["wakeful.access"].login(person.email, PASSWORD, "192.0.2.1")
+
+    def wait_in(slots):
+        with slots.taken() as free:
+            assert not free or over.wait(60)
+
+    others = threading.Barrier(LEFT)
+    with ThreadPoolExecutor(THREADS) as pool:
+        slow = [pool.submit(log_in) for _ in range(2 * THREADS)]
+        for slots in (LONG_WAITS, REMOTE_ANSWERS):
+            slow += [pool.submit(wait_in, slots) for _ in range(2 * THREADS)]
+        try:
+            for one in [pool.submit(others.wait, 30) for _ in range(LEFT)]:
+                one.result(30)  # both run at the same moment
+        finally:
+            over.set()
+    for one in slow:
+        one.result()

@@ -22,7 +22,7 @@ import requests
 
 from app.checks.http.outcome import Outcome
 from app.commands.serve import listen
-from app.db import assignments, shards
+from app.db import assignments, heartbeats, shards
 from app.engine import owner, recorder
 from app.engine.checker import Checker
 from app.engine.shards import Shards
@@ -81,7 +81,9 @@ def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, set
         ids = {make_monitor(core, timeout=60).id for _ in range(3)}
         checker = Checker(core, settings)
         running, token = process()
-        killed = Shards(owner.prefix(running.pid) + token, "default")
+        killed = Shards(
+            f"{heartbeats.process_name(heartbeats.CHECKER, running.pid)}:{token}", "default"
+        )
         try:
             assert len(killed.look(now(), 0).gained) == shards.count()
             mine = assignments.of_shards(1, killed.held)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from flask import request
 from flask_login import current_user
 
 from app.records import Notice
 from app.stores import current_access
+from app.stores.health import cannot_write
 from app.web.frame import session
 from app.web.shown import times
 
@@ -18,11 +20,17 @@ DEMO = (
 )
 
 
+STUCK = "Until then no check is recorded, and nobody is told of anything new."
+
+
 def standing() -> Sequence[tuple[str, str]]:
     """(category, sentence) of each notice; none for strangers."""
     if session.database_away() or not current_user.is_authenticated:
         return []
-    return [_said(notice, value) for notice, value in current_access().notices().items()]
+    said = [_said(notice, value) for notice, value in current_access().notices().items()]
+    # On home alone: to find out is to write.
+    stuck = cannot_write() if request.endpoint == "home.show" else None
+    return [("warning", f"{stuck} {STUCK}"), *said] if stuck else said
 
 
 def _said(notice: Notice, value: str) -> tuple[str, str]:

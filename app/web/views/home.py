@@ -21,6 +21,7 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store
+from app.stores.health import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
 
@@ -72,8 +73,15 @@ def _answer() -> dict[str, Any]:
         "open_now": [incident for page in pages for incident in page.items],
         "open_total": total,
         "counters": counters,
-        **sentence(counters, total),
+        **_unless_stuck(sentence(counters, total)),
     }
+
+
+def _unless_stuck(found: dict[str, str]) -> dict[str, str]:
+    """While results cannot be stored, that nothing is known to be down is no good news."""
+    if found["look"] == "up" and cannot_write():
+        return _said(str(MonitorStatus.UNKNOWN), "Nothing new is known")
+    return found
 
 
 def sentence(counters: Mapping[str, int] | None, open_: int) -> dict[str, str]:

@@ -1,0 +1,301 @@
+"""What keeps Wakeful from storing, checking or telling stands in /readyz, in ``wakeful doctor``, on
+home and in one line of the log, with its cause.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from app.access.networks import Policies
+from app.alerts.worker import Worker
+from app.commands.doctor import examine
+from app.db import connections, db, faults, writing
+from app.db.tables import HeartbeatRow
+from app.engine.carriers.inprocess import InProcess
+from app.engine.checker import Checker
+from app.engine.housekeeping import Chore, Housekeeper
+from app.records import Verdict
+from app.stores import health
+from app.web.frame import notices
+from tests.factories import make_monitor, make_outcome, make_person, now
+from tests.faults.test_database_away import (  # noqa: F401 (fixtures)
+    bound,
+    folder,
+    installed,
+    locked,
+    read_only,
+)
+from tests.web.visitor import Visitor
+
+PROGRAM = Path(sys.executable).with_name("wakeful")
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
+
+
+def beat(app, name, at):
+    with app.app_context(), writing() as session:
+        session.merge(HeartbeatRow(name=name, at=at, last_check_at=at))
+
+
+def found(app, subject):
+    settings = app.extensions["wakeful.settings"]
+    return [one for one in examine(app, settings) if one.subject == subject]
+
+
+def ready(app):
+    answer = app.test_client().get("/readyz")
+    return answer.status_code, answer.json["faults"]
+
+
+# --- A database that takes no writes
+
+
+@pytest.mark.sqlite
+def test_a_locked_database_is_told_by_readyz_doctor_and_home(app, monkeypatch):
+    make_monitor(app, state={"verdict": Verdict.UP})
+    visitor = Visitor(app).log_in(make_person(app).email).open("/")
+    assert "Everything is up" in visitor.text
+    assert ready(app) == (200, [])
+    # Its checker and worker cannot write either: their signs grow old, and they are not blamed.
+    beat(app, "checker:here:1", now() - timedelta(minutes=5))
+    beat(app, "worker:here:2", now() - timedelta(minutes=5))
+    with locked(app):
+        assert ready(app) == (503, [faults.BUSY])
+        assert (faults.BUSY, True) in [(one.sentence, one.fault) for one in found(app, "database")]
+        assert [one.fault for one in found(app, "checker")] == [False]
+        visitor.open("/")
+        assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
+        assert "Everything is up" not in visitor.text
+    assert ready(app) == (200, []), "they have not had the time to try again"
+    monkeypatch.setattr(health, "SETTLE_SECONDS", 0.0)
+    assert ready(app) == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
+    beat(app, "checker:here:1", now())
+    beat(app, "worker:here:2", now())
+    assert ready(app) == (200, [])
+    assert "Everything is up" in visitor.open("/").text
+
+
+@pytest.mark.sqlite
+def test_a_file_that_may_not_be_written_is_told(folder, installed):  # noqa: F811
+    with bound():
+        assert ready(installed) == (200, [])
+        with installed.app_context():
+            db.engine.dispose()
+        with read_only(folder):
+            code, [sentence] = ready(installed)
+        assert code == 503
+        assert sentence in (
+            faults.READ_ONLY,
+            faults.CANNOT_OPEN.format(path=folder / "wakeful.db"),
+        )
+
+
+@pytest.mark.sqlite
+def test_a_file_that_may_not_be_read_is_told_with_its_path(folder, installed):  # noqa: F811
+    file = folder / "wakeful.db"
+    with bound():
+        with installed.app_context():
+            db.engine.dispose()
+        file.chmod(0)
+        try:
+            assert ready(installed) == (503, [faults.CANNOT_OPEN.format(path=file)])
+            [said] = found(installed, "database")
+            assert (said.sentence, said.fault) == (faults.CANNOT_OPEN.format(path=file), True)
+        finally:
+            file.chmod(0o600)
+
+
+def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
+    tries, trying, go_on = [], threading.Event(), threading.Event()
+
+    def write():
+        tries.append(1)
+        trying.set()
+        assert go_on.wait(30)
+        return "It is locked."
+
+    monkeypatch.setattr(health, "_write", write)
+
+    def ask():
+        with app.app_context():
+            return health.cannot_write()
+
+    first = threading.Thread(target=ask)
+    first.start()
+    assert trying.wait(30)
+    assert ask() is None, "the others do not wait for it"
+    go_on.set()
+    first.join()
+    assert len(tries) == 1
+    monkeypatch.setattr(health, "PROBE_EVERY", 60.0)
+    assert (ask(), len(tries)) == ("It is locked.", 1)
+
+
+# --- The log
+
+
+@contextmanager
+def first_error(name):
+    """An event that is set by the first error in the log of this name."""
+    seen = threading.Event()
+    watch = logging.Handler(logging.ERROR)
+    watch.emit = lambda _record: seen.set()
+    log = logging.getLogger(name)
+    log.addHandler(watch)
+    try:
+        yield seen
+    finally:
+        log.removeHandler(watch)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("part", [Checker, Worker])
+def test_a_part_logs_one_line_with_the_cause(core, settings, caplog, monkeypatch, part):
+    monkeypatch.setattr(sys.modules[part.__module__], "TROUBLE_SECONDS", 0.0)
+    make_monitor(core)
+    with locked(core), first_error(part.__module__) as seen:
+        part(core, settings).run(seen)
+    said_in_one_line(caplog)
+
+
+@pytest.mark.sqlite
+def test_a_chore_logs_one_line_with_the_cause(core, settings, caplog):
+    def write():
+        with writing():
+            raise AssertionError("it is locked")
+
+    keeper = Housekeeper(core, settings, Policies(settings))
+    with locked(core):
+        keeper._do(Chore(write, 60.0))
+    said_in_one_line(caplog)
+
+
+def said_in_one_line(caplog):
+    errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert errors
+    for record in errors:
+        assert record.getMessage().endswith(faults.BUSY)
+        assert record.exc_info is None
+
+
+def test_the_same_cause_is_logged_once_a_minute(core, caplog, monkeypatch):
+    log = logging.getLogger("app.engine.checker")
+    away = sa.exc.TimeoutError("the pool is used up")
+    for _ in range(3):
+        faults.tell(log, "It failed.", away)
+    assert [record.getMessage() for record in caplog.records] == [f"It failed. {faults.AWAY}"]
+    monkeypatch.setattr(faults, "TOLD_EVERY", 0.0)
+    faults.tell(log, "It failed.", away)
+    assert len(caplog.records) == 2
+
+
+def test_a_fault_of_ours_keeps_its_trace(caplog):
+    log = logging.getLogger("app.engine.checker")
+    faults.tell(log, "It failed.", ValueError("of ours"))
+    assert "ValueError: of ours" in caplog.text
+
+
+# --- Parts that are dead
+
+
+def test_a_worker_that_gives_no_sign_is_told_by_readyz_and_doctor(app, settings):
+    make_monitor(app)
+    beat(app, "checker:here:1", now())
+    assert ready(app) == (200, [])
+    beat(app, "worker:here:2", now() - timedelta(minutes=1))
+    assert ready(app) == (503, [health.WORKER_SILENT])
+    [said] = found(app, "alert worker")
+    assert said.fault
+    assert said.sentence.startswith("None runs: the last sign is of ")
+    worker = Worker(app, settings)
+    with app.app_context():
+        worker._beat()
+    assert ready(app) == (200, [])
+    assert [one.sentence for one in found(app, "alert worker")] == ["It runs."]
+
+
+def test_that_nothing_runs_is_a_fault_only_where_something_is_to_be_checked(app):
+    for subject in ("checker", "alert worker"):
+        assert [one.fault for one in found(app, subject)] == [False]
+    make_monitor(app)
+    for subject in ("checker", "alert worker"):
+        [said] = found(app, subject)
+        assert said.fault
+        assert said.sentence.startswith("None has run yet.")
+
+
+# --- The doctor
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("own", [True, False], ids=["a key of one's own", "no key"])
+def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
+    instance = tmp_path / "mount" / "instance"
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}
+    environ |= {"WAKEFUL_INSTANCE": str(instance), "WAKEFUL_CANARIES": ""}
+    environ |= {"WAKEFUL_SECRET_KEY": "a key of one's own"} if own else {}
+    for address in (None, "sqlite:///other.db"):
+        environ |= {"WAKEFUL_DATABASE_URL": address} if address else {}
+        file = instance / ("other.db" if address else "wakeful.db")
+        done = subprocess.run(
+            [PROGRAM, "doctor"],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert list(tmp_path.iterdir()) == []
+        assert done.returncode == 1
+        assert f"WRONG  folder: There is no folder {instance}." in done.stdout
+        assert f"WRONG  database: {connections.ABSENT.format(path=file)}" in done.stdout
+        assert (f"WRONG  secret key: There is no {instance / 'secret_key'}" in done.stdout) != own
+        assert "Error" not in done.stdout
+        assert done.stdout.count("database at") == 1, "it is said once"
+
+
+@pytest.mark.sqlite
+def test_the_doctor_counts_in_words_and_misses_the_mail_that_monitors_need(app):
+    assert [one.fault for one in found(app, "mail")] == [False]
+    make_monitor(app, alerts=[["email", "ops@example.test"]])
+    [mail] = found(app, "mail")
+    assert mail.fault
+    assert mail.sentence.endswith("and 1 monitor alerts by email.")
+    assert [one.sentence for one in found(app, "monitors")] == ["1 is stored."]
+
+
+# --- Results that wait for the database
+
+
+@pytest.mark.sqlite
+def test_what_was_checked_meanwhile_is_recorded_by_the_next_turn(core, settings):
+    """The first turn fails at the sign of life and takes nothing in: the results stay in line."""
+    id = make_monitor(core).id
+    checker = Checker(core, settings)
+    carrier = InProcess(settings, Policies(settings))
+    try:
+        with core.app_context():
+            checker._own(time.monotonic())
+            [job] = checker._plan.take(datetime.now(UTC), 1)
+            assert job.monitor_id == id
+            checker._returns.came_back(job.claim(), make_outcome(at=now()))
+            with locked(core), pytest.raises(sa.exc.OperationalError):
+                checker._shards_at = float("-inf")
+                checker._turn(carrier)
+            checker._turn(carrier)
+            assert db.session.scalar(sa.text("SELECT count(*) FROM results")) == 1
+    finally:
+        carrier.close(1)
