@@ -17,19 +17,19 @@ class Refused(AppImportError, RuntimeError):
     """
 
 
-def refuse_newer() -> None:
+def refuse_unknown() -> None:
     """Stop at the start, not at the first request, on a database of a newer version.
 
     A database that does not answer now is for /readyz to tell: it may come back.
     """
     with app.app_context(), suppress(SQLAlchemyError):
-        schema.refuse_newer()
+        schema.refuse_unknown()
         db.engine.dispose()  # no connection may be shared with the workers of a gunicorn --preload
 
 
 app = create_app()
 try:
-    refuse_newer()
+    refuse_unknown()
 except WakefulError as fault:
     if "gunicorn.arbiter" in sys.modules:
         raise Refused(str(fault)) from None

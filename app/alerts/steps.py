@@ -28,11 +28,14 @@ class Steps:
 
     @contextmanager
     def whole(self, what: str) -> Iterator[None]:
-        """A step without which there is nothing: its fault is logged and goes on."""
+        """A step without which there is nothing: its fault is logged and goes on. That the database
+        cannot be used is for the caller to tell.
+        """
         try:
             yield
         except Exception as fault:
-            self._tell(what, fault)
+            if not unavailable(fault):
+                self._tell(what, fault)
             raise
         self._failing.pop(what, None)
 

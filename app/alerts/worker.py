@@ -93,6 +93,7 @@ class Worker:
                 # A restart would not bring it back, whereas it may mend anything else.
                 if unavailable(fault):
                     self.turned()
+                    faults.tell(log, "The outbox could not be worked on. Trying again.", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()
 

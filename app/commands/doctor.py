@@ -130,7 +130,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
 
 
 def _file(settings: Settings) -> Iterator[Finding]:
-    if db.engine.dialect.name != "sqlite":
+    if db.engine.dialect.name != "sqlite" or not _tables_are_there():
         return
     found = integrity.faults(SECONDS)
     for fault in found or ():
