@@ -7,13 +7,14 @@ from __future__ import annotations
 import hmac
 import secrets
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
 from app.access import passwords
 from app.access.people import People, check_account
 from app.access.settings import SettingsTable
 from app.db import db, writing
-from app.db.tables import PersonRow, SettingRow
+from app.db.settings import remove_setting
+from app.db.tables import PersonRow
 from app.errors import Denied
 from app.records import Person, Role
 
@@ -50,10 +51,7 @@ class Setup(People, SettingsTable):
         hash_ = passwords.hashed(password)
         with writing() as session:
             # The token's row is taken away first: of two visitors at once, one finds it gone.
-            taken = session.execute(
-                delete(SettingRow).where(SettingRow.name == SETUP_TOKEN).returning(SettingRow.name)
-            ).scalar_one_or_none()
-            if taken is None or _anybody():
+            if not remove_setting(SETUP_TOKEN) or _anybody():
                 raise Denied(VOID)
             person = self._add_person(session, email, hash_, Role.ADMIN)
         return self._logged_in(person.id, None)  # whoever makes it goes straight in

@@ -15,13 +15,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, or_, select, update
 
-from app.alerts.claims import give_up_unreadable
+from app.alerts.giving_up import give_up_unreadable
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import (
     NEVER_QUIET,
     AnySession,
     Reason,
-    moment,
     new_row,
     quiet_until,
     snapshot,
@@ -29,6 +28,7 @@ from app.alerts.outbox import (
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
 from app.records import DeliveryStatus, Event
+from app.rules.time import iso
 
 Known = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
 
@@ -152,8 +152,8 @@ def _facts(rows: Sequence[Any], known: Known, now: datetime) -> dict[str, Any]:
     still_open = sum(incident.ended_at is None for incident, _monitor in incidents)
     return {
         "event": str(Event.INCIDENTS_DIGEST),
-        "at": moment(now),
-        "since": moment(rows[0].created_at),
+        "at": iso(now),
+        "since": iso(rows[0].created_at),
         "open": still_open,
         "resolved": len(incidents) - still_open,
         "incidents": [

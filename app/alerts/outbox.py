@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import select
+from sqlalchemy import Update, select, update
 from sqlalchemy.orm import Session, scoped_session
 
 from app.db import writing
@@ -26,6 +26,7 @@ from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
 from app.rules import quiet_hours
+from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,11 @@ NEVER_QUIET = frozenset({Event.TEST})
 
 # Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
 WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
+
+
+def update_deliveries() -> Update:
+    """An update that does not look for loaded rows to change: none is kept across statements."""
+    return update(DeliveryRow).execution_options(synchronize_session=False)
 
 
 class Reason(StrEnum):
@@ -182,16 +188,16 @@ def snapshot(
     """
     facts: dict[str, Any] = {
         "event": str(event),
-        "at": moment(now),
+        "at": iso(now),
         "monitor": monitor and {"id": monitor.id, "name": monitor.name, "url": monitor.url},
     }
     if incident is not None:
         facts["incident"] = {
             "id": incident.id,
-            "started_at": moment(incident.started_at),
-            "acknowledged_at": moment(incident.acknowledged_at),
+            "started_at": iso(incident.started_at),
+            "acknowledged_at": incident.acknowledged_at and iso(incident.acknowledged_at),
             "acknowledged_by": incident.acknowledged_by,
-            "ended_at": moment(incident.ended_at),
+            "ended_at": incident.ended_at and iso(incident.ended_at),
             "cause": incident.cause,
             "cause_code": incident.cause_code,
             "comment": incident.comment,
@@ -199,14 +205,9 @@ def snapshot(
         }
     if extra:
         facts["extra"] = {
-            name: moment(v) if isinstance(v, datetime) else v for name, v in extra.items()
+            name: iso(v) if isinstance(v, datetime) else v for name, v in extra.items()
         }
     return facts
-
-
-def moment(at: datetime | None) -> str | None:
-    """A time as the API shows it."""
-    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
@@ -260,6 +261,6 @@ def retry(delivery_id: int, now: datetime) -> None:
         # not count.
         row.facts = {
             **row.facts,
-            "by_hand": moment(now),
+            "by_hand": iso(now),
             "earlier_attempts": len(row.attempts or ()),
         }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 # Seconds before each retry; the last one repeats. With the jitter the first retry comes within 5 s,
 # the second within 15 s of the beginning, and no pause is longer than 2 minutes (decisions.md 5).
@@ -11,6 +13,12 @@ PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
 JITTER = 0.2
 SHORTEST_ASKED = 1.0  # a service that asks for 0 s must not be asked in a circle
 GIVE_UP_AFTER = timedelta(hours=24)
+
+
+def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
+    """When a message's 24 hours began: when it was written, or retried by hand."""
+    by_hand = facts.get("by_hand")
+    return datetime.fromisoformat(by_hand) if by_hand else created_at
 
 
 def given_up(answer: str | None) -> str:

@@ -12,7 +12,7 @@ _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
 def read_moment(text: str) -> datetime:
-    """The time that ``outbox.moment`` wrote."""
+    """The time that ``iso`` wrote into the facts."""
     return datetime.fromisoformat(text)
 
 
@@ -42,12 +42,6 @@ def shorten(text: str, limit: int) -> str:
     """At most ``limit`` characters on one line, cut with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
-
-
-def days_left(days: int) -> str:
-    if days < 0:
-        return f"expired {count_of(-days, 'day')} ago"
-    return {0: "expires today", 1: "expires tomorrow"}.get(days, f"expires in {days} days")
 
 
 EVENT_LABELS: dict[str, str] = {

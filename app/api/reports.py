@@ -7,11 +7,11 @@ from flask import Response
 from app.api.call import Call
 from app.api.envelope import one
 from app.api.operations import operation
-from app.codec import iso
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.queries import ReportQueryForm
 from app.records import MAX_REPORT_MONITORS
+from app.rules.time import iso
 from app.stats.report import ALL
 
 

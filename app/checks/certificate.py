@@ -12,7 +12,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -23,6 +23,7 @@ from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
 from app.records import Cause
+from app.rules.time import days_left
 
 log = logging.getLogger(__name__)
 
@@ -93,11 +94,6 @@ def _title(name: x509.Name) -> str:
         for attribute in name.get_attributes_for_oid(oid):
             return str(attribute.value)
     return name.rfc4514_string() or "(no name)"
-
-
-def days_left(expires: datetime, now: datetime) -> int:
-    """Calendar days (UTC) until the day of expiry: 0 on that day, negative after it."""
-    return (expires.astimezone(UTC).date() - now.astimezone(UTC).date()).days
 
 
 def fits_host(certificate: Certificate, host: str) -> bool:

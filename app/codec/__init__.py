@@ -11,6 +11,6 @@ of a known kind needs none.
 
 from app.codec.record import json_of, reader, schema_of
 from app.codec.values import Odd
-from app.codec.writing import iso, plain
+from app.codec.writing import plain
 
-__all__ = ["Odd", "iso", "json_of", "plain", "reader", "schema_of"]
+__all__ = ["Odd", "json_of", "plain", "reader", "schema_of"]

@@ -12,6 +12,7 @@ from typing import Any
 from app.codec import schema, values, writing
 from app.codec.schema import Schema
 from app.records import CACHE_BUSTER, Mark, Pair, mask
+from app.rules.time import iso
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ TYPES: Mapping[object, Kind] = {
     str: TEXT,
     int: WHOLE,
     bool: Kind(schema.BOOLEAN, values.flag, lacking=False),
-    datetime: Kind(schema.MOMENT, values.moment, writing.iso),
+    datetime: Kind(schema.MOMENT, values.moment, iso),
 }
 ARRAYS: Mapping[object, Kind] = {str: TEXTS, Pair: PAIRS}
 MARKED: Mapping[Mark, Kind] = {

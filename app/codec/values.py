@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from app.records import MAX_ID, Pair
+from app.rules.time import iso
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -87,7 +88,7 @@ def moment(value: Any) -> datetime | None:
 def time(value: Any) -> str | None:
     """A time that stays text, as evidence and statistics have it."""
     read = moment(value)
-    return None if read is None else read.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if read is None else iso(read)
 
 
 def word(words: type[T], value: Any) -> T | None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from app.records import Pair
-
-
-def iso(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat()[:19] + "Z"  # 19: down to the seconds
+from app.rules.time import iso
 
 
 def spans(value: Iterable[tuple[datetime, datetime]]) -> list[dict[str, str]]:

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
-from app.checks.certificate import days_left
+from app.access.networks import Policies
 from app.checks.kinds import Kind, kind_of
 from app.config import Settings
 from app.db import db, schema
-from app.engine.probing import Policies, make_prober
+from app.engine.probing import make_prober
 from app.records import CheckSpec, Outcome, Timings
+from app.rules.time import days_left
 
 PHASES = {
     "dns": "Look-up",

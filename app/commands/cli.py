@@ -26,6 +26,7 @@ from app.config import SettingError, Settings, read
 from app.db import db, schema
 from app.errors import Invalid, WakefulError
 from app.records import AlertCondition, RequestMethod, Role, Scope
+from app.rules.time import iso
 from app.version import __version__
 
 if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
@@ -234,8 +235,8 @@ def key_list() -> None:
             state = "revoked"
         elif one.expires_at is not None:
             word = "expired" if one.expires_at <= now else "until"
-            state = f"{word} {one.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-        used = f"{one.last_used_at:%Y-%m-%dT%H:%M:%SZ}" if one.last_used_at else "never used"
+            state = f"{word} {iso(one.expires_at)}"
+        used = iso(one.last_used_at) if one.last_used_at else "never used"
         click.echo("\t".join([one.prefix, one.scope, one.name, state, used]))
 
 

@@ -15,10 +15,11 @@ import dns.resolver
 from flask import Flask
 from sqlalchemy import func, select, text
 
+from app.access import networks
 from app.config import Settings
-from app.db import db, leases, patience, schema, unreadable
-from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow
-from app.engine.probing import ALLOW_NETWORKS
+from app.db import db, heartbeats, patience, schema, unreadable
+from app.db.settings import setting
+from app.db.tables import MonitorRow, MonitorStateRow
 from app.net.canary import (
     MEMORY,
     Said,
@@ -28,7 +29,6 @@ from app.net.canary import (
     read_memory,
 )
 from app.net.hosts import parse_servers
-from app.stores import health
 
 SECONDS = 5.0  # for each question to somebody else
 CLOCK_OFF = timedelta(seconds=5)
@@ -111,8 +111,8 @@ def _clock(settings: Settings) -> Iterator[Finding]:
         return
     now = datetime.now(UTC)
     newest = [
-        db.session.scalar(select(func.max(moment)))
-        for moment in (MonitorStateRow.checked_at, HeartbeatRow.at)
+        db.session.scalar(select(func.max(MonitorStateRow.checked_at))),
+        heartbeats.newest(),
     ]
     ahead = any(moment is not None and moment - now > CLOCK_OFF for moment in newest)
     if db.engine.dialect.name == "postgresql":
@@ -129,7 +129,7 @@ def _clock(settings: Settings) -> Iterator[Finding]:
 def _checker(settings: Settings) -> Iterator[Finding]:
     if settings.store != "local" or not _tables_are_there():
         return
-    signs = health.last_signs(datetime.now(UTC))
+    signs = heartbeats.of_checkers(datetime.now(UTC))
     if not signs.ever:
         yield Finding("checker", "None has run yet. Start one: wakeful serve, or wakeful checker")
     elif signs.silent:
@@ -142,10 +142,9 @@ def _checker(settings: Settings) -> Iterator[Finding]:
 def _policy(settings: Settings) -> Iterator[Finding]:
     if not _tables_are_there():
         return
-    locked = settings.allow_networks is not None
-    text_ = settings.allow_networks if locked else leases.setting(ALLOW_NETWORKS)
-    where = "WAKEFUL_ALLOW_NETWORKS" if locked else "the Settings page"
-    opened = f"public addresses and {text_}" if text_ else "public addresses only"
+    where = "WAKEFUL_ALLOW_NETWORKS" if networks.are_locked(settings) else "the Settings page"
+    allowed = networks.allowed_networks(settings)
+    opened = f"public addresses and {allowed}" if allowed else "public addresses only"
     yield Finding("policy", f"Checks and alerts may reach {opened} ({where}).")
 
 
@@ -170,7 +169,7 @@ def _names(settings: Settings) -> Iterator[Finding]:
 
 
 def _canaries(settings: Settings) -> Iterator[Finding]:
-    kept = leases.setting(MEMORY) if _tables_are_there() else None
+    kept = setting(MEMORY) if _tables_are_there() else None
     accepted = have_accepted(read_memory(kept, settings.location))
     for name, said in ask(parse_canaries(settings.canaries), SECONDS).items():
         if said is Said.ACCEPTED:

@@ -21,13 +21,11 @@ from typing import NoReturn
 
 import click
 from flask import Flask
-from sqlalchemy import update
 
 from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
-from app.db import db, patience, schema, writing
-from app.db.tables import HeartbeatRow
+from app.db import db, heartbeats, patience, schema
 
 log = logging.getLogger(__name__)
 
@@ -132,13 +130,11 @@ class Supervisor:
         """Let /readyz tell that no checker runs, though its last sign of life is young."""
         if child.name != "checker" or child.process is None:
             return
-        name = f"checker:{socket.gethostname()}:{child.process.pid}"
+        name = heartbeats.process_name(heartbeats.CHECKER, child.process.pid)
         try:
             # In little time: meanwhile nothing else is looked after.
             with self.app.app_context(), patience(NOTE_SECONDS):
-                with writing() as session:
-                    its = update(HeartbeatRow).where(HeartbeatRow.name == name)
-                    session.execute(its.values(ended_at=datetime.now(UTC)))
+                heartbeats.note_end(name, datetime.now(UTC))
                 db.session.remove()
                 db.engine.dispose()  # no connection may be shared with the next child
         except Exception:

@@ -7,7 +7,7 @@ application context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,9 +25,9 @@ from sqlalchemy import (
 
 from app.db import db, writing
 from app.db.clocks import SKEW
-from app.db.tables import MonitorRow, MonitorStateRow, SettingRow
+from app.db.tables import MonitorRow, MonitorStateRow
 from app.db.types import Unreadable, readable, to_ms
-from app.records import Cause, CheckSpec, Notice, Pair, words_of
+from app.records import Cause, CheckSpec, Pair, words_of
 
 # Beyond a check's own time limit: waiting for a place in the prober, and to be recorded.
 LEASE_MARGIN = timedelta(seconds=30)
@@ -175,44 +175,6 @@ def checks_per_second() -> float:
     found = db.session.scalar(rate)
     db.session.rollback()
     return float(found or 0)
-
-
-def setting(name: str) -> str | None:
-    """A value of the settings table; the engine runs without the stores. One that cannot be read
-    counts as not set.
-    """
-    found = db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
-    db.session.rollback()
-    return readable(found)
-
-
-def noticed(name: Notice) -> bool:
-    """Whether a notice stands, whatever it says."""
-    found = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
-    db.session.rollback()
-    return found is not None
-
-
-def keep_setting(name: str, value: str | None, now: datetime) -> None:
-    """Keep a value in the settings table; None removes it."""
-    with writing() as session:
-        row = session.get(SettingRow, name)
-        if value is None:
-            if row is not None:
-                session.delete(row)
-        else:
-            session.merge(SettingRow(name=name, value=value, updated_at=now))
-
-
-def change_setting(name: str, change: Callable[[str | None], str], now: datetime) -> str:
-    """Keep what ``change`` makes of a value in the settings table, and return it."""
-    with writing() as session:
-        row = session.get(SettingRow, name, with_for_update=True)
-        before = readable(row.value) if row is not None else None
-        value = change(before)
-        if value != before:
-            session.merge(SettingRow(name=name, value=value, updated_at=now))
-    return value
 
 
 def _free(now: datetime) -> ColumnElement[bool]:

@@ -10,7 +10,7 @@ import logging
 from datetime import datetime
 
 from app.config import Settings
-from app.db import leases
+from app.db.settings import change_setting, setting
 from app.net.canary import (
     MEMORY,
     ask,
@@ -41,7 +41,7 @@ class Canaries:
     def recall(self) -> None:
         """Read what was learnt before; without it, a refusal counts as an answer."""
         try:
-            self._keep(leases.setting(MEMORY))
+            self._keep(setting(MEMORY))
         except Exception:
             log.exception("What canaries have said before cannot be read.")
 
@@ -50,9 +50,7 @@ class Canaries:
         if self.named:
             told = ask(self.named)
             self._keep(
-                leases.change_setting(
-                    MEMORY, lambda kept: write_memory(kept, self._place, told), now
-                )
+                change_setting(MEMORY, lambda kept: write_memory(kept, self._place, told), now)
             )
 
     def _keep(self, memory: str | None) -> None:

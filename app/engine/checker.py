@@ -8,9 +8,7 @@ leases end and somebody takes them again.
 from __future__ import annotations
 
 import logging
-import os
 import queue
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -20,17 +18,19 @@ from functools import partial
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.access.networks import Policies
 from app.checks.prober import Prober
 from app.config import Settings
-from app.db import db, leases, writing
+from app.db import db, heartbeats, leases
 from app.db.faults import unavailable
-from app.db.tables import HeartbeatRow
+from app.db.settings import keep_setting, noticed
 from app.engine import owner, recorder, schedule
 from app.engine.canaries import Canaries
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Finished, Network
-from app.engine.probing import Policies, make_prober
+from app.engine.probing import make_prober
 from app.records import Cause, CheckSpec, Notice, Outcome
+from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Checker:
     ) -> None:
         self.app = app
         self.settings = settings
-        self.name = f"checker:{socket.gethostname()}:{os.getpid()}"
+        self.name = heartbeats.process_name(heartbeats.CHECKER)
         self.token = owner.make_token()
         self._paced = paced
         self._policies = Policies(settings)
@@ -230,15 +230,15 @@ class Checker:
     def _noticed(self) -> bool:
         """Whether our network was down when the checker before us ended."""
         try:
-            return leases.noticed(NOTICE_NETWORK)
+            return noticed(NOTICE_NETWORK)
         except SQLAlchemyError:
             return False
 
     def _network_changed(self) -> None:
         """Show the notice, or take it down and check again what could not be checked."""
         down, now = self._network.down, _now()
-        since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        leases.keep_setting(NOTICE_NETWORK, since if down else None, now)
+        since = iso(now)
+        keep_setting(NOTICE_NETWORK, since if down else None, now)
         if not down:
             log.warning("Our own network works again.")
             leases.due_after_outage(now)
@@ -249,13 +249,7 @@ class Checker:
 
     def beat(self) -> None:
         """Say that this checker lives, and when it last finished a check."""
-        with writing() as session:
-            session.merge(self._sign())
-
-    def _sign(self, ended_at: datetime | None = None) -> HeartbeatRow:
-        return HeartbeatRow(
-            name=self.name, at=_now(), last_check_at=self._last_check, ended_at=ended_at
-        )
+        heartbeats.beat(self.name, _now(), self._last_check)
 
     # --- the end
 
@@ -268,8 +262,7 @@ class Checker:
                     self._collect(0.0)
                     self._record()
                 self._give_back(abandoned)
-                with writing() as session:
-                    session.merge(self._sign(ended_at=_now()))
+                heartbeats.beat(self.name, _now(), self._last_check, ended_at=_now())
             except Exception:
                 # Their leases end by themselves; the next checker then takes them.
                 log.exception("What was on its way could not be recorded or given back.")

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from sqlalchemy import or_, select, update
 
 from app.alerts.outbox import enqueue
-from app.checks.certificate import days_left
 from app.checks.expiry.domain import DomainExpiry, domain_of
 from app.db import db, writing
 from app.db.clocks import SKEW
@@ -21,6 +20,7 @@ from app.db.tables import DomainRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
 from app.engine.recorder.quiet import Quiet
 from app.records import Event
+from app.rules.time import days_left
 
 ASK_EVERY = timedelta(days=1)
 # RDAP gives a moment, WHOIS often its date alone, in the registry's zone; a renewal moves it far.

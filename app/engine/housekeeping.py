@@ -17,22 +17,21 @@ from flask import Flask
 from sqlalchemy import delete, select
 
 from app.access import Access
+from app.access.networks import Policies
 from app.alerts.log import forget_deliveries
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
-from app.db import db, patience, rollups, writing
-from app.db.tables import HeartbeatRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db import db, heartbeats, patience, rollups, writing
+from app.db.tables import MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import domains, recorder
 from app.engine.canaries import Canaries
-from app.engine.probing import Policies
 
 log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results go in one transaction
-HEARTBEATS_KEPT = timedelta(days=1)
 LOOK_UP_SECONDS = 15.0
 CHORE_SECONDS = 300.0  # for a statement that goes through a year of results
 
@@ -146,10 +145,7 @@ class Housekeeper:
                     )
                 )
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
-        with writing() as session:
-            # Those of a clock that was ahead would never grow old.
-            kept = HeartbeatRow.at.between(now - HEARTBEATS_KEPT, now + HEARTBEATS_KEPT)
-            session.execute(delete(HeartbeatRow).where(~kept))
+        heartbeats.forget_old(now)
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_old_sessions()

@@ -12,13 +12,15 @@ from datetime import UTC, datetime
 
 from flask import Flask, current_app
 
+from app.access.networks import Policies
 from app.checks.prober import Prober
 from app.config import Settings
 from app.db import leases
+from app.db.settings import noticed
 from app.engine import recorder
 from app.engine.canaries import Canaries
 from app.engine.network import may_be_ours, unknown
-from app.engine.probing import Policies, make_prober
+from app.engine.probing import make_prober
 from app.errors import NotFound, Throttled, Unavailable
 from app.records import CheckSpec, Notice, Outcome, Result
 from app.slots import BUSY_SECONDS, LONG_WAITS
@@ -56,7 +58,7 @@ def check_now(monitor_id: int) -> Result:
 
 def _network_works(settings: Settings) -> bool:
     """Whether the checker has no notice that it does not, and a canary answers us too."""
-    if leases.noticed(Notice.NETWORK_DOWN):
+    if noticed(Notice.NETWORK_DOWN):
         return False
     canaries = Canaries(settings)
     canaries.recall()

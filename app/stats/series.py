@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.records import Classification
+from app.rules import time
 from app.stats import RANGES
 from app.stats.histogram import exact_percentile, percentile
 from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums
@@ -91,7 +92,7 @@ def day_state(bucket: Mapping[str, Any]) -> str:
 
 def iso(ms: int) -> str:
     """A time as the API shows it."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.iso(datetime.fromtimestamp(ms / 1000, UTC))
 
 
 def _empty_buckets(start: int, end: int, width: int) -> dict[int, Sums]:

@@ -14,18 +14,13 @@ from flask import current_app
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, patience, schema, unreadable
-from app.db.clocks import SKEW
-from app.db.tables import HeartbeatRow, MonitorStateRow
+from app.db import db, heartbeats, patience, schema, unreadable
+from app.db.tables import MonitorStateRow
 
-# A checker beats every few seconds; one that has not for so long is dead or stuck.
-CHECKER_SILENT_AFTER = timedelta(seconds=20)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
 ANSWER_SECONDS = 2.0  # who asks whether we are ready does not wait for long
-
-_OF_CHECKERS = HeartbeatRow.name.startswith("checker:")
 
 COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
 _KEPT = "wakeful.unreadable"
@@ -69,7 +64,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         with patience(ANSWER_SECONDS):
             if sentence := schema.fault():
                 return Health((sentence,), readable=False)
-            signs = last_signs(now)
+            signs = heartbeats.of_checkers(now)
             due = db.session.scalar(select(func.min(MonitorStateRow.next_check_at)))
             broken = _unreadable() if checks else 0
     except SQLAlchemyError:
@@ -96,39 +91,6 @@ def _unreadable() -> int:
         kept = time.monotonic(), sum(1 for _ in unreadable.scan(schema.IN_USE))
         current_app.extensions[_KEPT] = kept
     return kept[1]
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """What the checkers left. ``silent``: none of them lives; ``ever``: there was one once."""
-
-    ever: bool
-    silent: bool
-    at: datetime | None
-    checked_at: datetime | None
-
-
-def last_signs(now: datetime) -> Signs:
-    """Signs of life from the future do not count. A clock that was set back left them, and whoever
-    lives gives a new one soon; one that is dead would seem alive until the clock is there again.
-    """
-    soon = now + SKEW
-    at, living, checked = (
-        HeartbeatRow.at,
-        HeartbeatRow.ended_at.is_(None),
-        HeartbeatRow.last_check_at,
-    )
-    newest = select(func.max(at)).where(_OF_CHECKERS, at <= soon)
-    ever, last, last_living, checked_at = db.session.execute(
-        select(
-            select(func.count()).where(_OF_CHECKERS).scalar_subquery(),
-            newest.scalar_subquery(),
-            newest.where(living).scalar_subquery(),
-            select(func.max(checked)).where(checked <= soon).scalar_subquery(),
-        )
-    ).one()
-    silent = last_living is None or now - last_living > CHECKER_SILENT_AFTER
-    return Signs(bool(ever), silent, last, checked_at)
 
 
 def _age(now: datetime, moment: datetime | None) -> float | None:

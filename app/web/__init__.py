@@ -55,6 +55,7 @@ def init_app(app: Flask) -> None:
     app.jinja_env.filters.update(
         ago=times.ago,
         at=times.at,
+        expiry=times.expiry,
         short=times.short,
         span=times.span,
         percent=looks.percent,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from app.access.networks import Policies
 from app.alerts.log import failed_channels, forget_deliveries
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.engine.housekeeping import Housekeeper
-from app.engine.probing import Policies
 from app.records import DeliveryStatus, Event
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply

@@ -16,6 +16,7 @@ from app.alerts.messages import Context, Item, base_url, compose
 from app.errors import Denied
 from app.records import Event
 from app.rules.channel_values import TelegramTarget
+from app.rules.time import iso
 
 MONITOR = {"id": 3, "name": "Shop", "url": "https://shop.example/"}
 INCIDENT = {
@@ -63,12 +64,38 @@ def test_a_recovery_says_how_long_and_has_no_acknowledge_link() -> None:
     [(-3, "expired 3 days ago"), (0, "expires today"), (1, "tomorrow"), (14, "in 14 days")],
 )
 def test_an_expiry_is_told_in_days(days: int, said: str) -> None:
-    extra = {"expires_at": "2026-12-05T00:00:00Z", "days_left": days, "domain": "shop.example"}
+    day = datetime(2026, 11, 21, 23, tzinfo=UTC) + timedelta(days=days)
+    extra = {"expires_at": iso(day), "days_left": days, "domain": "shop.example"}
     for event in (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING):
         message = compose(facts(event, incident=None, extra=extra), CONTEXT)
         assert said in message.title
-        assert "2026-12-05" in message.text
+        assert f"{day:%Y-%m-%d}" in message.text
         assert message.data["days_left"] == days
+
+
+def test_an_expiry_whose_date_was_not_kept_is_told_without_days() -> None:
+    extra = {"days_left": 3}
+    message = compose(facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra), CONTEXT)
+    assert message.title == "Certificate of Shop: expires soon"
+
+
+def test_a_digest_counts_the_days_from_when_it_is_sent() -> None:
+    """A notice of Friday that waited until Monday had said "in 3 days" on the day itself."""
+    extra = {"expires_at": "2026-11-21T12:00:00Z", "days_left": 3}
+    held = facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra)
+    held["at"] = "2026-11-18T08:00:00Z"
+    digest = {
+        "open": 0,
+        "resolved": 0,
+        "notice_count": 1,
+        "since": "2026-11-18T08:00:00Z",
+        "incidents": [],
+        "notices": [held],
+        "deliveries": [],
+    }
+    message = compose(facts(Event.INCIDENTS_DIGEST, **digest), CONTEXT)
+    assert str(message.items[0]) == "Certificate of Shop: expires today"
+    assert message.data["notices"][0]["days_left"] == 0
 
 
 def test_a_certificate_alert_names_the_host_that_sent_it() -> None:

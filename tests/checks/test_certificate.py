@@ -16,7 +16,6 @@ from cryptography.x509.oid import NameOID
 
 from app.checks.certificate import (
     TrustStore,
-    days_left,
     fits_host,
     judge_chain,
     read_certificate,
@@ -159,18 +158,6 @@ def test_a_certificate_fits_its_names(names: list[str], host: str, fits: bool) -
     certificate = read_certificate(make("x", MIDDLE, names=names).pem)
     assert certificate is not None
     assert fits_host(certificate, host) == fits
-
-
-@pytest.mark.parametrize(
-    ("expires", "days"),
-    [
-        (NOW + timedelta(hours=1), 0), (NOW + timedelta(hours=11, minutes=59), 0),
-        (NOW + timedelta(hours=12), 1), (NOW + 7 * DAY, 7), (NOW - timedelta(hours=1), 0),
-        (NOW - DAY, -1),
-    ],
-)  # fmt: skip
-def test_days_left_are_calendar_days_and_0_is_the_day_itself(expires: datetime, days: int) -> None:
-    assert days_left(expires, NOW) == days
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from app.db import db, journal, leases, writing
+from app.db.settings import keep_setting, setting
 from app.db.tables import (
     DeliveryRow,
     HeartbeatRow,
@@ -268,7 +269,7 @@ def test_the_stored_networks_hold_without_a_restart(core, settings, site, monkey
     with running(core, settings) as checker:
         until(core, lambda: results(id))
         with core.app_context():
-            leases.keep_setting("allow_networks", "loopback", datetime.now(UTC))
+            keep_setting("allow_networks", "loopback", datetime.now(UTC))
         until(core, lambda: checker._policies.current().allows("127.0.0.1"))
         due_at_once(core, id)
         until(core, lambda: len(results(id)) == 2)
@@ -303,7 +304,7 @@ def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_
         alive.set()
         until(core, lambda: len(db.session.scalars(select(IncidentRow.id)).all()) == 3)
     with core.app_context():
-        assert leases.setting(NOTICE_NETWORK) is None
+        assert setting(NOTICE_NETWORK) is None
 
 
 class Place:

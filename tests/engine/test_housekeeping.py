@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, func, select
 
+from app.access.networks import Policies
 from app.checks.expiry.domain import DomainExpiry
 from app.db import db, journal, writing
 from app.db.tables import (
@@ -20,7 +21,6 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine import domains
 from app.engine.housekeeping import Housekeeper
-from app.engine.probing import Policies
 from app.engine.recorder import rewatch
 from tests.factories import make_monitor, make_outcome
 

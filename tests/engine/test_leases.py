@@ -148,12 +148,3 @@ def test_the_pace_follows_the_monitors_that_are_watched(context):
     with writing() as session:
         session.query(MonitorRow).delete()
     assert leases.checks_per_second() == 0
-
-
-def test_a_stored_setting_comes_and_goes(context):
-    assert leases.setting("notice") is None
-    leases.keep_setting("notice", "one", NOW)
-    leases.keep_setting("notice", "two", NOW)
-    assert leases.setting("notice") == "two"
-    leases.keep_setting("notice", None, NOW)
-    assert leases.setting("notice") is None

@@ -15,7 +15,8 @@ from sqlalchemy import select
 
 from app.commands.doctor import examine
 from app.config import Settings
-from app.db import db, leases
+from app.db import db
+from app.db.settings import setting
 from app.db.tables import IncidentRow, MonitorStateRow
 from app.engine import now
 from app.engine.canaries import Canaries
@@ -42,7 +43,7 @@ def naming(settings: Settings, *canaries: Place) -> Settings:
 
 
 def said(place: str = "default") -> dict[str, Said]:
-    return read_memory(leases.setting(MEMORY), place)
+    return read_memory(setting(MEMORY), place)
 
 
 def test_a_restart_remembers_who_has_accepted(core, settings, canary):
@@ -103,7 +104,7 @@ def test_a_firewall_that_refuses_everything_opens_no_incident(
             with core.app_context():
                 incidents = db.session.scalars(select(IncidentRow)).all()
                 assert len(incidents) == (verdict == "down")
-                assert bool(leases.setting(NOTICE_NETWORK)) == (verdict == "unknown")
+                assert bool(setting(NOTICE_NETWORK)) == (verdict == "unknown")
     finally:
         target.part.close()
 

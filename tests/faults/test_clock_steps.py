@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.access import Access
+from app.access.networks import Policies
 from app.alerts import outbox
 from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.worker import Worker
@@ -29,8 +30,8 @@ from app.db.types import to_ms
 from app.engine import domains, quorum, recorder
 from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
-from app.engine.probing import Policies
 from app.records import DeliveryStatus
+from app.rules.time import iso
 from app.stores import health
 from tests.factories import make_incident, make_key, make_monitor, make_outcome, now
 from tests.support.service import eventually
@@ -145,7 +146,7 @@ def status(core, id):
         {"lease_until": now() + HOURS, "lease_token": "x"},
         {
             "next_attempt_at": now() + HOURS,
-            "attempts": [{"at": outbox.moment(now() + HOURS), "ok": False, "answer": "500"}],
+            "attempts": [{"at": iso(now() + HOURS), "ok": False, "answer": "500"}],
         },
         {"next_attempt_at": now() + HOURS, "reason": outbox.Reason.BY_HAND},
         {"next_attempt_at": now() + 5 * HOURS},
@@ -159,7 +160,7 @@ def test_a_message_that_a_clock_ahead_has_put_off_goes_now(core, settings, colum
 
 
 def test_a_pause_that_a_service_asked_for_is_kept(core, settings):
-    attempt = {"at": outbox.moment(now() - timedelta(minutes=1)), "ok": False, "answer": "429"}
+    attempt = {"at": iso(now() - timedelta(minutes=1)), "ok": False, "answer": "429"}
     waits = deliver(core, next_attempt_at=now() + HOURS, attempts=[attempt])
     free = deliver(core, lane="another")
     made, _sent = worker(core, settings)

@@ -27,7 +27,7 @@ from app.alerts.channels.answer import retry_after
 from app.api.body import FORM, JSON, Body
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
-from app.checks.http import compose, verdict, wire
+from app.checks.http import compose, exchange, telling
 from app.checks.redact import Redactor
 from app.codec import values as remote_values
 from app.commands import connection as web_connection
@@ -96,7 +96,7 @@ def remember_cookies(value: str) -> None:
 
 def headers(value: str) -> None:
     lines = [b"HTTP/1.1 200 OK\r\n", *(line.encode() + b"\r\n" for line in value.split("\n"))]
-    wire.read_headers(lines)
+    exchange.read_headers(lines)
 
 
 def redirect(value: str) -> None:
@@ -175,9 +175,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("evidence: secrets", spec_redactor, times("password"), 30_000),
     ("evidence: users", spec_redactor, times("//a"), 30_000),
     ("evidence: one long user", spec_redactor, around("//", "a"), 30_000),
-    ("verdict: curl's words", verdict._tidy, times("error:00000000:"), 30_000),
-    ("verdict: a bracket", verdict._tidy, times(" (1"), 30_000),
-    ("verdict: openssl", verdict._openssl_reason, times("error:0000000"), 30_000),
+    ("telling: curl's words", telling.tidy, times("error:00000000:"), 30_000),
+    ("telling: a bracket", telling.tidy, times(" (1"), 30_000),
+    ("telling: openssl", telling.openssl_reason, times("error:0000000"), 30_000),
     ("location: marks", redirect, around("http://", "\u0315\u0300"), 10_000),
     ("location: marks behind a tab", redirect, around("/\t/", "\u0315\u0300"), 10_000),
     ("location: international", redirect, around("http://", "ü."), 10_000),
@@ -296,8 +296,8 @@ checks/expiry/whois.py _ZONE
 checks/expiry/whois.py parse_date
 checks/http/compose.py _BUSTED
 checks/evidence.py _CONTROL
-checks/http/verdict.py _OPENSSL_ERROR
-checks/http/verdict.py _tidy
+checks/http/telling.py _OPENSSL_ERROR
+checks/http/telling.py tidy
 checks/redact.py _SECRET_NAME
 checks/redact.py _USER_INFO
 checks/redact.py _body_secrets

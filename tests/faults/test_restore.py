@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.alerts import claims, messages, outbox, retries
+from app.alerts import claims, giving_up, messages, outbox, retries
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.engine import recorder
@@ -74,7 +74,7 @@ def test_by_hand_begins_a_new_day_which_ends_as_well(box, sink):
         outbox.retry(id, box.clock.now)
     box.clock.pass_(DAY - 1)
     with box.app.app_context(), writing() as session:
-        claims.give_up_outlived(session, box.clock.now)
+        giving_up.give_up_outlived(session, box.clock.now)
     assert box.row(id).status == PENDING
     box.turn(2)
     assert (box.row(id).status, box.row(id).reason) == (FAILED, UNSENT)
@@ -98,7 +98,7 @@ def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink)
     with box.app.app_context(), writing() as session:
         lane = outbox.lane("webhook", sink.url)
         later = box.clock.now + timedelta(seconds=3)
-        turn = claims.take_turn(session, lane, box.worker._state(lane).lane, later)
+        turn = claims.take_turn(session, lane, box.worker.lanes.state(lane), later)
         assert turn.claim is not None
         group = turn.claim.id
     box.turn(2 * DAY)

@@ -252,7 +252,8 @@ def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, vie
         "names": ["shop.example.com", "www.example.com"],
     }  # fmt: skip
     kept = {"checked_at": "2026-11-21T08:00:00Z", "tls": [leaf, leaf | {"subject": "Example CA"}]}
-    known = {"ssl_expires_at": now() + timedelta(days=9, hours=1), "domain": "example.com"}
+    noon = now().replace(hour=12)
+    known = {"ssl_expires_at": noon + timedelta(days=9), "domain": "example.com"}
     monitor = make_monitor(
         app, domain_alert_days=30, state={**known, "ssl_fingerprint": leaf["sha256"]}
     )

@@ -11,8 +11,8 @@ from typing import Any
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
 from app.alerts.messages import COLOURS, SIGNS, Link, Message
-from app.alerts.outbox import moment
 from app.alerts.words import shorten
+from app.rules.time import iso
 
 MAX_CONTENT = 2_000
 MAX_DESCRIPTION = 4_096
@@ -34,7 +34,7 @@ def payload(message: Message) -> dict[str, Any]:
     embed: dict[str, Any] = {
         "description": description[:MAX_DESCRIPTION],
         "color": COLOURS[message.tone],
-        "timestamp": moment(message.at),
+        "timestamp": iso(message.at),
         "fields": [
             {
                 "name": shorten(label, MAX_FIELD_NAME),

@@ -13,7 +13,7 @@ import json
 from app.access.webhook_secret import PREFIX
 from app.alerts.channels.answer import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools, post_json
-from app.alerts.outbox import moment
+from app.rules.time import iso
 
 UNSIGNED = (
     "The stored webhook secret cannot be read, so this message cannot be signed. Change the secret"
@@ -39,7 +39,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 def payload(outgoing: Outgoing) -> dict[str, object]:
     """The body: the time is that of the event, not of the attempt."""
     message = outgoing.message
-    return {"type": message.event, "timestamp": moment(message.at), "data": dict(message.data)}
+    return {"type": message.event, "timestamp": iso(message.at), "data": dict(message.data)}
 
 
 def sign(secret: str, id: str, stamp: str, body: bytes) -> str:

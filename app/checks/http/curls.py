@@ -10,7 +10,8 @@ from typing import Any
 
 import pycurl
 
-from app.checks.http.wire import Request, Seen, Wire
+from app.checks.http.exchange import Request, Seen
+from app.checks.http.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
 _IDLE_HANDLES = 256  # kept for reuse; each holds some 30 KB

@@ -21,6 +21,7 @@ from app.checks.http.story import Hop, Story
 from app.checks.redact import Redactor
 from app.net.charset import charset
 from app.records import EVIDENCE_BODY_BYTES, Timings
+from app.rules.time import iso
 
 # Bytes that are read for the body's beginning: more than are kept, so that a secret across the edge
 # of what is kept is masked too.
@@ -99,8 +100,8 @@ def _certificate(pem: str) -> dict[str, Any]:
     return {
         "subject": clean(one.subject),
         "issuer": clean(one.issuer),
-        "not_before": f"{one.not_before:%Y-%m-%dT%H:%M:%SZ}",
-        "not_after": f"{one.not_after:%Y-%m-%dT%H:%M:%SZ}",
+        "not_before": iso(one.not_before),
+        "not_after": iso(one.not_after),
         "sha256": one.fingerprint,
         "names": [clean(name) for name in (*one.names, *one.addresses)][:100],
     }

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from app.checks.certificate import TrustStore
 from app.checks.http.evidence import make_evidence
+from app.checks.http.exchange import Seen
+from app.checks.http.failures import heard
 from app.checks.http.story import Story
-from app.checks.http.verdict import Judged, heard, judge
-from app.checks.http.wire import Seen
+from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
 from app.records import Outcome, Result, Timings, Verdict

@@ -12,9 +12,9 @@ from typing import Any
 
 from app.checks.http.compose import Carried
 from app.checks.http.curls import Curls
+from app.checks.http.exchange import Request, Seen
+from app.checks.http.failures import is_untrusted
 from app.checks.http.story import Hop, Story
-from app.checks.http.verdict import is_spoilt
-from app.checks.http.wire import Request, Seen
 from app.checks.lookup import Found, LookUp
 from app.checks.redact import Redactor
 from app.checks.tools import Broken, Tools, guarded
@@ -102,7 +102,7 @@ class Run:
 
     def _seen(self, seen: Seen) -> None:
         self.story.hops[-1].seen = seen
-        if seen.redirect and seen.fault is None and not is_spoilt(seen):
+        if seen.redirect and seen.fault is None and not is_untrusted(seen):
             self._follow(seen)
         elif seen.ip and seen.connect > 0:
             # Only now: a dead family may take all the time that a redirect would have needed.

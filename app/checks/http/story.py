@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.checks.http.wire import Seen
+from app.checks.http.exchange import Seen
 from app.checks.outcome import Failure
 from app.net.policy import Refusal
 from app.records import Cause, CheckSpec

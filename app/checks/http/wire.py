@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import _socket
 import errno
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import pycurl
 
+from app.checks.http.exchange import Request, Seen, read_headers
 from app.net.codings import ACCEPT_ENCODING, Decoder, Undecodable, codings
 from app.net.policy import Refusal
 from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
@@ -28,93 +28,6 @@ _HTTP_VERSIONS = {
     pycurl.CURL_HTTP_VERSION_2: "2",
     pycurl.CURL_HTTP_VERSION_3: "3",
 }
-Judge = Callable[[str], Refusal | None]
-
-
-@dataclass(slots=True)
-class Request:
-    """What to send. ``headers`` are curl's header lines; ``addresses`` are open and in the order to
-    try.
-    """
-
-    target: Target
-    url: str
-    method: str
-    headers: tuple[bytes, ...]
-    body: bytes | None
-    addresses: tuple[str, ...]
-    timeout_ms: int  # what is left of the check's time
-    limit: float  # the check's time in all, in seconds
-    verify_tls: bool
-    follow_redirects: bool
-    refusal: Judge
-
-    @property
-    def plain(self) -> bool:
-        """Whether a handle's standing options do; all others are set for this one request and taken
-        back.
-        """
-        return self.method == "GET" and self.body is None and self.verify_tls
-
-
-@dataclass(slots=True)
-class Seen:
-    """What one request came to. Times in seconds from the start of the transfer, 0 for what was not
-    reached.
-    """
-
-    request: Request
-    code: int  # curl's
-    words: str  # curl's
-    os_errno: int
-    status: int
-    lines: list[bytes]  # the status line and headers of the last answer, as sent
-    complete: bool  # the headers came to their end
-    overflow: bool  # they were larger than the cap
-    body: bytes
-    cut: bool  # the body was larger than the cap
-    undecodable: str | None
-    coding_whole: bool
-    redirect: bool
-    ip: str | None
-    http_version: str | None
-    connect: float
-    tls: float
-    first_byte: float
-    total: float
-    certificates: tuple[str, ...]  # PEM, the leaf first
-    verify_result: int
-    vetoed: Refusal | None
-    fault: Exception | None  # of ours
-
-    @property
-    def status_line(self) -> str:
-        return self.lines[0].decode("latin-1").strip() if self.lines else ""
-
-    @property
-    def headers(self) -> list[tuple[str, str]]:
-        """Names and values in the order in which they came."""
-        return read_headers(self.lines)
-
-    def all_headers(self, name: str) -> list[str]:
-        """The values of every header of this lower-case name."""
-        return [value for key, value in self.headers if key.lower() == name]
-
-    def header(self, name: str) -> str | None:
-        """The first header of this lower-case name."""
-        return next(iter(self.all_headers(name)), None)
-
-    @property
-    def delimited(self) -> bool:
-        """Whether Content-Length, chunks or HTTP/2 say where the body ends; else the end of the
-        connection does.
-        """
-        block = b"".join(self.lines).lower()
-        return (
-            self.http_version == "2"
-            or b"\ncontent-length:" in block
-            or b"\ntransfer-encoding:" in block
-        )
 
 
 class _Lent(_socket.socket):
@@ -367,19 +280,6 @@ def _status(line: bytes) -> int:
     """The code in ``HTTP/1.1 200 OK``; 0 when there is none."""
     parts = line.split(None, 2)
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() and len(parts[1]) == 3 else 0
-
-
-def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
-    """Names and values behind the status line. Bytes are read as Latin-1, which loses nothing."""
-    headers: list[tuple[str, list[str]]] = []
-    for line in lines[1:]:
-        text = line.decode("latin-1").rstrip("\r\n")
-        if text[:1] in (" ", "\t") and headers:  # obsolete folding
-            headers[-1][1].append(text.strip())
-        elif text:
-            name, _, value = text.partition(":")
-            headers.append((name.strip(), [value.strip()]))
-    return [(name, " ".join(values)) for name, values in headers]
 
 
 def _certificates(chain: list[list[tuple[str, str]]]) -> tuple[str, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from app.alerts.outbox import enqueue
-from app.checks.certificate import days_left
 from app.db import rollups
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.engine.recorder import evidence, gaps
 from app.engine.recorder.rows import AnySession, end, open_incident, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
+from app.rules.time import days_left
 
 
 def open_automatic(

@@ -17,6 +17,7 @@ from app.db.tables import MonitorEvidenceRow
 from app.db.types import readable
 from app.engine.recorder.rows import AnySession
 from app.records import Outcome, Verdict
+from app.rules.time import iso
 
 # A check that is up makes evidence only now and then (app/checks/http/outcome.py), a
 # slow one each time. To be read once in a month, that would be most of what the database writes.
@@ -27,7 +28,7 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
     """The check as it is kept: JSON-ready."""
     result = outcome.result
     return {
-        "checked_at": result.checked_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "checked_at": iso(result.checked_at),
         "verdict": str(result.verdict),
         "cause_code": result.cause_code,
         "cause": result.cause,

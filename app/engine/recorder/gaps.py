@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.alerts.outbox import moment
 from app.db import journal
 from app.db.tables import IncidentRow
 from app.engine.recorder.rows import AnySession, open_incident
 from app.engine.state import Stands, State, cleared
+from app.rules.time import iso
 from app.stats.tally import cover_limit_ms
 
 INTERVALS = 3
@@ -48,12 +48,12 @@ def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
     if state.stands in (Stands.OPEN, Stands.RECOVERING):
         incident = open_incident(session, monitor_id)
         if incident is not None:
-            found = {"from": moment(gap[0]), "to": moment(gap[1])}
+            found = {"from": iso(gap[0]), "to": iso(gap[1])}
             incident.unwatched = [*(incident.unwatched or []), found][-KEPT:]
     return state
 
 
 def keep_those_within(incident: IncidentRow, ended: datetime) -> None:
     """Of an incident that ended before a gap, though that was confirmed after it, all is known."""
-    kept = [gap for gap in incident.unwatched or [] if gap["from"] < (moment(ended) or "")]
+    kept = [gap for gap in incident.unwatched or [] if gap["from"] < iso(ended)]
     incident.unwatched = kept or None

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from app.records import Monitor
+from app.rules.time import days_left, expiry
 from app.stats.series import day_state
 from app.web.shown import charts, times
 
 STATES = ("up", "down", "maintenance", "unknown")
-NEAR_DAYS = 30  # an expiry farther away is not worth a place in a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +61,12 @@ def host(url: str) -> str:
 
 
 def soon(monitor: Monitor) -> list[str]:
-    """``certificate 5 days``, for what runs out within ``NEAR_DAYS``."""
+    """``certificate 5 days``, ``domain expires today``: what expires within ``NEAR_DAYS``."""
     found = []
     for word, moment in (
         ("certificate", monitor.ssl_expires_at),
         ("domain", monitor.domain_expires_at),
     ):
-        if moment is not None and (left := days_left(moment)) <= NEAR_DAYS:
-            found.append(f"{word} {left_words(left)}")
+        if moment is not None and days_left(moment, times.now()) <= times.NEAR_DAYS:
+            found.append(f"{word} {expiry(moment, times.now()).removeprefix('expires in ')}")
     return found
-
-
-def days_left(moment: datetime) -> int:
-    return (moment - times.now()).days
-
-
-def left_words(days: int) -> str:
-    if days < 0:
-        return "expired"
-    return "expires today" if days == 0 else f"{days} day{'' if days == 1 else 's'}"

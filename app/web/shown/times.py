@@ -9,7 +9,11 @@ from flask import g
 from flask_login import current_user
 from markupsafe import Markup
 
+from app.rules import time as rules
+from app.rules.time import days_left, iso
+
 MINUTE, HOUR, DAY = 60, 3600, 86400
+NEAR_DAYS = 30  # an expiry farther away is told by its date, and has no place in a list
 
 
 def now() -> datetime:
@@ -96,10 +100,6 @@ def plain_day(moment: datetime) -> str:
     return _day(moment)
 
 
-def iso(moment: datetime) -> str:
-    return _in(moment, UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
-
-
 def moment(text: str) -> datetime | None:
     """The time that ``text`` says, as evidence has it; None when it says none."""
     try:
@@ -121,6 +121,13 @@ def at(moment: datetime | None, none: str = "–") -> Markup | str:
     if moment is None:
         return none
     return _tag(moment, exact(moment), relative(moment, now().astimezone(zone())))
+
+
+def expiry(moment: datetime) -> Markup:
+    """A ``<time>``: ``expires in 5 days`` as alerts count them, or the date of one far away."""
+    away = days_left(moment, now()) > NEAR_DAYS
+    text = f"expires {day(moment)}" if away else rules.expiry(moment, now())
+    return _tag(moment, text, exact(moment))
 
 
 def short(moment: datetime | None, none: str = "–") -> Markup | str:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from flask import Blueprint, current_app, flash, redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from app.access import webhook_secret
+from app.access import networks, webhook_secret
+from app.access.networks import ALLOW_NETWORKS
 from app.config import Settings
 from app.errors import Conflict
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
@@ -19,8 +20,6 @@ from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
 
-ALLOW_NETWORKS = "allow_networks"
-
 Answer = str | Response | tuple[str, int]
 
 
@@ -28,9 +27,8 @@ Answer = str | Response | tuple[str, int]
 @needs(Role.ADMIN)
 def show() -> Answer:
     settings = _settings()
-    kept = current_access().setting(ALLOW_NETWORKS) or ""
-    form = NetworksForm(data={ALLOW_NETWORKS: settings.allow_networks or kept})
-    if form.validate_on_submit() and settings.allow_networks is None:
+    form = NetworksForm(data={ALLOW_NETWORKS: networks.allowed_networks(settings)})
+    if form.validate_on_submit() and not networks.are_locked(settings):
         try:
             Policy.parse(form.allow_networks.data)
         except ValueError as fault:
@@ -49,7 +47,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     page = render_template(
         "settings/show.html",
         form=form,
-        networks_locked=settings.allow_networks is not None,
+        networks_locked=networks.are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
         shown_at=webhook_secret.shown_at(settings, current_access()),
@@ -72,8 +70,8 @@ def show_secret() -> Answer:
     except Conflict as fault:
         flash(str(fault), "warning")
         return redirect(url_for(".show", _anchor="webhooks"))
-    kept = access.setting(ALLOW_NETWORKS) or ""
-    form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: settings.allow_networks or kept})
+    allowed = networks.allowed_networks(settings)
+    form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: allowed})
     page, _ = _page(form, shown)
     return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
 

@@ -1,0 +1,108 @@
+"""From a claimed row to a message that can be sent without a database."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import select
+
+from app.access import Access, acknowledgements, webhook_secret
+from app.access.networks import Policies
+from app.alerts import messages
+from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.claims import Claim
+from app.alerts.giving_up import give_up
+from app.alerts.outbox import AnySession
+from app.config import Settings
+from app.db import db
+from app.db.tables import IncidentRow, MonitorRow
+from app.errors import Conflict
+from app.net.client import Network
+from app.net.hosts import SystemNames, parse_servers
+from app.records import Channel
+from app.rules.channel_values import CHANNELS
+
+MAX_OTHERS = 200
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Job:
+    claim: Claim
+    outgoing: Outgoing = field(repr=False)
+    tools: Tools = field(repr=False)
+
+
+class Jobs:
+    """Makes jobs by the settings as they are now. Needs an application context."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._access = Access(settings)
+        self._names = SystemNames(parse_servers(settings.dns_servers or ""))
+        self._policies = Policies(settings)
+        self._network = self._make_network()
+
+    def tools(self, now: datetime) -> Tools:
+        """What channels send with. Asked before the transaction in which rows are claimed."""
+        self._policies.refresh()
+        if self._policies.current() is not self._network.policy:
+            self._network = self._make_network()
+        try:
+            secrets = webhook_secret.webhook_secrets(self._settings, self._access, now)
+        except Conflict:
+            secrets = ()  # webhooks then wait and say why; everything else is sent
+        db.session.rollback()
+        return Tools(self._settings, self._network, secrets)
+
+    def _make_network(self) -> Network:
+        return Network(self._policies.current(), self._names, self._settings.ca_bundle)
+
+    def make(self, claimed: Sequence[Claim], tools: Tools, now: datetime) -> list[Job]:
+        """A job for each claim; one whose message cannot be written is given up."""
+        others = _others_down(db.session) if claimed else {}
+        jobs: list[Job] = []
+        for claim in claimed:
+            try:
+                message = messages.compose(claim.facts, self._context(claim, others))
+                outgoing = Outgoing(claim.message_id, claim.value, message, now)
+                jobs.append(Job(claim, outgoing, tools))
+            except Exception as fault:
+                # One message that cannot be written must not stop all the others.
+                log.exception("Delivery %d could not be written.", claim.id)
+                reason = f"Wakeful could not write this message ({type(fault).__name__})."
+                give_up(db.session, claim.id, reason)
+        return jobs
+
+    def _context(self, claim: Claim, others: Mapping[int, str]) -> messages.Context:
+        reader = _reader(claim)
+        return messages.Context(
+            base_url=messages.base_url(self._settings.public_url, self._settings.bind),
+            acknowledge_token=lambda id: acknowledgements.make_token(id, reader),
+            others_down=others,
+        )
+
+
+def _reader(claim: Claim) -> str:
+    """Who gets the acknowledge link, in words that hold no secret: an address is its reader's
+    own.
+    """
+    if claim.channel == Channel.EMAIL:
+        return f"email to {claim.value}"
+    return f"{CHANNELS[Channel(claim.channel)].label} message"
+
+
+def _others_down(session: AnySession) -> dict[int, str]:
+    """The monitors that are down now, by id, the longest first."""
+    query = (
+        select(MonitorRow.id, MonitorRow.name)
+        .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)
+        .where(IncidentRow.ended_at.is_(None))
+        .order_by(IncidentRow.started_at)
+        .limit(MAX_OTHERS)
+    )
+    return {row.id: row.name for row in session.execute(query)}

@@ -1,0 +1,108 @@
+"""What a decision about a lane needs to know of its rows: those that wait, and what was told before
+them. Every function runs inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+
+from app.alerts.outbox import AnySession
+from app.alerts.restraint import History, Told, Waiting
+from app.db.tables import DeliveryRow, IncidentRow
+from app.records import DeliveryStatus, Event
+
+MAX_PENDING = 5_000  # rows of one lane that are looked at
+_LOOK_BACK = timedelta(minutes=30)
+_CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
+
+
+def pending(session: AnySession, lane: str, now: datetime, limit: int) -> list[Waiting]:
+    row = DeliveryRow
+    query = (
+        select(
+            row.id, row.event, row.monitor_id, row.incident_id, row.created_at,
+            row.next_attempt_at, row.attempts, row.lease_until, row.reason, IncidentRow.ended_at,
+            IncidentRow.acknowledged_at,
+        )
+        .outerjoin(IncidentRow, IncidentRow.id == row.incident_id)
+        .where(row.lane == lane, row.status == DeliveryStatus.PENDING)
+        .order_by(row.id)
+        .limit(limit)
+    )  # fmt: skip
+    return [
+        Waiting(
+            id=found.id,
+            event=found.event,
+            monitor_id=found.monitor_id,
+            incident_id=found.incident_id,
+            created_at=found.created_at,
+            next_attempt_at=found.next_attempt_at or found.created_at,
+            attempts=len(found.attempts or ()),
+            leased=found.lease_until is not None and found.lease_until > now,
+            reason=found.reason,
+            over=found.ended_at is not None,
+            settled=found.ended_at is not None or found.acknowledged_at is not None,
+        )
+        for found in session.execute(query)
+    ]
+
+
+def history_of(session: AnySession, lane: str, rows: Sequence[Waiting]) -> History:
+    incidents = {
+        row.incident_id
+        for row in rows
+        if row.event == Event.INCIDENT_RESOLVED and row.incident_id is not None
+    }
+    changes: dict[str, list[tuple[datetime, int]]] = {event: [] for event in _CHANGES}
+    if any(row.event in _CHANGES for row in rows):
+        since = min(row.created_at for row in rows) - _LOOK_BACK
+        query = (
+            select(DeliveryRow.event, DeliveryRow.created_at, DeliveryRow.monitor_id)
+            .where(
+                DeliveryRow.lane == lane,
+                DeliveryRow.event.in_(_CHANGES),
+                DeliveryRow.created_at >= since,
+                DeliveryRow.monitor_id.is_not(None),
+            )
+            .order_by(DeliveryRow.created_at)
+        )
+        for event, at, monitor in session.execute(query):
+            changes[event].append((at, monitor or 0))
+    return History(openings=_openings(session, lane, incidents), changes=changes)
+
+
+def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dict[int, Told]:
+    """Where each incident's opening stands, read through the group that covers it."""
+    found: dict[int, Told] = {}
+    query = (
+        select(
+            DeliveryRow.incident_id,
+            DeliveryRow.id,
+            DeliveryRow.status,
+            DeliveryRow.reason,
+            DeliveryRow.covered_by,
+        )
+        .where(
+            DeliveryRow.lane == lane,
+            DeliveryRow.event == Event.INCIDENT_OPENED,
+            DeliveryRow.incident_id.in_(list(incidents)),
+        )
+        .order_by(DeliveryRow.id)
+    )
+    covered: dict[int, int] = {}
+    for known, id, status, reason, group in session.execute(query) if incidents else ():
+        incident = known or 0
+        found[incident] = Told(id, status, reason)
+        covered.pop(incident, None)
+        if group is not None:
+            covered[incident] = group
+    groups = select(DeliveryRow.id, DeliveryRow.status).where(
+        DeliveryRow.id.in_(set(covered.values()))
+    )
+    states = {row.id: row.status for row in session.execute(groups)} if covered else {}
+    for incident, group in covered.items():
+        found[incident] = Told(group, states.get(group, DeliveryStatus.DELIVERED))
+    return found

@@ -1,0 +1,50 @@
+"""One message, whatever the channel: what, since when, why, how long, what else is down, and links.
+
+``compose`` makes it from the facts that were written into the outbox; channels only lay it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.alerts.messages import burst, digest, expiry, incident, trial
+from app.alerts.messages.context import Context, base_url
+from app.alerts.messages.facts import ADDRESS, Facts
+from app.alerts.messages.message import COLOURS, SIGNS, Item, Link, Message, Tone
+from app.records import Event
+
+__all__ = [
+    "ADDRESS", "COLOURS", "FIRST_NAMED", "SIGNS", "Context", "Facts", "Item", "Link", "Message",
+    "Tone", "base_url", "compose", "is_complete",
+]  # fmt: skip
+
+FIRST_NAMED = 10  # of a burst (decisions.md 5)
+
+
+def compose(facts: Facts, context: Context) -> Message:
+    """The message for a row's facts."""
+    return _COMPOSERS[facts["event"]](facts, context)
+
+
+def is_complete(facts: Facts) -> bool:
+    """Whether these facts make a message. Asked before several become one: a single incomplete one
+    would keep the message of all from being written.
+    """
+    try:
+        compose(facts, Context("", str))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return False
+    return True
+
+
+_COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
+    Event.INCIDENT_OPENED: incident.opened,
+    Event.INCIDENT_RESOLVED: incident.resolved,
+    Event.INCIDENT_REMINDER: incident.reminder,
+    Event.INCIDENT_ACKNOWLEDGED: incident.acknowledged,
+    Event.INCIDENTS_OPENED: burst.burst,
+    Event.INCIDENTS_RESOLVED: burst.burst,
+    Event.INCIDENTS_DIGEST: digest.digest,
+    **expiry.NOTICES,
+    Event.TEST: trial.trial,
+}

@@ -1,0 +1,49 @@
+"""The one message for many incidents that changed within a minute."""
+
+from __future__ import annotations
+
+from app.alerts import words
+from app.alerts.messages.context import Context
+from app.alerts.messages.facts import Facts, cause_of, ended_at, lasted, name_of, told_at
+from app.alerts.messages.incident_parts import incident_data, incident_links
+from app.alerts.messages.message import Item, Link, Message, Tone
+from app.records import Event
+
+
+def burst(facts: Facts, context: Context) -> Message:
+    """A grouped message: ``facts["incidents"]`` are the first ten members' own facts."""
+    good = facts["event"] == Event.INCIDENTS_RESOLVED
+    count, members = facts["count"], facts["incidents"]
+    items = [
+        Item(f"{name_of(member)}: {_item(member, good)}", incident_links(member, context))
+        for member in members
+    ]
+    more = count - len(members)
+    if more > 0:
+        items.append(Item(f"and {more} more"))
+    state = "up again" if good else "down"
+    return Message(
+        event=facts["event"],
+        tone=Tone.GOOD if good else Tone.BAD,
+        title=f"{words.count_of(count, 'monitor')} {'is' if count == 1 else 'are'} {state}",
+        summary="They changed within a minute, so this is one message for all of them.",
+        at=told_at(facts),
+        items=tuple(items),
+        links=(Link("All incidents", f"{context.base_url}/incidents"),),
+        data={
+            "count": count,
+            "incidents": [
+                {**incident_data(member, context), "monitor": dict(member["monitor"])}
+                for member in members
+            ],
+            "deliveries": list(facts["deliveries"]),
+        },
+    )
+
+
+def _item(facts: Facts, good: bool) -> str:
+    incident = facts["incident"]
+    cause = words.shorten(cause_of(incident), 120)
+    if not good:
+        return cause
+    return f"was down for {lasted(facts, ended_at(facts))}. {cause}"

@@ -1,0 +1,75 @@
+"""The one message for what quiet hours held back."""
+
+from __future__ import annotations
+
+from app.alerts import words
+from app.alerts.messages.context import Context
+from app.alerts.messages.expiry import NOTICES
+from app.alerts.messages.facts import (
+    Facts,
+    cause_of,
+    ended_at,
+    lasted,
+    name_of,
+    started_at,
+    told_at,
+)
+from app.alerts.messages.incident_parts import incident_data, incident_links
+from app.alerts.messages.message import Item, Link, Message, Tone
+
+
+def digest(facts: Facts, context: Context) -> Message:
+    """What quiet hours held back. ``facts["incidents"]`` are the first ten, as they are now;
+    ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
+    """
+    open_, over, noticed = facts["open"], facts["resolved"], facts["notice_count"]
+    members, notices = facts["incidents"], facts["notices"]
+    parts = [f"{open_} still down"] if open_ else []
+    parts += [f"{words.count_of(over, 'outage')} over"] if over else []
+    parts += [words.count_of(noticed, "notice")] if noticed else []
+    alone = len(members) == 1 == open_ + over  # then its links are the message's
+    items = [
+        Item(
+            f"{name_of(member)}: {_digest_item(member)}",
+            () if alone else incident_links(member, context),
+        )
+        for member in members
+    ]
+    # As of now: in the days that they waited, the days that are left became fewer.
+    told = [NOTICES[notice["event"]]({**notice, "at": facts["at"]}, context) for notice in notices]
+    items += [Item(notice.title, notice.links) for notice in told]
+    more = open_ + over + noticed - len(items)
+    if more > 0:
+        items.append(Item(f"and {more} more"))
+    all_links = (Link("All incidents", f"{context.base_url}/incidents"),)
+    return Message(
+        event=facts["event"],
+        tone=Tone.BAD if open_ else Tone.GOOD if over else Tone.WARNING,
+        title=f"Quiet hours are over: {', '.join(parts) or 'nothing happened'}",
+        summary=f"Held back since {words.clock_time(words.read_moment(facts['since']))}.",
+        at=told_at(facts),
+        items=tuple(items),
+        links=incident_links(members[0], context) if alone else all_links,
+        data={
+            "count": open_ + over,
+            "open": open_,
+            "resolved": over,
+            "incidents": [
+                {**incident_data(member, context), "monitor": dict(member["monitor"])}
+                for member in members
+            ],
+            "notices": [{"type": notice.event, **notice.data} for notice in told],
+            "deliveries": list(facts["deliveries"]),
+        },
+    )
+
+
+def _digest_item(facts: Facts) -> str:
+    incident = facts["incident"]
+    started = started_at(incident)
+    cause = words.shorten(cause_of(incident), 120)
+    if incident["ended_at"]:
+        length = lasted(facts, ended_at(facts))
+        return f"was down for {length} from {words.clock_time(started)}. {cause}"
+    seen = ", acknowledged" if incident["acknowledged_at"] else ""
+    return f"still down since {words.clock_time(started)}{seen}. {cause}"

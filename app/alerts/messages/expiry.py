@@ -1,0 +1,50 @@
+"""Messages about what expires: a certificate, a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.alerts import words
+from app.alerts.messages.context import Context
+from app.alerts.messages.facts import Facts, address_of, name_of, told_at
+from app.alerts.messages.message import Link, Message, Tone
+from app.records import Event
+from app.rules.time import days_left, expiry
+
+
+def _expiring(facts: Facts, context: Context, what: str) -> Message:
+    extra = facts.get("extra") or {}
+    when, at = "expires soon", told_at(facts)
+    monitor = facts["monitor"]
+    details = [("Monitor", name_of(facts)), address_of(facts)]
+    if extra.get("expires_at"):
+        expires = words.read_moment(extra["expires_at"])
+        when, extra = expiry(expires, at), {**extra, "days_left": days_left(expires, at)}
+        details.insert(0, ("Expires", words.clock_time(expires)))
+    if host := extra.get("host"):  # not that of the URL where that only redirects
+        details.insert(0, ("Host", words.shorten(str(host), 100)))
+    return Message(
+        event=facts["event"],
+        tone=Tone.WARNING,
+        title=f"{what} {when}",
+        summary="Renew it in time. There will be no second alert for this date.",
+        at=at,
+        details=tuple(details),
+        links=(Link("Monitor", f"{context.base_url}/monitors/{monitor['id']}"),),
+        data={"monitor": dict(monitor), **extra},
+    )
+
+
+def certificate(facts: Facts, context: Context) -> Message:
+    return _expiring(facts, context, f"Certificate of {name_of(facts)}:")
+
+
+def domain(facts: Facts, context: Context) -> Message:
+    domain = (facts.get("extra") or {}).get("domain") or name_of(facts)
+    return _expiring(facts, context, f"Domain {words.shorten(str(domain), 80)}:")
+
+
+NOTICES: dict[str, Callable[[Facts, Context], Message]] = {
+    Event.CERTIFICATE_EXPIRING: certificate,
+    Event.DOMAIN_EXPIRING: domain,
+}

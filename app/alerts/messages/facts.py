@@ -1,0 +1,55 @@
+"""Reading the facts that were written into the outbox: names, moments and lengths, as told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from app.alerts import words
+
+Facts = Mapping[str, Any]
+ADDRESS = "Address"
+GAPS_NAMED = 3
+UNKNOWN_CAUSE = "No cause was given."
+
+
+def name_of(facts: Facts) -> str:
+    return words.shorten(facts["monitor"]["name"], words.MAX_NAME_SHOWN)
+
+
+def cause_of(incident: Facts) -> str:
+    return words.shorten(incident.get("cause") or UNKNOWN_CAUSE, 300)
+
+
+def told_at(facts: Facts) -> datetime:
+    return words.read_moment(facts["at"])
+
+
+def address_of(facts: Facts) -> tuple[str, str]:
+    return (ADDRESS, words.shorten(facts["monitor"]["url"], words.MAX_URL_SHOWN))
+
+
+def started_at(incident: Facts) -> datetime:
+    return words.read_moment(incident["started_at"])
+
+
+def ended_at(facts: Facts) -> datetime:
+    """When the incident ended; for an open one, when the message was written."""
+    return words.read_moment(facts["incident"]["ended_at"] or facts["at"])
+
+
+def lasted(facts: Facts, until: datetime) -> str:
+    """How long it was down by ``until``: a limit only, where nothing was watched for a while."""
+    limit = "at most " if facts["incident"].get("unwatched") else ""
+    return limit + words.duration((until - started_at(facts["incident"])).total_seconds())
+
+
+def unwatched(incident: Facts) -> str:
+    """Since when, and until when, nothing was watched, as a sentence that follows another."""
+    found = incident.get("unwatched") or []
+    times = [
+        [words.clock_time(words.read_moment(gap[end])) for end in ("from", "to")] for gap in found
+    ]
+    told = ", and ".join(f"from {begin} to {end}" for begin, end in times[-GAPS_NAMED:])
+    return f" Nothing was watched {told}." if told else ""

@@ -1,0 +1,122 @@
+"""Messages about one incident: opened, resolved, acknowledged, still open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.alerts import words
+from app.alerts.messages.context import Context
+from app.alerts.messages.facts import (
+    Facts,
+    address_of,
+    cause_of,
+    ended_at,
+    lasted,
+    name_of,
+    started_at,
+    told_at,
+    unwatched,
+)
+from app.alerts.messages.incident_parts import incident_data, incident_links
+from app.alerts.messages.message import Message, Tone
+
+OTHERS_NAMED = 5
+
+
+def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str], ...]:
+    own = facts["monitor"]["id"]
+    names = [name for id, name in context.others_down.items() if id != own]
+    if not names:
+        return ((label, "nothing"),)
+    shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
+    more = len(names) - OTHERS_NAMED
+    return ((label, f"{shown} and {more} more" if more > 0 else shown),)
+
+
+def _flapping(facts: Facts) -> int | None:
+    """How often the monitor opened of late, on the message that tells of it."""
+    times: int | None = (facts.get("extra") or {}).get("flapping")
+    return times
+
+
+def _about_incident(
+    facts: Facts,
+    context: Context,
+    tone: Tone,
+    title: str,
+    summary: str,
+    details: Sequence[tuple[str, str]],
+) -> Message:
+    return Message(
+        event=facts["event"],
+        tone=tone,
+        title=title,
+        summary=summary,
+        at=told_at(facts),
+        details=tuple(details),
+        links=incident_links(facts, context),
+        thread=f"incident-{facts['incident']['id']}",
+        data={
+            "monitor": dict(facts["monitor"]),
+            "incident": incident_data(facts, context),
+            # By name: what else may stand there is no part of what receivers are promised.
+            **({"flapping": times} if (times := _flapping(facts)) else {}),
+        },
+    )
+
+
+def opened(facts: Facts, context: Context) -> Message:
+    incident = facts["incident"]
+    details = [
+        ("Down since", words.clock_time(started_at(incident))),
+        address_of(facts),
+        *_others("Also down", facts, context),
+    ]
+    if times := _flapping(facts):
+        note = f"Down {times} times in 10 minutes. More is told only once it stays down."
+        details.insert(0, ("Flapping", note))
+    return _about_incident(
+        facts, context, Tone.BAD, f"Down: {name_of(facts)}", cause_of(incident), details
+    )
+
+
+def resolved(facts: Facts, context: Context) -> Message:
+    incident = facts["incident"]
+    started, ended = started_at(incident), ended_at(facts)
+    details = [
+        ("Cause", cause_of(incident)),
+        ("Down", f"{words.clock_time(started)} to {words.clock_time(ended)}"),
+        address_of(facts),
+        *_others("Still down", facts, context),
+    ]
+    summary = f"It was down for {lasted(facts, ended)}.{unwatched(incident)}"
+    title = f"Up again: {name_of(facts)}"
+    return _about_incident(facts, context, Tone.GOOD, title, summary, details)
+
+
+def reminder(facts: Facts, context: Context) -> Message:
+    incident = facts["incident"]
+    so_far = lasted(facts, told_at(facts))
+    details = [
+        ("Cause", cause_of(incident)),
+        ("Down since", words.clock_time(started_at(incident))),
+        address_of(facts),
+        *_others("Also down", facts, context),
+    ]
+    summary = f"Down for {so_far}, and nobody has acknowledged it yet.{unwatched(incident)}"
+    return _about_incident(
+        facts, context, Tone.BAD, f"Still down: {name_of(facts)}", summary, details
+    )
+
+
+def acknowledged(facts: Facts, context: Context) -> Message:
+    incident = facts["incident"]
+    by = incident.get("acknowledged_by")
+    details = [
+        ("Cause", cause_of(incident)),
+        ("Down since", words.clock_time(started_at(incident))),
+    ]
+    summary = f"Acknowledged by {words.shorten(by, 100)}." if by else "Somebody is looking at it."
+    return _about_incident(
+        facts, context, Tone.PLAIN, f"Acknowledged: {name_of(facts)}", summary, details
+    )

@@ -1,0 +1,36 @@
+"""What every message about an incident has: its links, and its data in a webhook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.alerts.messages.context import Context
+from app.alerts.messages.facts import Facts, ended_at, started_at
+from app.alerts.messages.message import Link
+
+
+def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
+    """The incident, and the acknowledge page while it is open and nobody has."""
+    incident = facts["incident"]
+    links = [Link("Incident", context.incident_url(incident["id"]))]
+    if not incident["ended_at"]:
+        links.append(Link("Acknowledge", context.acknowledge_url(incident["id"])))
+    return tuple(links)
+
+
+def incident_data(facts: Facts, context: Context) -> dict[str, Any]:
+    incident = dict(facts["incident"])
+    incident["status"] = (
+        "resolved"
+        if incident["ended_at"]
+        else "acknowledged"
+        if incident["acknowledged_at"]
+        else "unresolved"
+    )
+    incident.setdefault("unwatched", [])  # of a message that was written before it was kept
+    incident["monitor_id"] = facts["monitor"]["id"]
+    incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
+    incident["link"] = context.incident_url(incident["id"])
+    open_ = not incident["ended_at"]
+    incident["acknowledge_link"] = context.acknowledge_url(incident["id"]) if open_ else None
+    return incident

@@ -1,0 +1,82 @@
+"""A message as every channel gets it: what it says, without how it is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Tone(StrEnum):
+    """What a message means at a glance: its colour, and the sign in front of it."""
+
+    BAD = "bad"
+    GOOD = "good"
+    WARNING = "warning"
+    PLAIN = "plain"
+
+
+SIGNS = {
+    Tone.BAD: "\U0001f534",
+    Tone.GOOD: "\U0001f7e2",
+    Tone.WARNING: "\U0001f7e0",
+    Tone.PLAIN: "\U0001f535",
+}
+COLOURS = {Tone.BAD: 0xC62828, Tone.GOOD: 0x2E7D32, Tone.WARNING: 0xB26A00, Tone.PLAIN: 0x1565C0}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One of several that a message tells of, with its own links."""
+
+    text: str
+    links: tuple[Link, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one delivery says.
+
+    ``title`` is what a phone's lock screen shows, ``summary`` the sentence below it, ``details``
+    labelled facts, ``items`` the first incidents of a burst. ``data`` is the webhook's.
+    """
+
+    event: str
+    tone: Tone
+    title: str
+    summary: str
+    at: datetime
+    details: tuple[tuple[str, str], ...] = ()
+    items: tuple[Item, ...] = ()
+    links: tuple[Link, ...] = ()
+    thread: str | None = None  # mails of one incident stand together
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """All of it as plain text, links as bare URLs."""
+        return "\n".join(self.lines(self.title))
+
+    def lines(self, *first: str) -> list[str]:
+        found = [*first, self.summary]
+        found += [f"{label}: {value}" for label, value in self.details]
+        for item in self.items:
+            found.append(f"- {item}")
+            found += [f"  {link.label}: {link.url}" for link in item.links]
+        found += [f"{link.label}: {link.url}" for link in self.links]
+        return [line for line in found if line]
+
+    def without_item_links(self) -> Message:
+        """For where room is short: the items themselves say more than their links."""
+        return replace(self, items=tuple(Item(item.text) for item in self.items))

@@ -1,0 +1,25 @@
+"""Sending one message, on a thread that knows the network alone: no database, no application."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from app.alerts.channels.answer import Answer, permanent, retry
+from app.alerts.channels.base import Sender
+from app.alerts.jobs import Job
+
+log = logging.getLogger(__name__)
+
+
+def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
+    """What the service answered. Never raises."""
+    try:
+        sender = senders.get(job.claim.channel)
+        if sender is None:
+            return permanent(f"There is no channel {job.claim.channel}.")
+        return sender(job.outgoing, job.tools)
+    except Exception as fault:
+        # The fault's text and its trace's values may hold the channel's secrets.
+        log.error("Sending delivery %d failed with %s.", job.claim.id, type(fault).__name__)
+        return retry(f"Sending failed inside Wakeful ({type(fault).__name__}).")

@@ -1,0 +1,192 @@
+"""What went wrong in one request, told apart by what happened on the wire (decisions.md 10)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pycurl
+
+from app.checks.certificate import TrustStore
+from app.checks.http.exchange import Seen
+from app.checks.http.telling import ms, openssl_reason, server, tidy, to_place, with_place
+from app.checks.http.tls_failures import (
+    CERTIFICATE_CODES,
+    UNEXPECTED_EOF,
+    certificate_failure,
+    handshake_failure,
+    is_late_alert,
+    wrong_common_name,
+)
+from app.checks.outcome import RESET, Failure, connect_failure
+from app.records import HEADERS_CAP_BYTES, Cause
+
+_WEIRD_SERVER_REPLY = 8  # pycurl knows it by the name of an FTP error
+_TOO_LARGE = 100  # and this one not at all
+# curl's words when an HTTP/2 server refuses the stream (GOAWAY, REFUSED_STREAM), also on each new
+# connection that curl then tries.
+_TURNED_AWAY = "tried 5 times before giving up"
+
+# Bytes came, but no HTTP answer.
+_GARBAGE_CODES = frozenset({pycurl.E_UNSUPPORTED_PROTOCOL, _WEIRD_SERVER_REPLY, _TOO_LARGE})
+_OUR_CODES = frozenset(
+    {
+        pycurl.E_FAILED_INIT,
+        pycurl.E_URL_MALFORMAT,
+        pycurl.E_COULDNT_RESOLVE_HOST,
+        pycurl.E_OUT_OF_MEMORY,
+        pycurl.E_BAD_FUNCTION_ARGUMENT,
+        pycurl.E_SSL_CACERT_BADFILE,
+        pycurl.E_SSL_ENGINE_NOTFOUND,
+        pycurl.E_SSL_ENGINE_SETFAILED,
+    }
+)
+
+
+def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | None:
+    """What went wrong in one request; None when a whole answer came, whatever its status."""
+    early = _our_own(seen)
+    if early is not None:
+        return early
+    if seen.overflow or seen.code == _TOO_LARGE:
+        return Failure(
+            Cause.HEADERS_TOO_LARGE,
+            f"The response headers are larger than {HEADERS_CAP_BYTES // 1024} KiB in all.",
+        )
+    if seen.undecodable is not None:
+        return Failure(Cause.INVALID_HTTP, f"The body cannot be decoded: {seen.undecodable}.")
+    named = wrong_common_name(seen)
+    if named is not None:
+        return named
+    if seen.complete and not seen.status:
+        return Failure(
+            Cause.INVALID_HTTP,
+            f"The answer is not valid HTTP: it has no status "
+            f"(it begins with {f'“{seen.status_line}”' if seen.status_line else 'an empty line'}).",
+        )
+    if seen.redirect or seen.cut:
+        return None  # ended by us, with all that we wanted
+    if seen.code == 0:
+        return _whole(seen)
+    if seen.code == pycurl.E_OPERATION_TIMEDOUT:
+        return _timeout(seen)
+    if seen.code == pycurl.E_COULDNT_CONNECT:
+        return _connect(seen)
+    if seen.code in CERTIFICATE_CODES:
+        return certificate_failure(seen, trust, now)
+    if seen.code == pycurl.E_SSL_CONNECT_ERROR or is_late_alert(seen):
+        return handshake_failure(seen)
+    return _exchange(seen)
+
+
+def _our_own(seen: Seen) -> Failure | None:
+    if seen.fault is not None:
+        return Failure(Cause.CHECK_ERROR, f"The check itself failed: {type(seen.fault).__name__}.")
+    if seen.vetoed is not None and seen.connect == 0:
+        return Failure(Cause.BLOCKED_BY_POLICY, seen.vetoed.sentence)
+    if seen.code in _OUR_CODES:
+        return Failure(
+            Cause.CHECK_ERROR,
+            f"The check itself failed: {seen.words or f'curl error {seen.code}'}.",
+        )
+    return None
+
+
+def heard(seen: Seen) -> bool:
+    """Whether any byte came back: headers, a certificate, a TLS alert, or something that is no HTTP
+    at all.
+    """
+    if seen.lines or seen.certificates or seen.status:
+        return True
+    if seen.code in (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_RECV_ERROR):
+        return openssl_reason(seen.words) not in (0, UNEXPECTED_EOF)
+    return seen.code in _GARBAGE_CODES
+
+
+def is_untrusted(seen: Seen) -> bool:
+    """Whether an answer, such as a redirect, came from a server that curl trusts but we do not."""
+    return wrong_common_name(seen) is not None
+
+
+def _whole(seen: Seen) -> Failure | None:
+    if not seen.complete:
+        return Failure(
+            Cause.EMPTY_RESPONSE,
+            f"{server(seen)} closed the connection before the headers were complete.",
+        )
+    if not seen.coding_whole:
+        return Failure(
+            Cause.BODY_TRUNCATED,
+            f"The compressed body ends before its end, after {len(seen.body)} decoded bytes.",
+        )
+    return None
+
+
+def _timeout(seen: Seen) -> Failure:
+    after = f"within the limit of {seen.request.limit:g} s"
+    if seen.connect == 0:
+        tried = ", ".join(seen.request.addresses[:3])
+        return Failure(
+            Cause.TIMEOUT_CONNECT,
+            f"No TCP connection to {tried} port {seen.request.target.port} {after}.",
+        )
+    connected = f"connected after {ms(seen.connect)}"
+    if seen.request.target.scheme == "https" and seen.tls == 0:
+        return Failure(
+            Cause.TIMEOUT_TLS,
+            f"The TLS handshake{with_place(seen)} was not complete {after} ({connected}).",
+        )
+    if not seen.complete:
+        begun = "the headers did not end" if seen.lines else "no answer came"
+        return Failure(
+            Cause.TIMEOUT_TTFB,
+            f"The request was sent{to_place(seen)}, but {begun} {after} ({connected}).",
+        )
+    return Failure(
+        Cause.TIMEOUT_BODY,
+        f"The body was not complete {after}: {len(seen.body)} bytes had come "
+        f"(headers after {ms(seen.first_byte)}).",
+    )
+
+
+def _connect(seen: Seen) -> Failure:
+    place = f"{', '.join(seen.request.addresses[:3])} port {seen.request.target.port}"
+    if seen.os_errno in RESET and seen.request.target.scheme == "https":
+        return Failure(
+            Cause.TLS_HANDSHAKE, f"The connection was reset by {place} before the TLS handshake."
+        )
+    return connect_failure(seen.os_errno, place, seen.total) or Failure(
+        Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {seen.words}."
+    )
+
+
+def _exchange(seen: Seen) -> Failure | None:
+    """Faults between the request and the end of the body."""
+    reset = seen.os_errno in RESET or "reset by peer" in seen.words
+    closed = openssl_reason(seen.words) == UNEXPECTED_EOF
+    if seen.complete and closed and not seen.delimited:
+        return _whole(
+            seen
+        )  # ended without a TLS farewell, as many old servers do; browsers show the page
+    if seen.complete and (reset or closed or seen.code == pycurl.E_PARTIAL_FILE):
+        how = "reset" if reset else "closed"
+        return Failure(
+            Cause.BODY_TRUNCATED,
+            f"The connection was {how} in the middle of the body, after {len(seen.body)} bytes "
+            f"({tidy(seen.words)}).",
+        )
+    if reset:
+        return Failure(
+            Cause.CONNECTION_RESET,
+            f"{server(seen)} reset the connection before the headers were complete.",
+        )
+    if closed or (seen.code == pycurl.E_GOT_NOTHING and seen.status != 101):
+        return Failure(
+            Cause.EMPTY_RESPONSE,
+            f"{server(seen)} closed the connection without an answer.",
+        )
+    if _TURNED_AWAY in seen.words:
+        return Failure(
+            Cause.INVALID_HTTP,
+            f"{server(seen)} takes HTTP/2 connections, but refused the request each time.",
+        )
+    return Failure(Cause.INVALID_HTTP, f"The answer is not valid HTTP: {tidy(seen.words)}.")

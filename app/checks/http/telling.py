@@ -1,0 +1,45 @@
+"""Whom a sentence about a request names, and the words of curl and OpenSSL in it."""
+
+from __future__ import annotations
+
+import re
+
+from app.checks.http.exchange import Seen
+
+_OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
+
+
+def with_place(seen: Seen) -> str:
+    return f" with {place(seen)}" if seen.ip else ""
+
+
+def to_place(seen: Seen) -> str:
+    return f" to {place(seen)}" if seen.ip else ""
+
+
+def server(seen: Seen) -> str:
+    return f"The server at {place(seen)}" if seen.ip else "The server"
+
+
+def place(seen: Seen) -> str:
+    return f"{seen.ip} port {seen.request.target.port}"
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
+
+
+def openssl_reason(words: str) -> int:
+    """The low 23 bits of OpenSSL's error code; 0 where the words have none."""
+    found = _OPENSSL_ERROR.search(words)
+    return int(found[1], 16) & 0x7FFFFF if found else 0
+
+
+def tidy(words: str) -> str:
+    """curl's and OpenSSL's words without their numbers."""
+    words = re.sub(r"error:[0-9A-Fa-f]{8}:[^:]*::?", "", words)
+    words = words.replace("TLS connect error: ", "").replace(
+        "SSL certificate OpenSSL verify result: ", ""
+    )
+    words = re.sub(r" \(\d+\)$", "", words.strip())
+    return words.rstrip(".") or "no details"

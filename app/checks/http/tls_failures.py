@@ -1,0 +1,117 @@
+"""What was wrong with TLS in one request: the handshake, or the certificate."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pycurl
+
+from app.checks.certificate import (
+    Judgement,
+    TrustStore,
+    fits_host,
+    judge_chain,
+    read_certificate,
+    wrong_host,
+)
+from app.checks.http.exchange import Seen
+from app.checks.http.telling import openssl_reason, server, tidy, with_place
+from app.checks.outcome import RESET, Failure
+from app.records import Cause
+
+_ALERT = 1000  # OpenSSL's reasons from here on are alerts that the other side sent
+# Those that mean: no common version.
+_PROTOCOL_REASONS = frozenset(
+    {
+        _ALERT + 70,  # alert protocol_version
+        _ALERT + 86,  # alert inappropriate_fallback
+        116,  # bad protocol version number
+        166,  # version too high
+        191,  # no protocols available
+        258,  # unsupported protocol
+        259,  # unsupported TLS version
+        396,  # version too low
+    }
+)
+_NOT_TLS_REASONS = frozenset(
+    {155, 156, 198, 252, 267}
+)  # an HTTP request, a wrong version number, and such
+UNEXPECTED_EOF = 294
+
+# OpenSSL's verify results, for the rare chain in which we find no fault ourselves.
+_VERIFY_FAULTS = {
+    9: Cause.TLS_NOT_YET_VALID,
+    10: Cause.TLS_EXPIRED,
+    18: Cause.TLS_SELF_SIGNED,
+    20: Cause.TLS_UNTRUSTED,
+    21: Cause.TLS_INCOMPLETE_CHAIN,
+    62: Cause.TLS_HOSTNAME,
+    64: Cause.TLS_HOSTNAME,
+}
+
+CERTIFICATE_CODES = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_ISSUER_ERROR})
+
+
+def wrong_common_name(seen: Seen) -> Failure | None:
+    """curl takes a common name where no alternative name is; browsers have not for years
+    (decisions.md 10).
+    """
+    if not seen.request.verify_tls or not seen.certificates or seen.code in CERTIFICATE_CODES:
+        return None
+    leaf = read_certificate(seen.certificates[0])
+    host = seen.request.target.ascii_host
+    return None if leaf is None or fits_host(leaf, host) else _failure(wrong_host(leaf, host))
+
+
+def _failure(judgement: Judgement) -> Failure:
+    return Failure(judgement.cause, judgement.sentence)
+
+
+def certificate_failure(seen: Seen, trust: TrustStore, now: datetime) -> Failure:
+    chain = [one for pem in seen.certificates if (one := read_certificate(pem)) is not None]
+    found = judge_chain(chain, seen.request.target.ascii_host, trust, now)
+    if found is not None:
+        return _failure(found)
+    cause = _VERIFY_FAULTS.get(seen.verify_result, Cause.TLS_UNTRUSTED)
+    return Failure(cause, f"The certificate cannot be verified: {tidy(seen.words)}.")
+
+
+def is_late_alert(seen: Seen) -> bool:
+    """In TLS 1.3 a server that wants a client certificate says so after our side of the handshake
+    is done.
+    """
+    return (
+        not seen.complete
+        and not seen.lines
+        and seen.code == pycurl.E_RECV_ERROR
+        and (openssl_reason(seen.words) >= _ALERT)
+    )
+
+
+def handshake_failure(seen: Seen) -> Failure:
+    why = openssl_reason(seen.words)
+    if why in _PROTOCOL_REASONS:
+        return Failure(
+            Cause.TLS_PROTOCOL,
+            f"{server(seen)} speaks no TLS version that we speak (1.2 and 1.3): "
+            f"{tidy(seen.words)}.",
+        )
+    if why in _NOT_TLS_REASONS:
+        return Failure(
+            Cause.TLS_HANDSHAKE,
+            f"The TLS handshake{with_place(seen)} failed: what answers there is not TLS "
+            f"({tidy(seen.words)}).",
+        )
+    if why == UNEXPECTED_EOF:
+        return Failure(
+            Cause.TLS_HANDSHAKE,
+            f"The connection was closed during the TLS handshake{with_place(seen)}.",
+        )
+    if seen.os_errno in RESET:
+        return Failure(
+            Cause.TLS_HANDSHAKE,
+            f"The connection was reset during the TLS handshake{with_place(seen)}.",
+        )
+    return Failure(
+        Cause.TLS_HANDSHAKE, f"The TLS handshake{with_place(seen)} failed: {tidy(seen.words)}."
+    )

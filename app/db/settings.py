@@ -1,0 +1,77 @@
+"""The settings table: what admins set, and what the service keeps for itself. Values are encrypted
+at rest. Needs an application context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sqlalchemy import delete, select
+
+from app.db import db, writing
+from app.db.tables import SettingRow
+from app.db.types import Unreadable, readable
+from app.records import Notice
+
+
+def setting(name: str) -> str | None:
+    """The value of a setting, for a process that looks now and then: no transaction stays open. One
+    that cannot be read counts as not set.
+    """
+    found = stored_setting(name)
+    db.session.rollback()
+    return readable(found)
+
+
+def stored_setting(name: str) -> str | Unreadable | None:
+    """The value of a setting as it is stored, within whatever transaction there is."""
+    return db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
+
+
+def unreadable_settings() -> frozenset[str]:
+    """The names of the settings whose stored value cannot be read."""
+    rows = db.session.execute(select(SettingRow.name, SettingRow.value))
+    return frozenset(name for name, value in rows if isinstance(value, Unreadable))
+
+
+def noticed(name: Notice) -> bool:
+    """Whether a notice stands, whatever it says."""
+    found = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
+    db.session.rollback()
+    return found is not None
+
+
+def notices() -> dict[Notice, str]:
+    """What every page has to say now, with the value kept under each."""
+    rows = db.session.execute(
+        select(SettingRow.name, SettingRow.value).where(SettingRow.name.in_(list(Notice)))
+    )
+    return {Notice(name): readable(value or "") or "" for name, value in rows}
+
+
+def keep_setting(name: str, value: str | None, now: datetime) -> None:
+    """Keep a value; None removes it."""
+    if value is None:
+        remove_setting(name)
+    else:
+        with writing() as session:
+            session.merge(SettingRow(name=name, value=value, updated_at=now))
+
+
+def remove_setting(name: str) -> bool:
+    """Remove a setting; whether it was there. Of two that remove one at once, one did."""
+    its = delete(SettingRow).where(SettingRow.name == name)
+    with writing() as session:
+        return session.execute(its.returning(SettingRow.name)).first() is not None
+
+
+def change_setting(name: str, change: Callable[[str | None], str], now: datetime) -> str:
+    """Keep what ``change`` makes of a value, and return it."""
+    with writing() as session:
+        row = session.get(SettingRow, name, with_for_update=True)
+        before = readable(row.value) if row is not None else None
+        value = change(before)
+        if value != before:
+            session.merge(SettingRow(name=name, value=value, updated_at=now))
+    return value

@@ -1,0 +1,35 @@
+"""Moments as every part writes and counts them: the ISO stamp, and the days until an expiry.
+
+List, page, alert and condition of one certificate count its days here. Where each counted for
+itself, one said "expires today" while another said "tomorrow".
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso(moment: datetime) -> str:
+    """``2026-11-21T08:00:00Z``."""
+    return moment.astimezone(UTC).isoformat()[:19] + "Z"  # 19: down to the seconds
+
+
+def days_left(expires: datetime, now: datetime) -> int:
+    """Calendar days (UTC) until the day of expiry: 0 on that day, negative after it."""
+    return (expires.astimezone(UTC).date() - now.astimezone(UTC).date()).days
+
+
+def expiry(expires: datetime, now: datetime) -> str:
+    """``expires tomorrow``, ``expires in 5 days``, ``expired today``."""
+    days = days_left(expires, now)
+    if expires <= now:
+        return f"expired {_ago(-days)}"
+    return f"expires {_ahead(days)}"
+
+
+def _ahead(days: int) -> str:
+    return {0: "today", 1: "tomorrow"}.get(days, f"in {days} days")
+
+
+def _ago(days: int) -> str:
+    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")

@@ -1,0 +1,43 @@
+"""The settings table, as the engine and the dashboard read and write it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from app.access import Access
+from app.db.settings import change_setting, keep_setting, noticed, remove_setting, setting
+from app.records import Notice
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+def test_a_stored_setting_comes_and_goes(core):
+    with core.app_context():
+        assert setting("notice") is None
+        keep_setting("notice", "one", NOW)
+        keep_setting("notice", "two", NOW)
+        assert setting("notice") == "two"
+        keep_setting("notice", None, NOW)
+        assert setting("notice") is None
+
+
+def test_of_two_that_remove_a_setting_one_did(core):
+    with core.app_context():
+        keep_setting("token", "secret", NOW)
+        assert remove_setting("token")
+        assert not remove_setting("token")
+
+
+def test_a_setting_is_made_from_what_it_was(core):
+    with core.app_context():
+        assert change_setting("count", lambda kept: (kept or "") + "x", NOW) == "x"
+        assert change_setting("count", lambda kept: (kept or "") + "x", NOW) == "xx"
+        assert setting("count") == "xx"
+
+
+def test_a_notice_of_the_engine_is_one_of_the_dashboard(core, settings):
+    with core.app_context():
+        assert not noticed(Notice.NETWORK_DOWN)
+        keep_setting(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z", NOW)
+        assert noticed(Notice.NETWORK_DOWN)
+        assert Access(settings).notices() == {Notice.NETWORK_DOWN: "2026-11-21T08:00:00Z"}
