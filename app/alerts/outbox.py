@@ -28,6 +28,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
 from app.rules import quiet_hours
 from app.rules.time import iso
+from app.rules.unreadable import alerts_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,8 @@ def enqueue(
     if event == Event.INCIDENT_RESOLVED and incident is not None:
         targets = _told_of(session, monitor, incident)
     elif isinstance(monitor.alerts, Unreadable):
-        log.error("Nobody is told of %s: %s", event, alerts_unreadable(monitor, monitor.alerts))
+        sentence = alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why)
+        log.error("Nobody is told of %s. %s", event, sentence)
         return []
     else:
         targets = targets_of(monitor)
@@ -126,16 +128,8 @@ def targets_of(monitor: MonitorRow) -> list[Target]:
     be read.
     """
     if isinstance(monitor.alerts, Unreadable):
-        raise Conflict(alerts_unreadable(monitor, monitor.alerts))
+        raise Conflict(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
     return list(dict.fromkeys((channel, value) for channel, value in monitor.alerts or ()))
-
-
-def alerts_unreadable(monitor: MonitorRow, found: Unreadable) -> str:
-    """What is wrong with the alerts of a monitor, and what to do."""
-    return (
-        f"The stored alerts of monitor {monitor.id} cannot be read, because {found.why}. Edit the"
-        " monitor and enter them again."
-    )
 
 
 def _write(
@@ -283,7 +277,9 @@ def retry(delivery_id: int, now: datetime) -> None:
             raise Conflict("This message was delivered. There is nothing to send again.")
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
-        if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
+        if isinstance(row.value, Unreadable):
+            raise Conflict("Whom this message was for cannot be read, so it cannot be sent again.")
+        if isinstance(row.facts, Unreadable):
             raise Conflict("This message cannot be read any more, so it cannot be sent again.")
         row.status = DeliveryStatus.PENDING
         row.reason = Reason.BY_HAND

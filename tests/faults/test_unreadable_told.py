@@ -95,11 +95,11 @@ def test_every_secret_of_a_monitor_has_a_name_for_people():
 def test_doctor_says_in_which_way_it_cannot_be_read(app, whole, kind):
     corrupt(app, DeliveryRow.facts, whole[DeliveryRow.facts], kind)
     why = {
-        "another key": "it was written with another WAKEFUL_SECRET_KEY, or changed since",
-        "truncated": "it is damaged",
-        "garbled": "it is damaged",
+        "another key": "the value was written with another WAKEFUL_SECRET_KEY, or changed since",
+        "truncated": "the value is damaged",
+        "garbled": "the value is damaged",
         "missing keys": None,  # the worker sees that, when it composes the message
-    }.get(kind, "its content is not what Wakeful writes there")
+    }.get(kind, "the value is not what Wakeful writes there")
     found = [sentence for sentence in faults(app) if "cannot be read" in sentence]
     assert len(found) == (why is not None)
     assert all(why in sentence for sentence in found)
