@@ -6,7 +6,7 @@ looked for: at the start, by ``wakeful doctor`` and for ``/readyz``. Needs an ap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,23 @@ from sqlalchemy import Column, Table, or_, select
 
 from app.db import db
 from app.db.types import Encrypted, Unreadable, Why
+from app.records import SECRET_FIELDS
 
 AT_ONCE = 500  # rows in the memory at a time
 SAMPLED = 20  # rows of a table from which the key is judged
+
+
+# How pages call the rows and the columns. Those of monitors: ``SECRET_FIELDS``.
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "monitors": {name: f"{words} of monitor" for name, words in SECRET_FIELDS.items()},
+    "monitor_evidence": {
+        "last_good": "last good check kept of monitor",
+        "failing": "failing checks kept of monitor",
+    },
+    "incidents": {"evidence": "evidence of incident"},
+    "deliveries": {"value": "target of delivery", "facts": "message of delivery"},
+    "settings": {"value": "setting"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +43,7 @@ class Broken:
     why: Why
 
     def __str__(self) -> str:
-        return f"{self.field} of row {self.id} in {self.table} cannot be read, because {self.why}"
+        return f"The {_NAMES[self.table][self.field]} {self.id} cannot be read, because {self.why}"
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:

@@ -125,7 +125,7 @@ def test_a_form_that_cannot_be_stored_keeps_what_was_typed(app, monkeypatch):
 
 
 @pytest.mark.sqlite
-def test_a_database_without_its_file_is_told_in_the_style_of_the_house(app, tmp_path):
+def test_a_database_without_its_file_is_told_by_a_page_and_by_the_api(app, tmp_path):
     make_person(app)
     visitor = Visitor(app).log_in("admin@wakeful.test")
     with app.app_context():

@@ -182,6 +182,8 @@ def test_a_recovery_after_a_gap_says_what_was_not_watched_and_no_exact_length(co
         assert incident_of(monitor.id).ended_at == BACK
         message = recovery()
     assert message.summary == f"It was down for at most 2 days 1 hour. {SENTENCE}"
+    assert "Down" not in dict(message.details), "of the gap nobody knows that"
+    assert dict(message.details)["At most"] == "2026-11-19 07:59 UTC to 2026-11-21 09:10 UTC"
     gap = {"from": "2026-11-19T08:00:00Z", "to": "2026-11-21T09:10:00Z"}
     assert message.data["incident"]["unwatched"] == [gap]
 

@@ -86,7 +86,11 @@ def resolved(facts: Facts, context: Context) -> Message:
     started, ended = started_at(incident), ended_at(facts)
     details = [
         ("Cause", cause_of(incident)),
-        ("Down", f"{words.clock_time(started)} to {words.clock_time(ended)}"),
+        # Of what nobody watched, it is not known that it was down all the time.
+        (
+            "At most" if incident.get("unwatched") else "Down",
+            f"{words.clock_time(started)} to {words.clock_time(ended)}",
+        ),
         address_of(facts),
         *_others("Still down", facts, context),
     ]
