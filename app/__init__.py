@@ -1,6 +1,6 @@
 """Wakeful watches URLs and tells people when they break.
 
-``create_app`` puts the rooms of the house together.
+``create_app`` puts the packages of app/ together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can go wrong between the rooms of the house, as one tree.
+"""What can go wrong anywhere in app/, as one tree.
 
     WakefulError
     ├── Invalid        the caller's input is wrong; carries a sentence for each field        (422)
@@ -9,7 +9,7 @@
     ├── Throttled      too many attempts; carries the seconds to wait                        (429)
     └── Unavailable    the store cannot answer now: slow, dead, rate limited or lying        (503)
 
-Views and API handlers translate these; the rooms below them never raise HTTP errors.
+Views and API handlers translate these; the packages below them never raise HTTP errors.
 """
 
 from collections.abc import Mapping, Sequence

@@ -261,6 +261,11 @@ class DeliveryStatus(StrEnum):
     HELD = "held"
 
 
+# How the reason of a delivery begins that was given up without an attempt: the message is lost, and
+# the channel may work.
+NOT_SENT = "Not sent: "
+
+
 class Scope(StrEnum):
     READ = "read"
     WRITE = "write"
@@ -620,6 +625,11 @@ class Delivery:
     delivered_at: datetime | None = None
     covers: tuple[int, ...] = ()
     unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
+
+    @property
+    def is_lost(self) -> bool:
+        """Given up without an attempt: this says nothing about the channel."""
+        return self.status == DeliveryStatus.FAILED and (self.reason or "").startswith(NOT_SENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
     history = history_of(session, lane, rows)
     while rows:
         decision = restraint.decide(rows, history, state, now)
-        if broken := give_up_unreadable(session, _read(decision)):
+        if broken := give_up_unreadable(session, _ids_needed(decision)):
             rows = [row for row in rows if row.id not in broken]
             continue
         if isinstance(decision, restraint.Send):
@@ -120,7 +120,7 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
     return None if cut else Turn()
 
 
-def _read(decision: restraint.Decision) -> list[int]:
+def _ids_needed(decision: restraint.Decision) -> list[int]:
     """The rows whose content a decision takes to carry out."""
     if isinstance(decision, restraint.Send):
         return [decision.row.id]

@@ -5,18 +5,19 @@ inside a transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import or_, select
 
 from app.alerts import retries
-from app.alerts.messages import is_complete
 from app.alerts.outbox import AnySession, update_deliveries
+from app.alerts.recompose import has_message, recompose
+from app.alerts.words import count_of
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
 from app.db.types import OutOfRange, Unreadable, Why
-from app.records import DeliveryStatus
+from app.records import NOT_SENT, DeliveryStatus
 
 log = logging.getLogger(__name__)
 
@@ -38,27 +39,38 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
 
 def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
     """Give up those of these rows that cannot be read, or say too little for a message; their ids.
+    A message that its incident still has the facts of is composed again instead.
 
     Each says so in the log of deliveries. Whatever else is due goes on.
     """
     rows = session.scalars(
         select(DeliveryRow).where(DeliveryRow.id.in_(ids)).execution_options(populate_existing=True)
     )
-    broken = {row.id: reason for row in rows if (reason := _fault(row))} if ids else {}
+    broken = {}
+    for row in rows if ids else ():
+        reason = _fault(row)
+        if reason is not None and not recompose(session, row):
+            broken[row.id] = reason
+    session.flush()
     for id, reason in broken.items():
-        log.error("Delivery %d is given up: %s", id, reason)
+        log.error("Delivery %d is given up: %s", id, reason.removeprefix(NOT_SENT))
         give_up(session, id, reason)
     return set(broken)
 
 
 def _fault(row: DeliveryRow) -> str | None:
     """Why a row cannot be sent, as a sentence; None where it can."""
+    name, why = next(unreadable_parts(row), ("message", Why.ODD))
+    if not isinstance(row.value, Unreadable) and has_message(row):
+        return None
+    return f"{NOT_SENT}its stored {name} cannot be read, because {why}."
+
+
+def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
+    """What of a row cannot be read, as people call it, and why."""
     for name, value in (("target", row.value), ("message", row.facts)):
         if isinstance(value, Unreadable):
-            return f"Not sent: its stored {name} cannot be read, because {value.why}."
-    if not is_complete(row.facts):
-        return f"Not sent: its stored message cannot be read, because {Why.ODD}."
-    return None
+            yield name, value.why
 
 
 def outlived(session: AnySession, now: datetime) -> list[int]:
@@ -74,18 +86,26 @@ def outlived(session: AnySession, now: datetime) -> list[int]:
 
 def give_up_outlived(session: AnySession, now: datetime) -> None:
     """Give up what its 24 hours have passed over while nobody sent anything, as after the restore
-    of an old copy: news of two days ago would pass for today's.
+    of an old copy: news of two days ago would pass for today's. What still lasts then is told anew
+    by the check that finds it.
     """
+    given_up = 0
     for id in outlived(session, now):
         row = DeliveryRow
         query = select(row.facts, row.created_at, row.attempts).where(row.id == id)
         facts, created_at, attempts = session.execute(query).one()
-        if isinstance(facts, Unreadable) or not is_complete(facts):
-            continue  # given up, with the reason, when its turn comes
         if isinstance(created_at, OutOfRange):
             continue  # nobody knows its age, so it is sent
-        if now - retries.began(facts, created_at) > retries.GIVE_UP_AFTER:
+        began = created_at if isinstance(facts, Unreadable) else retries.began(facts, created_at)
+        if now - began > retries.GIVE_UP_AFTER:
             give_up(session, id, retries.given_up(attempts[-1].get("answer") if attempts else None))
+            given_up += not attempts
+    if given_up:
+        log.error(
+            "%s %s given up unsent: nothing was sent for 24 hours. See the list of deliveries.",
+            count_of(given_up, "message"),
+            "was" if given_up == 1 else "were",
+        )
 
 
 def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], object]) -> list[int]:
@@ -104,6 +124,6 @@ def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], objec
             if unavailable(fault):
                 raise
             log.exception("Delivery %d is given up.", id)
-            give_up(session, id, f"Not sent: it cannot be read ({type(fault).__name__}).")
+            give_up(session, id, f"{NOT_SENT}it cannot be read ({type(fault).__name__}).")
             failing.append(id)
     return failing

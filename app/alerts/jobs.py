@@ -22,7 +22,7 @@ from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
-from app.records import Channel
+from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
 
 MAX_OTHERS = 200
@@ -74,7 +74,7 @@ class Jobs:
             except Exception as fault:
                 # One message that cannot be written must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
-                reason = f"Wakeful could not write this message ({type(fault).__name__})."
+                reason = f"{NOT_SENT}Wakeful could not write it ({type(fault).__name__})."
                 give_up(db.session, claim.id, reason)
         return jobs
 

@@ -8,13 +8,20 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import ColumnElement, delete, exists, func, or_, select
+from sqlalchemy.orm import aliased
 
+from app.alerts.giving_up import unreadable_parts
 from app.alerts.outbox import AnySession, lane
 from app.db import db, writing
-from app.db.tables import DeliveryRow, MonitorRow
-from app.db.types import Unreadable, readable
-from app.records import Attempt, Delivery, DeliveryStatus, mask
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.types import Moment, Unreadable, readable
+from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
+
+LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
+MOST_LOST = 50
+
+_IS_LOST = func.coalesce(DeliveryRow.reason, "").startswith(NOT_SENT)
 
 
 def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
@@ -35,11 +42,7 @@ def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
         next_attempt_at=row.next_attempt_at,
         delivered_at=row.delivered_at,
         covers=tuple(covers),
-        unreadable=tuple(
-            name
-            for name, value in (("target", row.value), ("message", row.facts))
-            if isinstance(value, Unreadable)
-        ),
+        unreadable=tuple(name for name, _why in unreadable_parts(row)),
     )
 
 
@@ -60,11 +63,11 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, lis
 
 def failed_channels(session: AnySession) -> list[Delivery]:
     """The newest failure for good of each channel value that has delivered nothing since and that a
-    monitor still has; the newest first.
+    monitor still has; the newest first. What was given up without an attempt is none of them.
     """
     newest = (
         select(func.max(DeliveryRow.id))
-        .where(DeliveryRow.status == DeliveryStatus.FAILED)
+        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST)
         .group_by(DeliveryRow.lane)
     )
     rows = session.scalars(
@@ -72,6 +75,43 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     ).all()
     broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
     return [to_record(row) for row in broken]
+
+
+def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
+    """What was given up without an attempt (``Delivery.is_lost``) and still matters: its incident
+    is open or ended of late, and nothing was written anew for the same people. The newest first.
+    """
+    member = aliased(DeliveryRow)
+    of_a_group = member.covered_by == DeliveryRow.id
+    over = func.coalesce(IncidentRow.ended_at, DeliveryRow.created_at, type_=Moment)
+    is_open = IncidentRow.id.is_not(None) & IncidentRow.ended_at.is_(None)
+    query = (
+        select(DeliveryRow)
+        .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
+        .where(
+            DeliveryRow.status == DeliveryStatus.FAILED,
+            _IS_LOST,
+            DeliveryRow.event != Event.TEST,
+            ~_written_anew(DeliveryRow),
+            or_(~exists().where(of_a_group), exists().where(of_a_group, ~_written_anew(member))),
+            or_(is_open, over >= now - LOST_SHOWN_FOR),
+        )
+        .order_by(DeliveryRow.id.desc())
+        .limit(MOST_LOST)
+    )
+    rows = session.scalars(query).all()
+    covered = covered_ids(session, [row.id for row in rows])
+    return [to_record(row, covered.get(row.id, ())) for row in rows]
+
+
+def _written_anew(row: Any) -> ColumnElement[bool]:
+    again = aliased(DeliveryRow)
+    return exists().where(
+        again.incident_id == row.incident_id,
+        again.lane == row.lane,
+        again.event == row.event,
+        again.id > row.id,
+    )
 
 
 def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
@@ -109,13 +149,19 @@ def _has(pairs: Sequence[Sequence[str]] | Unreadable | None, failed: DeliveryRow
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
-    """Delete what was written before then and is not on its way any more; how many rows.
+    """Delete what was written before then and is not on its way any more; how many rows. What tells
+    of an incident that is open stays: it says who is to be told of the recovery.
 
     Small transactions: the worker must not wait for a year of rows to go.
     """
     old = (
         select(DeliveryRow.id)
-        .where(DeliveryRow.created_at < before, DeliveryRow.status != DeliveryStatus.PENDING)
+        .outerjoin(IncidentRow, IncidentRow.id == DeliveryRow.incident_id)
+        .where(
+            DeliveryRow.created_at < before,
+            DeliveryRow.status != DeliveryStatus.PENDING,
+            or_(IncidentRow.id.is_(None), IncidentRow.ended_at.is_not(None)),
+        )
         .order_by(DeliveryRow.created_at)
         .limit(at_once)
     )

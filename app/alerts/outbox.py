@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -20,6 +20,7 @@ from flask import current_app
 from sqlalchemy import Update, select, update
 from sqlalchemy.orm import Session, scoped_session
 
+from app.alerts import told
 from app.db import writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
@@ -27,6 +28,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.records import Channel, DeliveryStatus, Event
 from app.rules import quiet_hours
 from app.rules.time import iso
+from app.rules.unreadable import alerts_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -73,20 +75,52 @@ def enqueue(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so
-    they have ids. In the monitor's quiet hours they are held at once, until those end. None where
-    the monitor's alerts cannot be read: that must not keep an incident from opening.
+    they have ids. In the monitor's quiet hours they are held at once, until those end. An empty
+    list where the monitor's alerts cannot be read: that must not keep an incident from opening.
+
+    A recovery is for those who were told of the incident, also while the alerts cannot be read.
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
     ``domain`` for ``domain.expiring``.
     """
-    if isinstance(monitor.alerts, Unreadable):
-        log.error("Nobody is told of %s: %s", event, alerts_unreadable(monitor, monitor.alerts))
+    if event == Event.INCIDENT_RESOLVED and incident is not None:
+        targets = _told_of(session, monitor, incident)
+    elif isinstance(monitor.alerts, Unreadable):
+        sentence = alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why)
+        log.error("Nobody is told of %s. %s", event, sentence)
         return []
-    targets = targets_of(monitor)
+    else:
+        targets = targets_of(monitor)
     if event in WEBHOOK_ONLY:
         targets = [target for target in targets if target[0] == Channel.WEBHOOK]
     return _write(session, event, targets, monitor, incident, now, extra)
+
+
+def enqueue_again(
+    session: AnySession,
+    monitor: MonitorRow,
+    incident: IncidentRow,
+    lanes: Collection[str],
+    now: datetime,
+) -> list[DeliveryRow]:
+    """Tell these lanes once more that an incident is open: what was written when it opened was
+    given up unsent. Only those that the monitor still has.
+    """
+    pairs = [] if isinstance(monitor.alerts, Unreadable) else targets_of(monitor)
+    targets = [target for target in pairs if lane(*target) in lanes]
+    late = {"late": True}
+    return _write(session, Event.INCIDENT_OPENED, targets, monitor, incident, now, late)
+
+
+def _told_of(session: AnySession, monitor: MonitorRow, incident: IncidentRow) -> list[Target]:
+    """Of the monitor's channel values, those that alerts of this incident were written for; all of
+    those where the monitor's own cannot be read.
+    """
+    known = told.lanes_told(session, incident.id)
+    if isinstance(monitor.alerts, Unreadable):
+        return [target for target in known.values() if target is not None]
+    return [target for target in targets_of(monitor) if lane(*target) in known]
 
 
 def targets_of(monitor: MonitorRow) -> list[Target]:
@@ -94,16 +128,8 @@ def targets_of(monitor: MonitorRow) -> list[Target]:
     be read.
     """
     if isinstance(monitor.alerts, Unreadable):
-        raise Conflict(alerts_unreadable(monitor, monitor.alerts))
+        raise Conflict(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
     return list(dict.fromkeys((channel, value) for channel, value in monitor.alerts or ()))
-
-
-def alerts_unreadable(monitor: MonitorRow, found: Unreadable) -> str:
-    """What is wrong with the alerts of a monitor, and what to do."""
-    return (
-        f"The stored alerts of monitor {monitor.id} cannot be read, because {found.why}. Edit the"
-        " monitor and enter them again."
-    )
 
 
 def _write(
@@ -211,9 +237,9 @@ def snapshot(
 
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
-    """Put ``test`` into the outbox for all channels of a monitor; the delivery ids.
-
-    None for a monitor without channels. Raises NotFound.
+    """Put ``test`` into the outbox for all channels of a monitor; the delivery ids, of which a
+    monitor without channels has none. Raises NotFound, and Conflict where its alerts cannot be
+    read.
     """
     with writing() as session:
         monitor = session.get(MonitorRow, monitor_id)
@@ -251,7 +277,9 @@ def retry(delivery_id: int, now: datetime) -> None:
             raise Conflict("This message was delivered. There is nothing to send again.")
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
-        if isinstance(row.facts, Unreadable) or isinstance(row.value, Unreadable):
+        if isinstance(row.value, Unreadable):
+            raise Conflict("Whom this message was for cannot be read, so it cannot be sent again.")
+        if isinstance(row.facts, Unreadable):
             raise Conflict("This message cannot be read any more, so it cannot be sent again.")
         row.status = DeliveryStatus.PENDING
         row.reason = Reason.BY_HAND

@@ -202,7 +202,7 @@ def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: date
 def may_follow(opening: Told | None) -> Literal[True] | Reason | None:
     """Whether a recovery may be told: True, a reason to hold it, or None: not yet."""
     if opening is None or opening.status == DeliveryStatus.DELIVERED:
-        return True  # None: the channel was added while the incident was open
+        return True  # None: a reminder told of the incident, or the opening is deleted by its age
     waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
     if waits or opening.status == DeliveryStatus.PENDING:
         return None  # on its way, or about to be told in the digest of the quiet hours

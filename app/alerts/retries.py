@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from app.records import NOT_SENT
+
 # Seconds before each retry; the last one repeats. With the jitter the first retry comes within 5 s,
 # the second within 15 s of the beginning, and no pause is longer than 2 minutes (decisions.md 5).
 PAUSES = (3.0, 9.0, 30.0, 60.0, 100.0)
@@ -24,7 +26,7 @@ def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
 def given_up(answer: str | None) -> str:
     """The reason of a message that was tried, or only waited, for 24 hours."""
     if answer is None:
-        return "Given up unsent: nothing was sent for the 24 hours in which it was news."
+        return f"{NOT_SENT}nothing was sent for the 24 hours in which it was news."
     return f"Given up after 24 hours. The last answer: {answer}"
 
 

@@ -33,7 +33,7 @@ class Connection:
     def __init__(self, client: socket.socket, address: Any, server: Any) -> None:
         client.setblocking(False)
         self.socket = client
-        self.sock = Outbox(client)
+        self.sock = SendBuffer(client)
         self.client = address
         self.server = server
         self.received = bytearray()
@@ -48,7 +48,7 @@ class Connection:
         self.renew()
 
     def renew(self) -> None:
-        """Be ready for the next request; what came of it already stays."""
+        """Be ready for the next request. Those of its bytes that have arrived already stay."""
         self.request: Any = None
         self._body: Length | Chunks | None = None
         self._searched = 0
@@ -141,7 +141,7 @@ def _body_of(request: Any, most: int) -> Length | Chunks:
     return Chunks(most)
 
 
-class Outbox:
+class SendBuffer:
     """What is to be sent, as the kind of socket that gunicorn writes to. Sending never waits: a
     client that does not read its answer must not hold the thread that made it.
     """

@@ -45,7 +45,7 @@ MENDED_BY = {
     "monitors": "Edit the monitor and enter it again, or remove it.",
     "monitor_evidence": "It is dropped when the next incident of that monitor opens.",
     "incidents": "The incident stands without its evidence. Deleting the incident ends this.",
-    "deliveries": "It cannot be sent. It is deleted by its age.",
+    "deliveries": "There is nothing to do: it is deleted by its age.",
     "settings": "Set it again on the Settings page.",
     "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
     "monitor_states": "The next check of that monitor writes it anew.",
@@ -148,7 +148,8 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
         whole = False
         heals = HEALS.get(broken.id) if broken.table == "settings" else None
         advice = heals or MENDED_BY.get(broken.table, MENDED_BY_NONE)
-        yield Finding("secrets", f"{broken}. {advice}", fault=heals is None)
+        nothing_to_do = heals is not None or broken.table == "deliveries"
+        yield Finding("secrets", f"{broken}. {advice}", fault=not nothing_to_do)
     if whole:
         yield Finding("secrets", "All that is stored encrypted can be read.")
 

@@ -42,7 +42,7 @@ NOTE_SECONDS = 2.0  # for the note that a part has ended
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_NAME = 15  # what ps shows; 15 bytes at most
+_PR_SET_NAME = 15  # the thread's name, as in ps -o comm and top; 15 bytes at most
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -33,7 +33,7 @@ from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
 log = logging.getLogger(__name__)
 
 # Each has a thread of its own: they answer while every other thread is taken.
-LANES = ("/healthz", "/readyz")
+OWN_THREADS = ("/healthz", "/readyz")
 _ACCEPTED_AT_ONCE = 64
 _EXPIRY_PAUSE = 0.2  # seconds between two looks at who is late
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -72,7 +72,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._expiry_due = 0.0
 
     def init_process(self) -> None:
-        self._lanes = {path: ThreadPoolExecutor(1, path.strip("/")) for path in LANES}
+        self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}
         # Hundreds of slow bodies are asked about at once: whole requests do not queue behind them.
         self._asking = ThreadPoolExecutor(1, "before-body")
         super().init_process()
@@ -193,7 +193,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def _serve(self, conn: Connection) -> None:
         self._unpark(conn)
         conn.seal()
-        self._hand_over(conn, self.handle, self._lanes.get(conn.request.path, self.tpool))
+        self._hand_over(conn, self.handle, self._own_threads.get(conn.request.path, self.tpool))
 
     def _hand_over(self, conn: Connection, work: Callable[[Connection], object], pool: Any) -> None:
         pool.submit(work, conn).add_done_callback(

@@ -14,7 +14,10 @@ from app.errors import Unavailable
 RETRY_SECONDS = 5
 TOLD_EVERY = 60.0  # seconds between two equal lines in the log
 AWAY = "The database does not answer. Try again in a moment."
-BUSY = "The database is busy: something else has been writing to it for too long."
+BUSY = (
+    "The database is busy: something else has been writing to it for too long. Try again in a"
+    " moment."
+)
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
 FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
 DAMAGED = "The database file is damaged. Restore a backup."
@@ -39,7 +42,7 @@ _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
 
 
 def unavailable(fault: BaseException) -> Unavailable | None:
-    """The database's own trouble as an error of the house; None for what is a fault of ours, such
+    """The database's own trouble as an ``Unavailable``; None for what is a fault of ours, such
     as a statement that is wrong.
     """
     if isinstance(fault, exc.TimeoutError):  # all connections of the pool are in use

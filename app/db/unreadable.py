@@ -7,7 +7,7 @@ application context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from app.db import db
 from app.db.tables import MaintenanceWindowRow, ResultRow, RollupRow
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
+from app.records import SECRET_FIELDS
 from app.rules.recurrence import repeat_faults
 
 AT_ONCE = 500  # rows in the memory at a time
@@ -34,19 +35,16 @@ UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
 SAMPLED = 20  # rows of a table from which the key is judged
 
 
-# As the pages call them.
-_NOUNS = {
-    "monitors": "Monitor",
-    "monitor_evidence": "Monitor",
-    "incidents": "Incident",
-    "deliveries": "Delivery",
-    "settings": "Setting",
-}
-_WORDS = {
-    ("monitor_evidence", "last_good"): "last good check",
-    ("monitor_evidence", "failing"): "failing checks",
-    ("deliveries", "value"): "target",
-    ("deliveries", "facts"): "message",
+# How pages call the rows and the columns. Those of monitors: ``SECRET_FIELDS``.
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "monitors": {name: f"{words} of monitor" for name, words in SECRET_FIELDS.items()},
+    "monitor_evidence": {
+        "last_good": "last good check kept of monitor",
+        "failing": "failing checks kept of monitor",
+    },
+    "incidents": {"evidence": "evidence of incident"},
+    "deliveries": {"value": "target of delivery", "facts": "message of delivery"},
+    "settings": {"value": "setting"},
 }
 
 
@@ -60,9 +58,13 @@ class Broken:
     why: Why
 
     def __str__(self) -> str:
-        of = f"{_NOUNS.get(self.table, self.table)} {self.id}"
-        words = _WORDS.get((self.table, self.field)) or self.field.replace("_", " ")
-        return f"{of}: its {words} cannot be read, because {self.why}"
+        return f"The {self.of} {self.id} cannot be read, because {self.why}"
+
+    @property
+    def of(self) -> str:
+        """The field and the table, as people call them where they see them."""
+        known = _NAMES.get(self.table, {}).get(self.field)
+        return known or f"{self.field.replace('_', ' ')} in the table {self.table} of row"
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:

@@ -192,9 +192,7 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
     for it, or the box says to remove it.
     """
 
-    remove_unreadable = ExtraSwitch(
-        "Remove what cannot be read and is left empty here", default=False
-    )
+    remove_unreadable = ExtraSwitch("Delete what cannot be read", default=False)
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()

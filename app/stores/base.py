@@ -209,6 +209,18 @@ class Channels(ABC):
         newest first; none where a store cannot tell.
         """
 
+    @abstractmethod
+    def lost(self) -> Sequence[Delivery]:
+        """Messages of late that were given up without an attempt, the newest first; none where a
+        store cannot tell.
+        """
+
+    @abstractmethod
+    def untold(self) -> Sequence[MonitorRef]:
+        """Monitors of which nobody would be told, because their stored alerts cannot be read; none
+        where a store cannot tell.
+        """
+
 
 # --- The store ------------------------------------------------------------------------------------
 

@@ -185,6 +185,8 @@ def test_a_recovery_after_a_gap_says_what_was_not_watched_and_no_exact_length(co
         assert incident_of(monitor.id).ended_at == BACK
         message = recovery()
     assert message.summary == f"It was down for at most 2 days 1 hour. {SENTENCE}"
+    assert "Down" not in dict(message.details), "of the gap nobody knows that"
+    assert dict(message.details)["At most"] == "2026-11-19 07:59 UTC to 2026-11-21 09:10 UTC"
     gap = {"from": "2026-11-19T08:00:00Z", "to": "2026-11-21T09:10:00Z"}
     assert message.data["incident"]["unwatched"] == [gap]
 
@@ -305,3 +307,132 @@ def test_the_incidents_page_its_record_and_the_api_tell_it(app):
     assert "at most 2 d 1 h" in page.text
     assert "Nothing was watched" in page.text
     assert "From 19 Nov 2026 08:00:00 UTC to 21 Nov 2026 09:10:00 UTC." in page.text
+
+
+# --- What still lasts when watching resumes
+
+
+def given_up(box):
+    """Let the worker find, at ``BACK``, what has waited for two days."""
+    box.clock.now = BACK
+    box.turn()
+
+
+def openings(id):
+    rows = db.session.query(DeliveryRow).filter_by(event=Event.INCIDENT_OPENED, monitor_id=id)
+    return [(row.status, row.reason) for row in rows.order_by(DeliveryRow.id)]
+
+
+def told(sink):
+    return [(request.json["type"], request.json["data"]) for request in sink.requests]
+
+
+def test_an_outage_that_still_lasts_is_told_anew_once_and_its_recovery_as_usual(box, sink, caplog):
+    with box.app.app_context():
+        monitor = down(box.app, alerts=[["webhook", sink.url]])
+        given_up(box)
+        assert openings(monitor.id) == [(FAILED, UNSENT)]
+        assert sink.requests == []
+        for minute in range(3):
+            check(monitor.id, "down", BACK + timedelta(minutes=minute))
+        assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
+        facts = db.session.query(DeliveryRow).order_by(DeliveryRow.id.desc()).first().facts
+        message = messages.compose(facts, messages.Context("http://wakeful.test", str))
+        assert message.title == f"Still down: {monitor.name}"
+        assert message.summary.endswith(SENTENCE)
+        box.turn(180)
+        recover(monitor.id, BACK + timedelta(minutes=4))
+        box.turn(120)
+    (first, opened), (second, resolved) = told(sink)
+    assert (first, second) == ("incident.opened", "incident.resolved")
+    assert opened["incident"]["started_at"] == "2026-11-19T07:59:00Z"
+    assert len(opened["incident"]["unwatched"]) == len(resolved["incident"]["unwatched"]) == 1
+    assert "1 message was given up unsent" in caplog.text
+    assert "still lasts, and its opening was given up unsent: 1 message tells of it" in caplog.text
+
+
+def test_a_check_before_the_giving_up_leaves_it_to_the_next_one(box, sink):
+    with box.app.app_context():
+        monitor = down(box.app, alerts=[["webhook", sink.url]])
+        check(monitor.id, "down", BACK)
+        assert openings(monitor.id) == [(PENDING, None)]
+        given_up(box)
+        check(monitor.id, "down", BACK + timedelta(minutes=1))
+        assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
+
+
+def test_an_outage_that_is_over_meanwhile_is_not_told(box, sink):
+    with box.app.app_context():
+        monitor = down(box.app, alerts=[["webhook", sink.url]])
+        given_up(box)
+        recover(monitor.id, BACK)
+        box.turn(60)
+        assert openings(monitor.id) == [(FAILED, UNSENT)]
+    assert box.rows()[-1].reason == "outage not delivered"
+    assert sink.requests == []
+
+
+def test_a_burst_that_was_given_up_as_one_message_is_told_anew_as_one(box, sink):
+    with box.app.app_context():
+        monitors = [down(box.app, alerts=[["webhook", sink.url]]) for _ in range(20)]
+        box.clock.now = START + timedelta(seconds=3)
+        with writing() as session:
+            lane = outbox.lane("webhook", sink.url)
+            claims.take_turn(session, lane, box.worker.lanes.state(lane), box.clock.now)
+        given_up(box)
+        for minute in range(2):
+            outcomes = [
+                (one.id, make_outcome("down", BACK + timedelta(minutes=minute))) for one in monitors
+            ]
+            recorder.record(outcomes, BACK + timedelta(minutes=minute))
+        assert {len(openings(one.id)) for one in monitors} == {2}
+        box.turn(120)
+    ((event, data),) = told(sink)
+    assert (event, data["count"]) == ("incidents.opened", 20)
+
+
+@pytest.mark.parametrize("reason", ["410 Gone", retries.given_up("503 Busy")])
+def test_an_opening_that_the_service_refused_is_not_told_anew(box, sink, reason):
+    with box.app.app_context():
+        monitor = down(box.app, alerts=[["webhook", sink.url]])
+        with writing() as session:
+            row = session.query(DeliveryRow).one()
+            row.status, row.reason = FAILED, reason
+        check(monitor.id, "down", BACK)
+        assert openings(monitor.id) == [(FAILED, reason)]
+
+
+def test_only_the_channels_that_were_not_told_are_told_anew(box, sink):
+    with box.app.app_context():
+        alerts = [["webhook", f"{sink.url}/one"], ["webhook", f"{sink.url}/other"]]
+        monitor = down(box.app, alerts=alerts)
+        with writing() as session:
+            row = session.query(DeliveryRow).order_by(DeliveryRow.id).first()
+            row.status, row.delivered_at = DELIVERED, START
+        given_up(box)
+        check(monitor.id, "down", BACK)
+        box.turn(3)
+    assert len(sink.to("/one")) == 0
+    assert len(sink.to("/other")) == 1
+
+
+def test_maintenance_delays_the_telling(box, sink):
+    with box.app.app_context():
+        monitor = down(box.app, alerts=[["webhook", sink.url]])
+        with writing() as session:
+            row = session.get_one(MonitorRow, monitor.id)
+            row.maintenance_start_at, row.maintenance_end_at = BACK, BACK + timedelta(minutes=5)
+        given_up(box)
+        check(monitor.id, "down", BACK)
+        assert openings(monitor.id) == [(FAILED, UNSENT)]
+        check(monitor.id, "down", BACK + timedelta(minutes=6))
+        assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
+
+
+def test_reminders_count_from_the_telling(box, sink):
+    with box.app.app_context():
+        monitor = down(box.app, alerts=[["webhook", sink.url]], remind_after=30)
+        given_up(box)
+        check(monitor.id, "down", BACK)
+        assert recorder.remind(BACK + timedelta(minutes=29)) == 0
+        assert recorder.remind(BACK + timedelta(minutes=30)) == 1

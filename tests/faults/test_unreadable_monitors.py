@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
+from app.alerts import untold
 from app.db import db, writing
 from app.db.tables import (
     DeliveryRow,
@@ -16,8 +17,9 @@ from app.db.tables import (
     MonitorRow,
 )
 from app.engine import domains, recorder
-from app.engine.recorder.rows import NOBODY_TOLD
 from app.records import Event
+from app.rules.unreadable import NOBODY_TOLD
+from app.stores import current_store
 from tests.api.conftest import Api
 from tests.engine.test_checker import Site, results, running, until
 from tests.factories import (
@@ -243,7 +245,7 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
     assert found["evidence"]["failing"]["verdict"] == "down"
     with app.app_context():
         assert not db.session.scalars(select(DeliveryRow)).all()
-    assert "Nobody was told of this" in visitor.open(f"/incidents/{id}").text
+    assert "Nobody was told when this began" in visitor.open(f"/incidents/{id}").text
     tested = api("POST", f"/monitors/{shop.id}/test-alert")
     assert tested.status_code == 409
     assert "alerts" in tested.json["message"]
@@ -253,7 +255,7 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
         for _ in range(2):
             recorder.record([(shop.id, make_outcome("up"))], now())
         events = db.session.scalars(select(DeliveryRow.event)).all()
-    assert events == ["incident.resolved"], "who was entered since hears of the end"
+    assert events == [], "who was entered since was not told of the beginning"
 
 
 @pytest.mark.parametrize("by", ["hand", "reopening"])
@@ -336,3 +338,41 @@ def test_an_expiry_is_told_once_the_alerts_can_be_read_again(app, api):
     assert look() == [(neighbour.id, event) for event in both]
     api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
     assert look() == sorted((one.id, event) for one in (shop, neighbour) for event in both)
+
+
+def test_who_was_told_of_the_beginning_is_told_of_the_end(app, api):
+    shop = make_monitor(app, alerts=ALERTS)
+    open_incident(app, shop)
+    corrupt(app, MonitorRow.alerts, shop.id)
+    with app.app_context():
+        for _ in range(2):
+            recorder.record([(shop.id, make_outcome("up"))], now())
+        rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id)).all()
+        found = [(row.event, row.channel, row.value) for row in rows]
+    told = [tuple(pair) for pair in ALERTS]
+    assert found == [
+        *(("incident.opened", *pair) for pair in told),
+        *(("incident.resolved", *pair) for pair in told),
+    ]
+
+
+def test_home_names_the_monitors_of_which_nobody_would_be_told(app, api, visitor, monkeypatch):
+    monkeypatch.setattr(untold, "LOOKED_EVERY", 0.0)
+    shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
+    assert "Nobody would be told" not in visitor.open("/").text
+    for monitor in (shop, paused):
+        corrupt(app, MonitorRow.alerts, monitor.id)
+    api.data("PATCH", f"/monitors/{paused.id}", data={"pause": "true"})
+    assert "Nobody would be told of Shop ." in visitor.open("/").text.replace("Shop.", "Shop .")
+    assert "Edit the monitor and enter its alerts again." in visitor.text
+    api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
+    assert "Nobody would be told" not in visitor.open("/").text
+
+
+def test_what_was_mended_is_named_no_more_though_it_is_looked_for_only_now_and_then(app, api):
+    shop = make_monitor(app, alerts=ALERTS)
+    corrupt(app, MonitorRow.alerts, shop.id)
+    with app.app_context():
+        assert [one.id for one in current_store().channels.untold()] == [shop.id]
+        api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
+        assert list(current_store().channels.untold()) == []

@@ -8,7 +8,7 @@ import pytest
 from app import create_core
 from app.access import Access
 from app.access.setup import SETUP_TOKEN
-from app.commands.doctor import MENDED_BY, examine
+from app.commands.doctor import examine
 from app.config import SettingError
 from app.db import db, schema, writing
 from app.db.tables import (
@@ -18,7 +18,7 @@ from app.db.tables import (
     MonitorRow,
     SettingRow,
 )
-from app.db.types import Encrypted
+from app.db.types import Encrypted, Why
 from app.records import SECRET_FIELDS, Notice
 from app.stores import health
 from tests.alerts.conftest import Outbox
@@ -73,9 +73,47 @@ def whole(app):
     }
 
 
+EDIT = "Edit the monitor and enter it again, or remove it."
+NEXT_INCIDENT = "It is dropped when the next incident of that monitor opens."
+BY_AGE = "There is nothing to do: it is deleted by its age."
+# By column: how doctor calls the value, and what it says to do.
+NAMED = {
+    MonitorRow.request_headers: ("request headers of monitor", EDIT),
+    MonitorRow.request_auth_password: ("password of monitor", EDIT),
+    MonitorRow.request_body: ("request body of monitor", EDIT),
+    MonitorRow.alerts: ("alerts of monitor", EDIT),
+    MonitorEvidenceRow.last_good: ("last good check kept of monitor", NEXT_INCIDENT),
+    MonitorEvidenceRow.failing: ("failing checks kept of monitor", NEXT_INCIDENT),
+    IncidentRow.evidence: (
+        "evidence of incident",
+        "The incident stands without its evidence. Deleting the incident ends this.",
+    ),
+    DeliveryRow.value: ("target of delivery", BY_AGE),
+    DeliveryRow.facts: ("message of delivery", BY_AGE),
+    SettingRow.value: ("setting", "There is nothing to do: it is made anew when it is needed."),
+}
+
+
+def findings(app):
+    return list(examine(app, app.extensions["wakeful.settings"]))
+
+
 def faults(app):
-    found = examine(app, app.extensions["wakeful.settings"])
-    return [one.sentence for one in found if one.fault]
+    return [one.sentence for one in findings(app) if one.fault]
+
+
+@pytest.mark.sqlite
+def test_doctor_sends_people_to_the_settings_page_for_what_they_set_there(app):
+    access = Access(app.extensions["wakeful.settings"])
+    with app.app_context():
+        for name in ("allow_networks", "canaries"):
+            access.set_setting(name, "private")
+    for name in ("allow_networks", "canaries"):
+        corrupt(app, SettingRow.value, name, "truncated")
+    said = [one for one in faults(app) if "cannot be read" in one]
+    assert len(said) == 2
+    assert said[0].endswith("Set it again on the Settings page.")
+    assert said[1].endswith("There is nothing to do: it is made anew when it is needed.")
 
 
 def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
@@ -86,15 +124,17 @@ def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
         if isinstance(column.type, Encrypted)
     }
     assert {column.class_.__table__.c[column.key] for column in whole} == encrypted
+    before = [one.sentence for one in findings(app)]
     for column, id in whole.items():
         corrupt(app, column, id)
-    named = [sentence for sentence in faults(app) if "cannot be read" in sentence]
-    assert len(named) == len(whole)
+    found = [one for one in findings(app) if one.sentence not in before]
+    assert len(found) == len(whole) == len(NAMED)
     for column, id in whole.items():
-        noun, words = PEOPLE_CALL[column]
-        (sentence,) = [one for one in named if one.startswith(f"{noun} {id}: its {words} cannot")]
-        assert "WAKEFUL_SECRET_KEY" in sentence
-        assert sentence.endswith(MENDED_BY[column.class_.__tablename__]), "it says what to do"
+        name, advice = NAMED[column]
+        sentence = f"The {name} {id} cannot be read, because {Why.OTHER_KEY}. {advice}"
+        (one,) = [one for one in found if one.sentence == sentence]
+        nothing_to_do = column.class_ is DeliveryRow
+        assert one.fault is not nothing_to_do
 
 
 def test_every_secret_of_a_monitor_has_a_name_for_people():
@@ -107,12 +147,13 @@ def test_every_secret_of_a_monitor_has_a_name_for_people():
 def test_doctor_says_in_which_way_it_cannot_be_read(app, whole, kind):
     corrupt(app, DeliveryRow.facts, whole[DeliveryRow.facts], kind)
     why = {
-        "another key": "it was written with another WAKEFUL_SECRET_KEY, or changed since",
-        "truncated": "it is damaged",
-        "garbled": "it is damaged",
+        "another key": "the value was written with another WAKEFUL_SECRET_KEY, or changed since",
+        "truncated": "the value is damaged",
+        "garbled": "the value is damaged",
         "missing keys": None,  # the worker sees that, when it composes the message
-    }.get(kind, "its content is not what Wakeful writes there")
-    found = [sentence for sentence in faults(app) if "cannot be read" in sentence]
+    }.get(kind, "the value is not what Wakeful writes there")
+    said = [one.sentence for one in findings(app)]
+    found = [sentence for sentence in said if "cannot be read" in sentence]
     assert len(found) == (why is not None)
     assert all(why in sentence for sentence in found)
 
@@ -123,8 +164,8 @@ def test_one_broken_row_stops_no_start_and_stands_in_the_log(app, whole, caplog)
     with app.app_context(), caplog.at_level(logging.ERROR):
         schema.read_secrets()
     id = whole[MonitorRow.alerts]
-    assert f"Monitor {id}: its alerts cannot be read" in caplog.text
-    assert "Setting other: its value cannot be read" in caplog.text
+    assert f"The alerts of monitor {id} cannot be read" in caplog.text
+    assert "The setting other cannot be read" in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["truncated", "broken JSON"])
@@ -165,6 +206,11 @@ def test_readyz_stays_ready_and_counts_what_cannot_be_read(app, whole, monkeypat
         row = session.get_one(MonitorRow, whole[MonitorRow.alerts])
         row.alerts = row.request_headers = row.request_body = row.request_auth_password = None
     assert client.get("/readyz").json["unreadable"] == 1
+    with app.app_context():
+        Access(app.extensions["wakeful.settings"]).set_setting("other", None)
+    assert client.get("/readyz").json["unreadable"] == 0, (
+        "no message is counted: none can be mended"
+    )
 
 
 @pytest.mark.sqlite

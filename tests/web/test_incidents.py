@@ -60,7 +60,7 @@ def test_all_that_was_seen_stands_on_the_page(app, editor):
         for words in (seen["status_line"], *seen["resolved"], *map(": ".join, seen["headers"])):
             assert words in text
     assert "Recheck 2 failed too" in text
-    assert "The last good check before" in text
+    assert "A good check before it" in text
 
 
 def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):

@@ -13,11 +13,12 @@ import json
 from app.access.webhook_secret import PREFIX
 from app.alerts.channels.answer import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.records import NOT_SENT
 from app.rules.time import iso
 
 UNSIGNED = (
-    "The stored webhook secret cannot be read, so this message cannot be signed. Change the secret"
-    " on the Settings page."
+    f"{NOT_SENT}the stored webhook secret cannot be read, so this message cannot be signed. Change"
+    " the secret on the Settings page."
 )
 
 

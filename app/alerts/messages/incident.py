@@ -75,9 +75,10 @@ def opened(facts: Facts, context: Context) -> Message:
     if times := _flapping(facts):
         note = f"Down {times} times in 10 minutes. More is told only once it stays down."
         details.insert(0, ("Flapping", note))
-    return _about_incident(
-        facts, context, Tone.BAD, f"Down: {name_of(facts)}", cause_of(incident), details
-    )
+    # Written anew, because nothing was sent for a day when it opened.
+    title = "Still down" if (facts.get("extra") or {}).get("late") else "Down"
+    summary = f"{cause_of(incident)}{unwatched(incident)}"
+    return _about_incident(facts, context, Tone.BAD, f"{title}: {name_of(facts)}", summary, details)
 
 
 def resolved(facts: Facts, context: Context) -> Message:
@@ -85,7 +86,11 @@ def resolved(facts: Facts, context: Context) -> Message:
     started, ended = started_at(incident), ended_at(facts)
     details = [
         ("Cause", cause_of(incident)),
-        ("Down", f"{words.clock_time(started)} to {words.clock_time(ended)}"),
+        # Of what nobody watched, it is not known that it was down all the time.
+        (
+            "At most" if incident.get("unwatched") else "Down",
+            f"{words.clock_time(started)} to {words.clock_time(ended)}",
+        ),
         address_of(facts),
         *_others("Still down", facts, context),
     ]

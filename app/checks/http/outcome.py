@@ -1,4 +1,4 @@
-"""From a finished story to the Outcome that the rest of the house knows: figures, verdict,
+"""From a finished story to the Outcome that the rest of app/ knows: figures, verdict,
 evidence.
 """
 

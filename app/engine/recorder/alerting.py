@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Collection
 from datetime import datetime
 
-from app.alerts.outbox import enqueue
+from app.alerts.outbox import enqueue, enqueue_again
+from app.alerts.words import count_of
 from app.db import rollups
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable
@@ -12,6 +15,8 @@ from app.engine.recorder import evidence, gaps
 from app.engine.recorder.rows import AnySession, end, open_incident, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 from app.rules.time import days_left
+
+log = logging.getLogger(__name__)
 
 
 def open_automatic(
@@ -55,6 +60,24 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
     rollups.reroll(monitor_id, ended)
     monitor = session.get_one(MonitorRow, monitor_id)
     enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
+
+
+def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime) -> None:
+    """Tell of the open incident those whose message about its opening was given up unsent, as after
+    the restore of an old copy: a check has just found that it still lasts.
+    """
+    incident = open_incident(session, monitor_id)
+    if incident is None:
+        return
+    incident.reminded_at = now  # reminders count from here
+    session.flush()
+    monitor = session.get_one(MonitorRow, monitor_id)
+    rows = enqueue_again(session, monitor, incident, lanes, now)
+    log.warning(
+        "Incident %d still lasts, and its opening was given up unsent: %s tells of it now.",
+        incident.id,
+        count_of(len(rows), "message"),
+    )
 
 
 # The servers behind one name may each have a certificate of their own, and answer in turn: to know

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
+from app.alerts import told
 from app.db import changes, journal, shards, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
@@ -16,7 +17,7 @@ from app.engine.recorder import alerting, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import AnySession, columns_of, state_of
 from app.engine.schedule import Claim, Standing
-from app.engine.state import Observation, State, Step, Transition, advance
+from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.records import Outcome, Result, Verdict
 from app.stats.tally import cover_limit_ms
 
@@ -46,6 +47,8 @@ class _Known:
     state: State
     columns: dict[str, Any]
     seats: places.Seats
+    # The lanes whose message about the open incident's opening was given up unsent
+    unsent: Collection[str] = ()
     changed: bool = False
 
 
@@ -145,16 +148,21 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
     open_now = {
         row.monitor_id: row
         for row in session.execute(
-            select(IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand).where(
-                IncidentRow.monitor_id.in_(ids), IncidentRow.ended_at.is_(None)
-            )
+            select(
+                IncidentRow.id, IncidentRow.monitor_id, IncidentRow.started_at, IncidentRow.by_hand
+            ).where(IncidentRow.monitor_id.in_(ids), IncidentRow.ended_at.is_(None))
         )
     }
     seats = places.load(session, [row.monitor_id for row in rows], place)
-    return {
+    unsent = told.unsent_openings(session, [incident.id for incident in open_now.values()])
+    known = {
         row.monitor_id: _known(row, open_now.get(row.monitor_id), seats[row.monitor_id])
         for row in rows
     }
+    for monitor_id, found in known.items():
+        if monitor_id in open_now:
+            found.unsent = unsent.get(open_now[monitor_id].id, ())
+    return known
 
 
 def _known(row: Any, incident: Any, seats: places.Seats) -> _Known:
@@ -225,6 +233,7 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         _certificate(batch, known, outcome)
         _keep_evidence(batch, before, after, outcome)
         _incident(batch, known, before, after, outcome)
+        _tell_again(batch, known, result)
         _plan(batch, known, after)
 
 
@@ -281,6 +290,14 @@ def _incident(
         known.state = replace(known.state, started_at=started)
     elif after.step is Step.END:
         alerting.end_automatic(batch.session, known.monitor.id, after.moment, batch.now)
+
+
+def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:
+    """Tell of an incident anew, once, where a check that fails shows that it still lasts."""
+    still = known.state.verdict is Verdict.DOWN and known.state.stands is Stands.OPEN
+    if known.unsent and still and not result.maintenance:
+        alerting.tell_again(batch.session, known.monitor.id, known.unsent, batch.now)
+        known.unsent = ()
 
 
 def _write_states(batch: _Batch) -> None:

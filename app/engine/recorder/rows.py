@@ -14,13 +14,9 @@ from app.db.types import Unreadable
 from app.engine.state import State
 from app.errors import NotFound
 from app.records import MAX_COMMENT, Event, Verdict
+from app.rules.unreadable import NOBODY_TOLD
 
 AnySession = Session | scoped_session[Any]
-
-NOBODY_TOLD = (
-    "Nobody was told of this: the stored alerts of the monitor cannot be read. Edit the monitor and"
-    " enter them again."
-)
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:

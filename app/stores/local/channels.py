@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.alerts import outbox
-from app.alerts.log import failed_channels
+from app.alerts.log import failed_channels, lost_messages
+from app.alerts.untold import untold
 from app.db import db
-from app.records import Delivery, Pair
+from app.records import Delivery, MonitorRef, Pair
 from app.stores import base
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
@@ -25,3 +26,9 @@ class Channels(Part, base.Channels):
 
     def failed(self) -> Sequence[Delivery]:
         return failed_channels(db.session)
+
+    def lost(self) -> Sequence[Delivery]:
+        return lost_messages(db.session, self.now())
+
+    def untold(self) -> Sequence[MonitorRef]:
+        return untold(db.session)

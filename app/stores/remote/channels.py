@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.codec import Odd
-from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, Pair
+from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
 from app.stores.base import Feature
 from app.stores.remote.part import Part
@@ -39,6 +39,15 @@ class Channels(Part, base.Channels):
             return ()
         return _failed(self.store.deliveries, self.store.now() - RECENT)
 
+    def lost(self) -> Sequence[Delivery]:
+        if Feature.DELIVERIES not in self.offers.known():
+            return ()
+        since = self.store.now() - RECENT
+        return [one for one in _given_up(self.store.deliveries, since) if one.is_lost]
+
+    def untold(self) -> Sequence[MonitorRef]:
+        return ()  # /api/v1 says it of one monitor at a time
+
 
 def _delivery_ids(data: Any) -> tuple[int, ...]:
     ids = data.get("deliveries") if isinstance(data, Mapping) else data
@@ -50,11 +59,15 @@ def _delivery_ids(data: Any) -> tuple[int, ...]:
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
     """The newest failure of each channel after ``since`` that has delivered nothing after it."""
     found: dict[object, Delivery] = {}
-    for delivery in deliveries.list(DeliveryQuery(status=DeliveryStatus.FAILED, per_page=25)).items:
-        at = _last_at(delivery)
-        if at is not None and at > since:
+    for delivery in _given_up(deliveries, since):
+        if not delivery.is_lost:
             found.setdefault(_lane(delivery), delivery)
     return [one for lane, one in found.items() if not _works_again(deliveries, lane, one)]
+
+
+def _given_up(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:
+    found = deliveries.list(DeliveryQuery(status=DeliveryStatus.FAILED, per_page=25)).items
+    return [one for one in found if (at := _last_at(one)) is not None and at > since]
 
 
 def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) -> bool:

@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException
 from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.stores.away import DatabaseError, unavailable
 from app.web.frame import servers
+from app.web.frame.labels import label_of
 from app.web.frame.security import is_api
 from app.web.frame.session import SAFE_METHODS, LoggedOut, database_away
 from app.web.frame.store_errors import outlook, status_of, wait
@@ -167,9 +168,10 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
         "title": title or TITLES.get(status, "Something went wrong"),
         "sentence": sentence,
         "status": status,
+        "label_of": label_of,
     }
     try:
         return render_template("errors/error.html", **details)
-    except DatabaseError:  # who looks, and what stands at the top, could not be read
+    except DatabaseError:  # the session or the notices could not be read
         g.database_away = True
         return render_template("errors/error.html", **details)

@@ -120,7 +120,7 @@ def summary(statistics: Mapping[str, Any]) -> str:
     if figures["avg"] is None:
         return "No response times in this range."
     return (
-        f"Response time: {milliseconds(figures['avg'])} on average, 95 of 100 within"
+        f"Response time: {milliseconds(figures['avg'])} on average, p95"
         f" {milliseconds(figures['p95'])}, {milliseconds(figures['max'])} at most."
     )
 
@@ -290,7 +290,7 @@ def _titles(buckets: Sequence[Bucket], scale: Scale, say: Say) -> list[Band]:
             scale.x(place),
             round(scale.x(place + step) - scale.x(place), 1),
             f"{say(_moment(bucket['start']))}: {milliseconds(bucket['response_time'])},"
-            f" 95 of 100 within {milliseconds(bucket['p95'])}",
+            f" p95 {milliseconds(bucket['p95'])}",
         )
         for place, bucket in list(enumerate(buckets))[::step]
         if bucket["response_time"] is not None and bucket["p95"] is not None

@@ -60,7 +60,8 @@ def _checks(incident: Incident) -> Iterator[Step]:
 
 def _gaps(incident: Incident) -> Iterator[Step]:
     for since, to in incident.unwatched:
-        note = f"From {times.exact(since)} to {times.exact(to)}. Nobody knows what was meanwhile."
+        span = f"From {times.exact(since)} to {times.exact(to)}."
+        note = f"{span} What happened in between is not known."
         yield Step(since, GAP, "Nothing was watched", "unknown", "unknown", note)
 
 

@@ -39,7 +39,7 @@ def login() -> Answer:
 
 def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
     needed = current_access().setup_needed()
-    return render_template("auth/login.html", form=form, setup_needed=needed), status
+    return render_template("auth/login.html", form=form, setup_needed=needed, wrong=WRONG), status
 
 
 def _throttled(form: LoginForm, fault: Throttled) -> Answer:

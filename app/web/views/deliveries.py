@@ -4,8 +4,8 @@ something was held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -15,12 +15,14 @@ from werkzeug.wrappers import Response
 from app.errors import Unsupported, WakefulError
 from app.forms import binding
 from app.records import (
+    NOT_SENT,
     Channel,
     Delivery,
     DeliveryStatus,
     MonitorRef,
 )
 from app.rules.channel_values import CHANNELS
+from app.rules.unreadable import ENTER_ALERTS_AGAIN
 from app.stores import Feature, current_store
 from app.web.frame import fragments, links, servers, session
 from app.web.frame.session import guarded
@@ -104,9 +106,43 @@ def failed_channels() -> Sequence[FailedChannel]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class LostMessages:
+    """Messages that were given up without an attempt, and the names of their monitors."""
+
+    deliveries: Sequence[Delivery] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
+
+
+def lost_messages() -> LostMessages:
+    """For the notice on the dashboard (``deliveries/_lost.html``); empty where it is not known."""
+    if not servers.offers(Feature.DELIVERIES):
+        return LostMessages()
+    try:
+        found = current_store().channels.lost()
+        return LostMessages(found, names_of(found))
+    except WakefulError:
+        return LostMessages()
+
+
+def untold_monitors() -> Sequence[MonitorRef]:
+    """The monitors of which nobody would be told; empty where it cannot be known."""
+    try:
+        return current_store().channels.untold()
+    except WakefulError:
+        return ()
+
+
 @blueprint.app_context_processor
-def _helper() -> dict[str, Callable[[], Sequence[FailedChannel]]]:
-    return {"failed_channels": failed_channels}
+def _helpers() -> dict[str, Any]:
+    return {
+        "failed_channels": failed_channels,
+        "lost_messages": lost_messages,
+        "untold_monitors": untold_monitors,
+        "NOT_SENT": NOT_SENT,
+        "ENTER_ALERTS_AGAIN": ENTER_ALERTS_AGAIN,
+        "channel_label": channel_label,
+    }
 
 
 def _failed_channels() -> Sequence[FailedChannel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from flask import Blueprint, current_app, flash, redirect, render_template, url_for
@@ -19,6 +20,16 @@ from app.web.forms import DeleteForm, NetworksForm
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
+
+CHANGED = (
+    "The webhook secret is changed. Show the new one below and give it to your receivers within 24"
+    " hours: until then the old one signs too."
+)
+# Where the old one could not be read, nothing can be signed with it.
+CHANGED_ALONE = (
+    "The webhook secret is changed. Show the new one below and give it to your receivers now: they"
+    " refuse messages until they have it."
+)
 
 Answer = str | Response | tuple[str, int]
 
@@ -82,18 +93,31 @@ def change_secret() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         try:
+            lost = webhook_secret.is_unreadable(_settings(), current_access())
             webhook_secret.rotate(_settings(), current_access(), datetime.now(UTC))
         except Conflict as fault:
             flash(str(fault), "warning")
         else:
-            flash(
-                "The webhook secret is changed. Show the new one below and give it to your "
-                "receivers within 24 hours: until then the old one signs too.",
-                "success",
-            )
+            flash(CHANGED_ALONE if lost else CHANGED, "success")
         return redirect(url_for(".show", _anchor="webhooks"))
     until = webhook_secret.overlap_until(_settings(), current_access(), datetime.now(UTC))
-    return render_template("settings/change_secret.html", form=form, overlap_until=until)
+    unreadable = webhook_secret.is_unreadable(_settings(), current_access())
+    return render_template(
+        "settings/change_secret.html", form=form, overlap_until=until, unreadable=unreadable
+    )
+
+
+@blueprint.app_context_processor
+def _helper() -> dict[str, Callable[[], bool]]:
+    return {"webhooks_wait": webhooks_wait}
+
+
+def webhooks_wait() -> bool:
+    """Whether no webhook can be signed, for the notice on the dashboard: the alerts of this
+    installation are sent with a secret that cannot be read.
+    """
+    settings = _settings()
+    return settings.store == "local" and webhook_secret.is_unreadable(settings, current_access())
 
 
 def _settings() -> Settings:

@@ -1,0 +1,36 @@
+"""A stored message that cannot be read, composed again from its incident.
+
+What it said stands in the incident too, as it is now. Where the channel value can be read, people
+are told a little later rather than never. Every function runs inside a transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from app.alerts.messages import is_complete
+from app.alerts.outbox import AnySession, snapshot
+from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.types import Unreadable
+from app.records import Event
+
+log = logging.getLogger(__name__)
+
+
+def has_message(row: DeliveryRow) -> bool:
+    """Whether what the row is to say can be read and is enough for a message."""
+    return not isinstance(row.facts, Unreadable) and is_complete(row.facts)
+
+
+def recompose(session: AnySession, row: DeliveryRow) -> bool:
+    """Write the message of ``row`` again; whether that was possible. The caller flushes."""
+    monitor = row.monitor_id and session.get(MonitorRow, row.monitor_id)
+    incident = row.incident_id and session.get(IncidentRow, row.incident_id)
+    if not monitor or not incident or isinstance(row.value, Unreadable):
+        return False
+    facts = snapshot(row.event, monitor, incident, row.created_at)
+    if row.event != Event.INCIDENT_RESOLVED:
+        facts["incident"]["ended_at"] = None  # it was open when this was written
+    row.facts = facts
+    log.warning("The stored message of delivery %d cannot be read. It is composed again.", row.id)
+    return True

@@ -1,0 +1,71 @@
+"""Who was told of an incident, and whose opening was given up unsent. Every function runs inside a
+transaction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session, aliased, scoped_session
+
+from app.alerts import retries
+from app.db.tables import DeliveryRow
+from app.db.types import Unreadable
+from app.records import DeliveryStatus, Event
+
+AnySession = Session | scoped_session[Any]
+Target = tuple[str, str]  # channel and value
+
+# What tells people that an incident is open.
+_TELLS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
+_UNSENT = retries.given_up(None)
+
+
+def lanes_told(session: AnySession, incident_id: int) -> dict[str, Target | None]:
+    """The lanes for which alerts of this incident were written, with their channel values; None for
+    a value that cannot be read.
+    """
+    query = (
+        select(DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value)
+        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(_TELLS))
+        .order_by(DeliveryRow.id)
+    )
+    return {
+        lane: None if isinstance(value, Unreadable) else (channel, value)
+        for lane, channel, value in session.execute(query)
+    }
+
+
+def unsent_openings(
+    session: AnySession, incident_ids: Collection[int]
+) -> Mapping[int, frozenset[str]]:
+    """The lanes in which the opening of one of these incidents was given up because nothing was
+    sent for so long, by itself or in a grouped message, and was not written anew since.
+    """
+    group = aliased(DeliveryRow)
+    found: dict[int, set[str]] = defaultdict(set)
+    openings = DeliveryRow.event == Event.INCIDENT_OPENED
+    newest = (
+        select(func.max(DeliveryRow.id))
+        .where(openings, DeliveryRow.incident_id.in_(incident_ids))
+        .group_by(DeliveryRow.incident_id, DeliveryRow.lane)
+    )
+    query = (
+        select(DeliveryRow.incident_id, DeliveryRow.lane)
+        .outerjoin(group, group.id == DeliveryRow.covered_by)
+        .where(
+            DeliveryRow.id.in_(newest),
+            or_(
+                *(
+                    (row.status == DeliveryStatus.FAILED) & (row.reason == _UNSENT)
+                    for row in (DeliveryRow, group)
+                )
+            ),
+        )
+    )
+    for incident_id, lane in session.execute(query) if incident_ids else ():
+        found[incident_id or 0].add(lane)
+    return {incident_id: frozenset(lanes) for incident_id, lanes in found.items()}

@@ -1,0 +1,45 @@
+"""The monitors of which nobody would be told, because their stored alerts cannot be read.
+
+To know them, the alerts of all monitors are read. The dashboard asks with each page, so what was
+found is kept for a minute; what was mended meanwhile is left out at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from flask import current_app
+from sqlalchemy import select
+
+from app.alerts.told import AnySession
+from app.db.tables import MonitorRow
+from app.db.types import Unreadable
+from app.records import MonitorRef
+
+LOOKED_EVERY = 60.0  # seconds
+AT_ONCE = 500  # rows in the memory at a time
+_KEPT = "wakeful.untold"
+
+
+def untold(session: AnySession) -> Sequence[MonitorRef]:
+    """By name; paused monitors are left out, since nothing is to be told of them."""
+    kept: tuple[float, list[int]] | None = current_app.extensions.get(_KEPT)
+    if kept is None or time.monotonic() - kept[0] >= LOOKED_EVERY:
+        kept = time.monotonic(), _broken(session)
+        current_app.extensions[_KEPT] = kept
+    if not kept[1]:
+        return ()
+    row = MonitorRow
+    query = select(row.id, row.name, row.url, row.alerts).where(row.id.in_(kept[1]), ~row.paused)
+    return [
+        MonitorRef(found.id, found.name, found.url)
+        for found in session.execute(query.order_by(row.name_folded, row.id))
+        if isinstance(found.alerts, Unreadable)
+    ]
+
+
+def _broken(session: AnySession) -> list[int]:
+    query = select(MonitorRow.id, MonitorRow.alerts).where(MonitorRow.alerts.is_not(None))
+    rows = session.execute(query.execution_options(yield_per=AT_ONCE))
+    return [id for id, alerts in rows if isinstance(alerts, Unreadable)]

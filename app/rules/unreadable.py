@@ -1,0 +1,17 @@
+"""What people are told where the stored alerts of a monitor cannot be read: nobody would be told of
+its incidents. Whoever meets such a monitor says it in these words.
+"""
+
+from __future__ import annotations
+
+ENTER_ALERTS_AGAIN = "Edit the monitor and enter its alerts again."
+
+# In the comment of an incident that opens meanwhile: it stays true when alerts are entered again.
+NOBODY_TOLD = (
+    "Nobody was told when this began: the stored alerts of the monitor could not be read then."
+)
+
+
+def alerts_unreadable(monitor: str, why: str) -> str:
+    """For logs and refusals. ``monitor`` in words, ``why`` as the end of a sentence."""
+    return f"The stored alerts of {monitor} cannot be read, because {why}. {ENTER_ALERTS_AGAIN}"

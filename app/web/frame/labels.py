@@ -1,0 +1,44 @@
+"""The names of a form's inputs as people know them: the label of each, for pages that show what was
+typed without the form around it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from wtforms import Form
+from wtforms.fields.core import UnboundField
+
+from app.forms import browser
+from app.web import forms
+
+
+def label_of(name: str) -> str:
+    """``Alerts, row 1: Channel`` of ``alerts[0][key]``; a name that no form has is spelt out."""
+    base, _, rest = name.partition("[")
+    field = _fields().get(base)
+    label = field.kwargs.get("label") if field else None
+    label = label or (
+        field.args[0] if field and field.args else base.replace("_", " ").capitalize()
+    )
+    number, _, half = rest.rstrip("]").partition("][")
+    row = f", row {int(number) + 1}" if number.isdecimal() and len(number) < 4 else ""
+    return f"{label}{row}{_half(field, half)}"
+
+
+def _half(field: UnboundField[Any] | None, half: str) -> str:
+    labels = {} if field is None else field.kwargs
+    return f": {labels[f'{half}_label']}" if f"{half}_label" in labels else ""
+
+
+@cache
+def _fields() -> dict[str, UnboundField[Any]]:
+    found: dict[str, UnboundField[Any]] = {}
+    for module in (forms, browser):
+        for form in vars(module).values():
+            if isinstance(form, type) and issubclass(form, Form):
+                names = (name for name in dir(form) if not name.startswith("_"))
+                fields = {name: getattr(form, name) for name in names}
+                found |= {n: it for n, it in fields.items() if isinstance(it, UnboundField)}
+    return found

@@ -1,0 +1,24 @@
+"""The names of inputs as people know them, on pages that show what was typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.web.frame.labels import label_of
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("url", "URL"),
+        ("cache_buster", "Bypass caches"),
+        ("alerts[0][key]", "Alerts, row 1: Channel"),
+        ("alerts[11][value]", "Alerts, row 12: Value"),
+        ("request_headers[2][value]", "Request headers, row 3: Value"),
+        ("of_another_page", "Of another page"),
+        ("odd[", "Odd"),
+        ("odd[x][y]", "Odd"),
+    ],
+)
+def test_an_input_goes_by_the_label_of_its_form(name: str, label: str) -> None:
+    assert label_of(name) == label
