@@ -73,8 +73,7 @@ class Target:
 
 @lru_cache(maxsize=20_000)
 def parse_url(text: str) -> Target:
-    """Take a URL apart. Raises ValueError with a sentence if it is not a plain http or https URL.
-    """
+    """Take a URL apart. Raises ValueError with a sentence if it is not a plain http or https URL."""
     return take_apart(text, DEFAULT_PORTS)
 
 
