@@ -16,7 +16,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 9000
 
 
 class Odd(ValueError):
-    """The answer is not what interface.md says. ``str`` is the name of the part, not its content."""
+    """The answer is not what interface.md says. ``str`` names the part, not its content."""
 
 
 def object_(data: Any, name: str) -> Json:

@@ -230,6 +230,6 @@ class Decoder:
 
 
 def codings(values: list[str]) -> list[str]:
-    """The codings that the Content-Encoding headers name, in the order in which they were applied."""
+    """The codings that the Content-Encoding headers name, in the order in which they apply."""
     names = [name.strip().lower() for value in values for name in value.split(",")]
     return [name for name in names if name not in _NOT_CODED]

@@ -73,7 +73,7 @@ class Target:
 
 @lru_cache(maxsize=20_000)
 def parse_url(text: str) -> Target:
-    """Take a URL apart. Raises ValueError with a sentence if it is not a plain http or https URL."""
+    """Take an http or https URL apart. Raises ValueError with a sentence for any other."""
     return take_apart(text, DEFAULT_PORTS)
 
 

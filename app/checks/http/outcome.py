@@ -1,6 +1,4 @@
-"""From a finished story to the Outcome that the rest of the house knows: figures, verdict,
-evidence.
-"""
+"""Turn the trace of a check into its Outcome: figures, verdict, evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from app.records import Outcome, Result, Timings, Verdict
 
 
 class Outcomes:
-    """Makes outcomes of stories."""
+    """Makes outcomes from traces."""
 
     def __init__(self, trust: TrustStore, location: str) -> None:
         self._trust = trust
@@ -31,7 +29,7 @@ class Outcomes:
         seen = story.last.seen if story.last else None
         hide: Callable[[str], str] = str
         if judged.failure or len(story.hops) > 1:
-            # A redirect may echo what it was sent, and causes quote it.
+            # A redirect may echo secrets, and sentences about causes quote it.
             hide = Redactor(story.spec).text
         result = Result(
             checked_at=story.checked_at,
@@ -71,8 +69,8 @@ def answered(story: Story) -> bool:
 
 
 def figures(story: Story) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase over all hops, and in all when the last answer was read to its
-    end or to the cap.
+    """Milliseconds in each phase over all hops, and in all if the last answer was read to its end
+    or to the cap.
     """
     dns: float | None = None
     phases = [-1.0, -1.0, -1.0, -1.0]
@@ -94,10 +92,10 @@ def figures(story: Story) -> tuple[Timings, int | None]:
 
 
 def _add_phases(seen: Seen, phases: list[float]) -> None:
-    """Add one request's connect, tls, ttfb and download, in seconds; -1 stands for not reached. The
+    """Add one request's connect, tls, ttfb and download, in seconds; -1 means not reached. The
     phase in which the request ended, well or not, gets the rest of its time.
     """
-    # Headers that never ended are still the phase before the body, though their first byte came.
+    # Until the headers are complete, the request waits for its first byte, though one has arrived.
     ends = (seen.connect, seen.tls, seen.first_byte if seen.complete else 0.0, seen.total)
     secure = seen.request.target.scheme == "https"
     before = 0.0

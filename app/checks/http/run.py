@@ -1,5 +1,5 @@
-"""One check from its first look-up to its end: hop by hop, each one resolved, judged by policy,
-pinned and sent.
+"""One check from its first look-up to its end. Each hop is resolved, judged by policy, pinned and
+sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.rules.url import Target, join
 
 
 class Run:
-    """A check under way. ``done`` is called once, on the loop; an exception goes to ``broken``
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
     instead.
     """
 
@@ -105,7 +105,7 @@ class Run:
         if seen.redirect and seen.fault is None and not is_untrusted(seen):
             self._follow(seen)
         elif seen.ip and seen.connect > 0:
-            # Only now: a dead family may take all the time that a redirect would have needed.
+            # Not earlier: a dead family may take all the time that a redirect needs.
             hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.story.hops}
             self._other_families(list(hops.values()))
         else:
@@ -176,9 +176,7 @@ class Run:
 
 
 def _as_sent(location: str) -> str:
-    """Header bytes were read as Latin-1; a Location in UTF-8, as most are that are not ASCII, is
-    read as that.
-    """
+    """Header bytes were read as Latin-1, but most non-ASCII Locations are UTF-8: decode those."""
     try:
         return location.encode("latin-1").decode("utf-8")
     except UnicodeError:

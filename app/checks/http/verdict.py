@@ -1,4 +1,4 @@
-"""The verdict of a whole check (decisions.md 10): what failed on the wire, status, text, slowness,
+"""The verdict of a whole check (decisions.md 10): failures on the wire, status, text, slowness,
 warnings.
 """
 
@@ -19,7 +19,7 @@ from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.statuses import is_accepted
 from app.rules.time import days_left
 
-# Faults of the body, which say less than a status that is not accepted.
+# Faults of the body, which are less specific than a status that is not accepted.
 _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.INVALID_HTTP})
 
 
@@ -57,12 +57,12 @@ def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
 
 
 def _leaf(story: Story) -> tuple[Certificate | None, str | None]:
-    """The server's certificate that ends first, of all hops, and whose it is: without that of a
-    host that only redirects, visitors do not get to the page either.
+    """The certificate of all hops that ends first, and its host. Visitors need each of them: behind
+    a host that only redirects, too.
     """
     found = [
         (leaf, hop.target.ascii_host)
-        for hop in reversed(story.hops)  # of equals the last: its chain is in the evidence
+        for hop in reversed(story.hops)  # among equals the last one: its chain is in the evidence
         if hop.seen is not None and hop.seen.certificates
         if (leaf := read_certificate(hop.seen.certificates[0])) is not None
     ]
@@ -70,7 +70,7 @@ def _leaf(story: Story) -> tuple[Certificate | None, str | None]:
 
 
 def _bad_status(seen: Seen, story: Story) -> Failure | None:
-    """A status that is not accepted; it outranks what went wrong in the body behind it."""
+    """A status that is not accepted; it outranks a fault in the body."""
     if not seen.complete or not seen.status:
         return None
     if is_accepted(seen.status, story.spec.accepted_statuses):
