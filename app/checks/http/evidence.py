@@ -17,7 +17,7 @@ from typing import Any
 
 from app.checks.certificate import read_certificate
 from app.checks.evidence import addresses, clean, phases
-from app.checks.http.story import Hop, Story
+from app.checks.http.trace import Hop, Trace
 from app.checks.redact import Redactor
 from app.net.charset import charset
 from app.records import EVIDENCE_BODY_BYTES, Timings
@@ -30,20 +30,20 @@ _MAX_HEADER_LINES = 100
 _MAX_HEADER_VALUE = 2048
 
 
-def make_evidence(story: Story, timings: Timings) -> dict[str, Any]:
+def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
     """The evidence of a check, ready for ``json.dumps``."""
-    redactor = Redactor(story.spec)
+    redactor = Redactor(trace.spec)
     evidence: dict[str, Any] = {
-        "url": redactor.text(story.spec.url),
-        "request": {"method": str(story.spec.request_method), "hops": len(story.hops)},
+        "url": redactor.text(trace.spec.url),
+        "request": {"method": str(trace.spec.request_method), "hops": len(trace.hops)},
         "timings": phases(timings),
         "redirects": [
             _redirect(before, hop, redactor)
-            for before, hop in zip(story.hops, story.hops[1:], strict=False)
+            for before, hop in zip(trace.hops, trace.hops[1:], strict=False)
         ],
     }
-    if story.last is not None:
-        evidence.update(_last(story.last, redactor))
+    if trace.last is not None:
+        evidence.update(_last(trace.last, redactor))
     return evidence
 
 

@@ -27,7 +27,7 @@ class Hop:
 
 
 @dataclass(slots=True)
-class Story:
+class Trace:
     """A whole check. ``failure`` is set if the check ended before a verdict: DNS, policy, a
     redirect, a fault of our own.
     """
