@@ -1,4 +1,4 @@
-"""What stands at the top of every page while it holds."""
+"""The notices at the top of every page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEMO = (
 
 
 def standing() -> Sequence[tuple[str, str]]:
-    """(category, sentence) of each notice; none for strangers."""
+    """(category, sentence) of each notice; none for people who are not logged in."""
     if session.database_away() or not current_user.is_authenticated:
         return []
     return [_said(notice, value) for notice, value in current_access().notices().items()]
