@@ -229,7 +229,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
 
 
 @pytest.mark.sqlite
-def test_section_4_an_incident_runs_through_its_states(api):
+def test_section_4_an_incident_changes_its_states(api):
     monitor = api.monitor()
     incident = api.data(
         "POST", "/incidents", data={"monitor_id": monitor["id"], "started_at": START}

@@ -162,7 +162,7 @@ def raw(server: str, request: bytes, *, ends: bool = False) -> bytes:
         return answer
 
 
-def test_the_wire(stranger, server):
+def test_http_at_the_level_of_bytes(stranger, server):
     """Bodies that are too large or chunked, paths that clients would tidy, and HEAD."""
     session, monitors = stranger.session, f"{server}/api/v1/monitors"
     form = {"Content-Type": FORM}

@@ -41,7 +41,7 @@ def prober() -> Iterator[Prober]:
 
 
 @pytest.mark.parametrize(("begins", "goes_on", "cause"), FLOODS.values(), ids=FLOODS)
-def test_a_flood_is_named_in_time_and_in_little_memory(
+def test_an_endless_answer_gets_its_cause_in_time_and_in_little_memory(
     prober: Prober, begins: bytes, goes_on: bytes, cause: Cause | None
 ) -> None:
     def flood(connection: Connection) -> None:

@@ -52,7 +52,7 @@ OPEN = [
 
 
 @pytest.mark.parametrize("address", CLOSED)
-def test_out_of_the_box_it_is_closed(address: str) -> None:
+def test_special_addresses_are_closed_by_default(address: str) -> None:
     refusal = Policy.parse("").refusal(address)
     assert refusal is not None
     assert "Settings page" in refusal.sentence
@@ -93,7 +93,7 @@ def test_public_addresses_are_open(address: str) -> None:
         ("", [], ["127.0.0.1"]),
     ],
 )  # fmt: skip
-def test_a_word_or_network_opens_what_it_says(
+def test_a_word_or_network_in_the_setting_opens_its_addresses(
     allowed: str, opened: list[str], closed: list[str]
 ) -> None:
     policy = Policy.parse(allowed)
@@ -108,13 +108,13 @@ def test_a_word_or_network_opens_what_it_says(
         ("loopback, 1.2.3", "'1.2.3'"), ("http://10.0.0.1", "'http://10.0.0.1'"),
     ],
 )  # fmt: skip
-def test_a_bad_part_is_named(text: str, says: str) -> None:
+def test_an_invalid_part_of_the_setting_is_named_in_the_error(text: str, says: str) -> None:
     with pytest.raises(ValueError, match="network") as error:
         Policy.parse(text)
     assert says in str(error.value)
 
 
-def test_every_row_of_the_table_closes_its_ends_and_has_a_source() -> None:
+def test_every_row_closes_its_first_and_last_address_and_has_a_source() -> None:
     policy = Policy.parse("")
     for row in (*SPECIAL, *STICKY):
         assert row.source
@@ -122,7 +122,7 @@ def test_every_row_of_the_table_closes_its_ends_and_has_a_source() -> None:
         assert policy.refusal(row.network[-1]), row
 
 
-def test_hidden_addresses_are_found() -> None:
+def test_embedded_ipv4_addresses_are_found() -> None:
     found = {
         text: [str(one) for one in embedded(ip_address(text))]  # type: ignore[arg-type]
         for text in ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "2002:c000:204::", "::1", "2606::1")
@@ -280,7 +280,7 @@ def test_no_redirect_leads_to_a_name_with_a_closed_address(
     assert trap.caught() == []
 
 
-def test_of_open_and_closed_addresses_only_the_open_ones_are_used(
+def test_a_name_with_open_and_closed_addresses_uses_only_the_open_ones(
     prober: Prober, redirector: Web
 ) -> None:
     outcome = prober.check(CheckSpec(url=f"http://mixed.test:{redirector.port}/", timeout=5))
@@ -290,7 +290,7 @@ def test_of_open_and_closed_addresses_only_the_open_ones_are_used(
     assert [one["address"] for one in outcome.evidence["refused"]] == ["::1", "127.0.0.1"]
 
 
-def test_a_name_that_changes_between_hops_is_judged_at_each(
+def test_a_name_is_judged_again_at_each_hop(
     prober: Prober, names: NameServer, redirector: Web
 ) -> None:
     names.asked.clear()
@@ -303,7 +303,7 @@ def test_a_name_that_changes_between_hops_is_judged_at_each(
     assert not any("/again" in head for head in redirector.heads)
 
 
-def test_an_address_that_was_judged_is_the_one_that_is_used(
+def test_the_connection_goes_to_the_address_that_was_judged(
     prober: Prober, names: NameServer, redirector: Web
 ) -> None:
     """Nobody asks DNS a second time between the judgement and the connection."""
@@ -313,7 +313,7 @@ def test_an_address_that_was_judged_is_the_one_that_is_used(
     assert names.asked["rebinding.test", "A"] == 1
 
 
-def test_a_second_line_refuses_the_socket_itself(names: NameServer, trap: Trap) -> None:
+def test_policy_is_checked_again_when_the_socket_is_opened(names: NameServer, trap: Trap) -> None:
     """Should the first judgement ever be fooled, the one before the connection is not."""
 
     class Fooled(Policy):
@@ -373,7 +373,9 @@ def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -
         "http://user:pass@127.0.0.1:{port}/", "http://127.0.0.1:{port}:80/",
     ],
 )  # fmt: skip
-def test_what_is_no_plain_url_is_not_tried(prober: Prober, trap: Trap, url: str) -> None:
+def test_a_url_that_is_not_plain_http_is_not_connected_to(
+    prober: Prober, trap: Trap, url: str
+) -> None:
     outcome = prober.check(CheckSpec(url=url.format(port=trap.port), timeout=5))
     assert outcome.result.cause_code == Cause.CHECK_ERROR
     assert trap.caught() == []
@@ -383,7 +385,7 @@ def test_what_is_no_plain_url_is_not_tried(prober: Prober, trap: Trap, url: str)
     ("host", "caught"),
     [("127.1", "::ffff:127.0.0.1"), pytest.param("[::1]", "::1", marks=IPV6)],
 )
-def test_the_trap_does_catch(trap: Trap, host: str, caught: str) -> None:
+def test_the_trap_counts_connections(trap: Trap, host: str, caught: str) -> None:
     """The tests above cannot pass for want of a listener."""
     prober = Prober(policy=lambda: Policy.parse("loopback"))
     outcome = prober.check(CheckSpec(url=f"http://{host}:{trap.port}/", timeout=1))
@@ -392,13 +394,13 @@ def test_the_trap_does_catch(trap: Trap, host: str, caught: str) -> None:
     assert trap.caught() == [caught]
 
 
-def test_the_tables_are_as_large_as_promised() -> None:
+def test_the_tables_have_the_promised_number_of_rows() -> None:
     assert len(SPELLINGS) * 2 + len(NAMED) * 2 >= 150
     assert len(set(SPELLINGS)) == len(SPELLINGS)
     assert all(ip_network(address) for address in CLOSED)
 
 
-def test_the_policy_in_force_is_the_one_of_now(names: NameServer, redirector: Web) -> None:
+def test_a_changed_policy_applies_to_the_next_check(names: NameServer, redirector: Web) -> None:
     """A change on the Settings page holds for the next check."""
     policies = [Policy.parse("")]
     prober = Prober(policy=lambda: policies[-1], dns_servers=[names.server])
@@ -410,7 +412,7 @@ def test_the_policy_in_force_is_the_one_of_now(names: NameServer, redirector: We
     assert (before, after) == (Verdict.UNKNOWN, Verdict.UP)
 
 
-def test_settings_carry_the_same_policy() -> None:
+def test_the_environment_variable_gives_the_same_policy() -> None:
     assert Policy([ip_network("10.0.0.0/8")], ["loopback"]).allows("127.0.0.1")
     assert not Policy().allows("127.0.0.1")
     with pytest.raises(ValueError, match="intern"):

@@ -118,7 +118,7 @@ def test_saving_a_page_untouched_changes_nothing(pages):
         ),
     ],
 )
-def test_what_is_typed_is_saved_and_the_rest_stays(pages, typed, fields):
+def test_typed_values_are_saved_and_the_others_stay(pages, typed, fields):
     sent = {k: v for k, v in (shown(pages) | typed).items() if v is not None}
     form, valid = post(pages, sent)
     assert (valid, form.fields()) == (True, fields)
@@ -190,7 +190,7 @@ def test_a_check_before_saving_needs_no_name(pages):
     assert "request_auth_password" not in form.fields()
 
 
-def test_monitors_of_a_window_come_as_a_multiple_choice(pages):
+def test_the_monitors_of_a_window_are_sent_by_a_multiple_select(pages):
     window = MaintenanceWindow(
         1, "Release", STORED.maintenance_start_at, STORED.maintenance_end_at, monitors=(3, 4)
     )

@@ -29,7 +29,7 @@ def faults(sent, **context):
     return caught.value.errors
 
 
-def test_a_monitor_of_the_least_gets_interface_2_1s_defaults_and_our_own():
+def test_a_monitor_with_only_required_fields_gets_the_defaults():
     assert read({}) == {
         "name": "Shop",
         "url": "https://shop.test/",
@@ -228,7 +228,7 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize(("sent", "names"), TOGETHER)
-def test_section_3_fields_that_belong_together_are_judged_together(sent, names):
+def test_section_3_fields_that_depend_on_each_other_are_validated_together(sent, names):
     assert sorted(faults(sent)) == names
 
 
@@ -259,7 +259,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("sent", "name", "value"), LISTS)
-def test_section_2_rows_come_in_the_order_of_their_indices(sent, name, value):
+def test_section_2_rows_are_ordered_by_their_indices(sent, name, value):
     assert read(sent)[name] == value
 
 
@@ -330,7 +330,7 @@ def test_section_1_a_name_sent_twice_is_refused(sent, name):
     assert "more than once" in faults(sent)[name][0]
 
 
-def test_a_bare_chat_id_is_fine_where_the_instance_has_a_bot_token_section_5():
+def test_section_5_a_chat_id_alone_is_valid_if_the_instance_has_a_bot_token():
     sent = {"alerts[0][key]": "telegram", "alerts[0][value]": "-100123"}
     assert read(sent, telegram_token_set=True)["alerts"] == (Pair(Channel.TELEGRAM, "-100123"),)
 
@@ -379,7 +379,7 @@ JSON = [
 
 
 @pytest.mark.parametrize(("document", "expected"), JSON)
-def test_section_1_json_says_the_same_with_its_own_types(document, expected):
+def test_section_1_json_types_give_the_same_values(document, expected):
     pairs = flatten((LEAST | document).items())
     if isinstance(expected, dict):
         assert bind(MonitorForm, pairs).items() >= expected.items()
@@ -432,7 +432,7 @@ OVERLAYS = [
 
 
 @pytest.mark.parametrize(("sent", "fields"), OVERLAYS)
-def test_section_2_an_update_hands_over_what_was_sent_and_nothing_else(sent, fields):
+def test_section_2_an_update_returns_only_the_sent_fields(sent, fields):
     assert changed(sent) == fields
 
 
@@ -447,7 +447,7 @@ def test_section_2_an_update_hands_over_what_was_sent_and_nothing_else(sent, fie
         ({"status": "up"}, ["status"]),
     ],
 )
-def test_section_2_an_update_is_judged_as_a_whole(sent, names):
+def test_section_2_an_update_is_validated_as_a_whole(sent, names):
     with pytest.raises(Invalid) as caught:
         changed(sent)
     assert sorted(caught.value.errors) == names
@@ -481,7 +481,7 @@ def test_section_3_a_masked_value_sent_back_keeps_the_stored_one(sent, alerts):
         {"request_body": "••••xxxx"},
     ],
 )
-def test_section_3_a_mask_without_a_stored_partner_is_refused(sent):
+def test_section_3_a_mask_without_a_stored_value_is_refused(sent):
     with pytest.raises(Invalid) as caught:
         changed(sent)
     assert all("masked" in sentence for (sentence,) in caught.value.errors.values())
@@ -501,7 +501,7 @@ def test_section_11_a_check_of_unsaved_fields_needs_the_url_alone():
     assert sorted(caught.value.errors) == ["alert_text_lookup", "url"]
 
 
-def test_what_a_form_hands_over_is_written_and_read_back_unchanged():
+def test_a_forms_fields_can_be_written_and_read_back():
     fields = read(
         {
             "alerts[3][key]": "email",
