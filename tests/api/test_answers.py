@@ -1,4 +1,4 @@
-"""The envelope, the order of errors and the ways of HTTP (decisions.md 1, 6 and 7)."""
+"""The envelope, the order of errors, and HTTP (decisions.md 1, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_section_1_store_show_update_delete(api):
         "status": 200,
     }
     assert api("GET", path).status_code == 404
-    # An id is never given out twice.
+    # An id is never used twice.
     assert api.monitor()["id"] > record["id"]
 
 
@@ -105,7 +105,7 @@ def big(request_type=FORM):
 
 
 ORDER = [
-    # who, method, path, what is sent, status: each has every later fault as well
+    # who, method, path, input, status: each request has every later error as well
     ("stranger", "BREW", "/nothing", big("text/plain"), 404),
     ("stranger", "BREW", "/monitors/99", big("text/plain"), 401),
     ("reader", "POST", "/monitors/99", big("text/plain"), 405),
@@ -213,9 +213,9 @@ def test_section_11_me_returns_the_key(reader):
 
 @pytest.mark.settings(rate_limit=3)
 def test_section_7_each_key_has_a_rate_limit_for_each_minute(app, api, reader):
-    """Counted for each key; 429 says when to come back."""
+    """Counted for each key; 429 says when to retry."""
     seen = [api("GET", "/me") for _ in range(4)]
-    # A minute may end in between; then the count begins anew, and the next four are in one minute.
+    # A minute may end meanwhile: then the count restarts, and the next four are in one minute.
     if seen[-1].status_code == 200:
         seen = [api("GET", "/me") for _ in range(4)]
     refused = seen[-1]

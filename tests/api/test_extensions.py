@@ -1,4 +1,4 @@
-"""The resources of our own (decisions.md 11), and the addresses for machines."""
+"""Our own resources (decisions.md 11), and the paths for monitoring this instance."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_report_has_the_figures_of_monitors_between_two_hours(api):
         ("", ["from", "to"]),
         ("from=2026-03-01T00:00:00&to=2026-03-01T00:00:00", ["to"]),
         ("from=2026-03-01T00:30:00&to=2026-03-01T02:00:01", ["from", "to"]),
-        ("from=2025-03-01T00:00:00&to=2026-03-02T01:00:00", ["to"]),  # an hour over 366 days
+        ("from=2025-03-01T00:00:00&to=2026-03-02T01:00:00", ["to"]),  # an hour more than 366 days
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,x", ["monitors"]),
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,,2", ["monitors"]),
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=0", ["monitors"]),

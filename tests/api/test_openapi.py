@@ -1,4 +1,4 @@
-"""/api/v1/openapi.json says what the API does (decisions.md 11); it is read from the same forms."""
+"""/api/v1/openapi.json documents what the API does (decisions.md 11), from the same forms."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ CHECKS = [
 
 @pytest.mark.slow
 def test_generated_requests_get_documented_answers(app):
-    """Schemathesis makes them up from the document, right ones and wrong ones."""
+    """Schemathesis generates valid and invalid ones from the document."""
     make_incident(app, make_monitor(app))
     key = {"Authorization": f"Bearer {make_key(app)}"}
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)
     tried = 0
-    # A check reaches out to whatever URL is made up.
+    # Without this, a check would connect to generated URLs.
     for found in schema.exclude(path_regex="check").get_all_operations():
         operation = found.ok()
 

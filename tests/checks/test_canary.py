@@ -1,4 +1,4 @@
-"""Canaries tell whether our own network works (decisions.md 9 and 10)."""
+"""Canaries show whether our own network works (decisions.md 9 and 10)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_canary_that_accepts_shows_that_our_network_works(accepting: tuple[str
 def test_a_refusal_counts_only_from_a_canary_that_never_accepted(
     accepting: tuple[str, int], refusing: tuple[str, int]
 ) -> None:
-    """A firewall or a captive portal refuses in the place of all that lies behind it."""
+    """A firewall or a captive portal refuses in the place of every host behind it."""
     assert network_works([refusing])
     assert not network_works([refusing], [name_of(refusing)])
     assert network_works([refusing, accepting], [name_of(refusing), name_of(accepting)])

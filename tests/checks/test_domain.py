@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
         ("example.com", "example.com"),
         ("www.Shop.Example.COM.", "example.com"),
         ("a.b.example.co.uk", "example.co.uk"),
-        ("someone.github.io", "github.io"),  # a private suffix is registered by somebody too
+        ("someone.github.io", "github.io"),  # a private suffix is registered too
         ("example.kawasaki.jp", None),
         ("www.city.kawasaki.jp", "city.kawasaki.jp"),
         ("www.bücher.example", "xn--bcher-kva.example"),
@@ -214,7 +214,7 @@ WhoisServer = Callable[[str], str]
 
 @pytest.fixture
 def whois_server() -> Iterator[WhoisServer]:
-    """Starts a WHOIS server that gives one answer, and tells its ``host:port``."""
+    """Starts a WHOIS server with one answer, and returns its ``host:port``."""
     listeners: list[Listener] = []
 
     def start(answer: str) -> str:
@@ -232,7 +232,7 @@ def whois_server() -> Iterator[WhoisServer]:
 
 @pytest.fixture
 def registries(tmp_path: Path, httpserver: HTTPServer) -> Callable[..., str]:
-    """Writes a list of registries for .test to a fresh file, in IANA's form."""
+    """Writes a list of registries for .test to a new file, in IANA's form."""
     count = iter(range(100))
 
     def write(url: str | None = None, **more: Any) -> str:

@@ -1,6 +1,6 @@
-"""The prober: what it sends, what it hands back, and that nothing ends its thread.
+"""The prober: what it sends, what it returns, and that nothing ends its thread.
 
-What each failure is called stands in tests/lab/table.py; here is what a row there cannot show.
+tests/lab/table.py has the cause of each failure; this file has what its rows cannot show.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def prober(
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """Answers what the path asks for: /to/STATUS?LOCATION redirects, the rest is a page."""
+    """Answers by path: /to/STATUS?LOCATION redirects, any other path is a page."""
 
     def answer(head: str, body: bytes) -> bytes:
         path = head.split(" ")[1]
@@ -90,7 +90,7 @@ def spec(web: Web, path: str = "/", name: str = "a.test", **fields: Any) -> Chec
 
 
 def sent(web: Web, number: int = -1) -> dict[str, str]:
-    """A request that the server took: the request line as "", headers by lower-case name."""
+    """A request as received: the request line under "", headers by lower-case name."""
     line, *lines = web.heads[number].split("\r\n")
     pairs = (one.partition(": ") for one in lines)
     return {"": line} | {name.lower().rstrip(":"): value for name, _, value in pairs}
@@ -180,7 +180,9 @@ SECRETS = {
 }
 
 
-def test_credentials_are_dropped_at_the_first_change_of_origin(prober: Prober, web: Web) -> None:
+def test_credentials_are_never_sent_again_after_a_change_of_origin(
+    prober: Prober, web: Web
+) -> None:
     """a.test, a.test again, b.test, and back to a.test: only the first two see secrets."""
     b, a = f"http://b.test:{web.port}", f"http://a.test:{web.port}"
     chain = f"/to/302?/to/307?{b}/to/308?{a}/end"
@@ -243,7 +245,7 @@ def test_methods_change_at_redirects_as_in_browsers(
 
 
 def test_a_redirect_is_followed_without_waiting_for_its_body(prober: Prober) -> None:
-    """A server that announces a body with its redirect and never sends it is up for browsers."""
+    """A browser shows a site whose redirects announce a body that never arrives, so it is up."""
 
     def answer(head: str, body: bytes) -> bytes:
         if head.startswith("GET /end"):
@@ -338,7 +340,7 @@ def test_the_certificate_that_expires_first_on_a_chain_of_redirects_is_returned(
 def test_a_body_may_end_with_the_connection_without_tls_close_notify(
     prober: Prober, authority: trustme.CA, ending: str
 ) -> None:
-    """Many old servers just hang up; browsers show the page, so it is no outage."""
+    """Many old servers just close the connection; browsers show the page, so it is up."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("tls.test").configure_cert(context)
     length = "Content-Length: 99\r\n" if ending == "with" else ""
@@ -411,7 +413,7 @@ def test_a_secret_across_the_edge_of_what_is_kept_is_masked_too(prober: Prober) 
 def test_the_beginning_of_a_long_secret_is_masked_when_it_is_echoed_many_times(
     prober: Prober, piece: str, shift: int
 ) -> None:
-    """Masked it is so short that the edge of what is read comes into what is kept."""
+    """With masks in their place, the end of the text that is read is within what is kept."""
     secret = f"{piece * 60}end"
     page = b"x" * shift + f"{secret}\n".encode() * 20
     web = Web(lambda head, body: http("500 Oh", page, "Content-Type: text/plain; charset=utf-8"))
@@ -523,7 +525,7 @@ def test_only_the_first_check_waits_for_a_dead_family(prober: Prober) -> None:
 
 
 @IPV6
-def test_a_dead_family_of_a_redirecting_host_gives_a_warning_without_delay(
+def test_a_dead_family_of_a_redirecting_host_is_a_warning_and_not_a_failure(
     prober: Prober, web: Web
 ) -> None:
     page = f"http://a.test:{web.port}/"
@@ -560,7 +562,7 @@ def test_a_family_that_accepts_is_not_tested_in_each_check(prober: Prober) -> No
 def test_a_family_without_a_route_is_left_out(
     monkeypatch: pytest.MonkeyPatch, roads: str, kept: tuple[str, ...]
 ) -> None:
-    """Its "no route" would hide what the other family says, such as that it refuses."""
+    """Its "no route" would hide the other family's error, such as a refusal."""
     monkeypatch.setattr(families, "has_route", lambda one: ("6" if ":" in one else "4") in roads)
     families._known_route.cache_clear()
     assert families.routed(("2001:db8::1", "2001:db8::2", "192.0.2.1")) == kept
@@ -661,7 +663,7 @@ def test_an_exception_in_done_does_not_affect_other_checks(
 
 
 def test_close_waits_for_checks_and_returns_the_unfinished_ones(names: NameServer) -> None:
-    trap = Trap()  # takes connections and never answers
+    trap = Trap()  # accepts connections and never answers
     web = Web(lambda head, body: http())
     prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
     finished: list[Outcome] = []

@@ -1,4 +1,4 @@
-"""Names to addresses: told apart, cached, validated, and never for longer than allowed."""
+"""Resolving names: causes of failure, cache, validation of answers, and time limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def names() -> Iterator[NameServer]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A UDP port on which nobody is: another socket keeps it from being given out."""
+    """A UDP port without a listener; another socket reserves it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as holder:
         holder.bind(("127.0.0.1", 0))
         yield int(holder.getsockname()[1])
@@ -60,7 +60,7 @@ def failing(rcode: dns.rcode.Rcode) -> Answer:
 
 
 def for_kind(kind: str, this: Answer, other: Answer) -> Answer:
-    """``this`` for questions of one type, ``other`` for the rest."""
+    """``this`` for questions of one type, ``other`` for all others."""
 
     def answer(query: Query, times: int) -> Query | bytes | None:
         asked = dns.rdatatype.to_text(query.question[0].rdtype)
@@ -77,7 +77,7 @@ def cut(query: Query, times: int) -> Query:
 
 
 def too_long_for_udp(records: object) -> Answer:
-    """The first time each type is asked the answer is cut; the second question comes over TCP."""
+    """The first answer of each type is truncated; the second question comes over TCP."""
     return lambda query, times: cut(query, 0) if times == 0 else reply(query, records)  # type: ignore[arg-type]
 
 
@@ -311,7 +311,7 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
     assert resolve("linked.test", 1, names=names).addresses == ("fe80::1",)
     hosts.write_text("192.0.2.99 one.test\n")
     os.utime(hosts, ns=(1, 1))
-    names._hosts_file._looked = time.monotonic() - 60  # the file is looked at every few seconds
+    names._hosts_file._looked = time.monotonic() - 60  # older than the interval between looks
     assert resolve("one.test", 1, names=names).addresses == ("192.0.2.99",)
 
 

@@ -95,7 +95,7 @@ def test_the_wait_for_a_text_is_not_part_of_the_response_time(prober: Prober) ->
 
 
 def test_a_connection_counts_as_an_answer_and_a_refusal_does_not(prober: Prober) -> None:
-    """``network_down`` asks whether anything came from the target (decisions.md 10)."""
+    """``network_down`` depends on whether anything came from the target (decisions.md 10)."""
     with closing(ClosedPort()) as closed, closing(Listener(tcp.close_at_once)) as ends:
         refused = prober.check(CheckSpec(url=url(closed)))
         missing = prober.check(CheckSpec(url=url(ends), **EXPECTS))
@@ -165,7 +165,7 @@ def test_a_fault_of_ours_is_check_error_and_closes_the_connection(
     def wait(connection: Connection) -> None:
         try:
             tcp.greeting(connection)
-        finally:  # what it said is unread, so it is a reset
+        finally:  # closing with unread data sends a reset
             gone.set()
 
     def fail(*arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""Bodies as text: codings, charsets and conditions (decisions.md 3)."""
+"""Bodies decoded to text: codings, charsets and text conditions (decisions.md 3)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A monitor's kind is the one of its URL's scheme, and it says which fields there are
-(decisions.md 3 and 9)."""
+"""The scheme of a monitor's URL decides its kind, and the kind decides its fields (decisions.md 3
+and 9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.records import Monitor, Pair
 LEAST = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
 MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
 
-# Every field that tcp does not know, with a value that says something.
+# Every field that tcp does not know, with a value other than its default.
 STRANGE = {
     "request_method": {"request_method": "POST"},
     "request_headers": {"request_headers[0][key]": "X", "request_headers[0][value]": "1"},

@@ -1,4 +1,4 @@
-"""What a monitor's fields read and refuse (interface.md 2.1, decisions.md 1, 2, 3 and 7)."""
+"""Which values a monitor's fields accept and refuse (interface.md 2.1, decisions.md 1, 2, 3, 7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
 
 
 def read(sent, form=MonitorForm, **context):
-    """The fields of a new monitor with ``sent`` over the least that one needs."""
+    """The fields of a new monitor: the required ones with ``sent`` over them."""
     pairs = LEAST | sent if isinstance(sent, dict) else {}
     listed = list(pairs.items()) if isinstance(sent, dict) else [*LEAST.items(), *sent]
     return bind(form, listed, Context(**context))
@@ -67,7 +67,7 @@ GOOD = [
     *[("ssl_alert_days", str(days), days) for days in ALERT_DAYS],
     ("domain_alert_days", "0", 0),
     ("cache_buster", "1", 1),
-    ("cache_buster", "", 0),  # one with a default goes back to it
+    ("cache_buster", "", 0),  # a field with a default is reset to it
     ("timeout", "", 30),
     ("timeout", "007", 7),
     ("confirmations", "0", 0),
@@ -118,7 +118,7 @@ BAD = [
     ("interval", "60.0", "whole number"),
     ("interval", " 60", "whole number"),
     ("interval", "+60", "whole number"),
-    ("interval", "６０", "whole number"),  # noqa: RUF001 - full-width digits are the point
+    ("interval", "６０", "whole number"),  # noqa: RUF001 - full-width digits on purpose
     ("interval", "9" * 5000, "60, 180, 300"),
     ("alert_condition", "URL_TEXT", "url_unavailable, url_text, url_no_text"),
     ("request_method", "get", "GET, POST"),
@@ -233,7 +233,7 @@ def test_section_3_fields_that_depend_on_each_other_are_validated_together(sent,
 
 
 LISTS = [
-    # decisions.md 2: indices order the list as numbers and need not be dense
+    # decisions.md 2: indices order the list as numbers and may have gaps
     (
         {
             "alerts[10][key]": "sms",
@@ -455,12 +455,12 @@ def test_section_2_an_update_is_validated_as_a_whole(sent, names):
 
 MASKED = [
     (rows(*(pair.masked() for pair in STORED.alerts)), STORED.alerts),
-    # the same place first: both slack values look alike
+    # the row in the same place first: both slack values look alike
     (rows(A.masked(), TWO.masked(), C.masked(), ONE.masked()), STORED.alerts),
     # a removed row leaves the others in their places
     (rows(TWO.masked(), start=3), (TWO,)),
     (rows(C.masked(), TWO.masked(), start=2), (C, TWO)),
-    # else the first unused with that key
+    # otherwise the first unused row with that key
     (rows(ONE.masked(), A.masked()), (ONE, A)),
     (rows(ONE.masked(), ONE.masked()), (TWO, ONE)),
     (rows(Pair("email", "new@x.example"), ONE.masked()), (Pair("email", "new@x.example"), ONE)),

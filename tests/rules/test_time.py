@@ -1,4 +1,4 @@
-"""Moments in one form, and days counted in one way."""
+"""One format of moments, and one way to count days."""
 
 from __future__ import annotations
 

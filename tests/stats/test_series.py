@@ -67,7 +67,7 @@ def test_the_mean_time_to_recovery_counts_only_ended_incidents() -> None:
     assert mttr([(0, 1000, None), (5000, 8000, None), (9000, None, None)]) == 2
 
 
-def test_a_day_is_down_if_any_of_it_was_down() -> None:
+def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> None:
     day = dict.fromkeys(("up", "down", "unknown", "maintenance"), 0)
     assert day_state(day) == "none"
     assert day_state(day | {"unknown": 1}) == "unknown"

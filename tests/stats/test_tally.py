@@ -1,4 +1,4 @@
-"""What counts as up, down, unknown and maintenance; and the figures made of it."""
+"""What counts as up, down, unknown and maintenance, and the figures of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UP, DOWN, UNKNOWN = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN
 
 
 def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[Check]:
-    """A check a minute; None where there was none."""
+    """A check for each minute; None for a minute without one."""
     return [
         Check(place * step, verdict, **fields)
         for place, verdict in enumerate(verdicts)
@@ -40,8 +40,8 @@ def seconds(sums: Sums) -> tuple[int, int, int, int]:
     return tuple(value // 1000 for value in (sums.up, sums.down, sums.unknown, sums.maintenance))  # type: ignore[return-value]
 
 
-# What was checked; incidents (start and end in minutes, classification); until when (minutes);
-# expected seconds of up, down, unknown, maintenance.
+# Checks; incidents (start and end in minutes, classification); the end (minutes); expected seconds
+# of up, down, unknown and maintenance.
 TABLE = [
     ("all good", checks(UP, UP, UP), [], 3, (180, 0, 0, 0)),
     ("an incident", checks(UP, DOWN, DOWN, UP), [(1, 3, None)], 4, (120, 120, 0, 0)),
@@ -128,7 +128,7 @@ def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own()
 
 
 def test_a_window_begins_and_ends_between_two_checks() -> None:
-    """Else a planned hour would count as downtime, where a monitor is checked once an hour."""
+    """Otherwise an hour of maintenance would count as downtime for a monitor checked hourly."""
     seen = [Check(0, DOWN), Check(2 * MINUTE, DOWN, maintenance=True), Check(4 * MINUTE, DOWN)]
     what = trouble([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
     sums = tally(seen, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
@@ -193,7 +193,7 @@ def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
     for sums in tally(seen, what, limit, 24 * HOUR_MS, 0, end).values():
         whole.add(sums)
     assert total == whole
-    # Summed in two goes, as the rollups are, it is the same.
+    # Summed in two parts, as rollups are, the result is the same.
     half = end // 2
     parts = Sums()
     for start, stop in ((0, half), (half, end)):
@@ -202,7 +202,7 @@ def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
     assert (parts.up, parts.down, parts.checks) == (total.up, total.down, total.checks)
 
 
-# Few steps, so that checks touch, tie, leave gaps and cross periods all the time.
+# Few distinct times, so that checks often adjoin, coincide, leave gaps and cross periods.
 STEPS = st.integers(0, 60)
 
 
@@ -251,7 +251,7 @@ def kind_at(
     windows: list[Span],
     limit: int,
 ) -> str | None:
-    """What this moment counts as, said without spans; None in a gap."""
+    """What this moment counts as, computed without spans; None in a gap."""
     past = [check for check in seen if check.at <= at]
     if not past or at >= past[-1].at + limit:
         return None

@@ -1,4 +1,4 @@
-"""When maintenance is: repeated windows, their edges and their previews."""
+"""When maintenance takes place: repeated windows, their edges and their previews."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def window(
 
 NIGHT = ("2026-01-31T23:00", "2026-02-01T01:00")
 
-# A window, a moment, and whether it is in it.
+# A window, a moment, and whether the window covers it.
 CASES = [
     (window(*NIGHT), "2026-01-31T22:59:59", False),
     (window(*NIGHT), "2026-01-31T23:00", True),
@@ -59,14 +59,14 @@ CASES = [
     (window(*NIGHT, "monthly"), "2026-03-28T23:30", False),
     (window(*NIGHT, "monthly"), "2026-03-31T23:30", True),
     (window(*NIGHT, "monthly"), "2028-02-29T23:30", True),
-    (window(*NIGHT, "0 3 * * 1"), "2026-01-31T23:30", True),  # the first as typed
+    (window(*NIGHT, "0 3 * * 1"), "2026-01-31T23:30", True),  # the first occurrence, as typed
     (window(*NIGHT, "0 3 * * 1"), "2026-02-02T04:59:59", True),  # a Monday, two hours long
     (window(*NIGHT, "0 3 * * 1"), "2026-02-02T05:00", False),
     (window(*NIGHT, "0 3 * * 1"), "2026-02-02T02:59:59", False),
     (window(*NIGHT, "0 3 * * 1"), "2026-01-26T03:30", False),  # a Monday before the start
     (window(*NIGHT, "0 3 * * 1", "2026-02-08T00:00"), "2026-02-09T03:30", False),
     (window("2026-01-01T00:00", "2026-01-03T00:00", "daily"), "2026-05-05T05:05", True),
-    (window(*NIGHT, until="2026-01-01T00:00"), "2026-01-31T23:30", True),  # the first always is
+    (window(*NIGHT, until="2026-01-01T00:00"), "2026-01-31T23:30", True),  # the first always counts
 ]
 
 
@@ -132,7 +132,7 @@ def test_repeats_keep_their_time_of_day_where_the_clocks_change(
 
 
 def test_a_window_in_an_hour_that_occurs_twice_takes_place_once() -> None:
-    """2:30 comes at 0:30 and at 1:30 UTC; the first counts."""
+    """2:30 occurs at 0:30 and at 1:30 UTC; the first counts."""
     which = window("2026-10-20T00:30", "2026-10-20T00:50", "daily", zone="Europe/Berlin")
     assert covers(which, at("2026-10-25T00:40"))
     assert not covers(which, at("2026-10-25T01:40"))
@@ -171,9 +171,9 @@ def test_the_calendar_of_a_month_has_the_windows_that_overlap_it() -> None:
         ("", False),
         ("yearly", False),
         ("0 3 * *", False),
-        ("0 0 3 * * 1", False),  # seconds: an occurrence each second is no plan
+        ("0 0 3 * * 1", False),  # a field for seconds
         ("61 3 * * 1", False),
-        ("0 0 31 2 *", False),  # never
+        ("0 0 31 2 *", False),  # a day that never occurs
         ("Daily", False),
     ],
 )
