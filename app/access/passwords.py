@@ -55,7 +55,7 @@ def matches(hash_: str | None, password: str) -> bool:
     """Whether ``hash_`` is of ``password``; False for None, after the same time."""
     try:
         with _turn():
-            nobody = _nobody()  # for everybody, because making it at first use takes time
+            nobody = _nobody()  # for known emails too: the first call takes longer
             return _hasher.verify(hash_ or nobody, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False

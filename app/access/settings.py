@@ -34,7 +34,8 @@ class SettingsTable:
 
     def setting_or_make(self, name: str, make: Callable[[], str]) -> str:
         """The value stored under ``name``. If there is none it is made, once, even if several
-        processes ask at the same time. Raises Conflict for an unreadable value, which others use.
+        processes ask at the same time. Raises Conflict for an unreadable value, because it
+        is in use elsewhere.
         """
         known = _usable(name)
         if known is not None:

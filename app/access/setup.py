@@ -29,8 +29,7 @@ class Setup(People, SettingsTable):
 
     def setup_token(self) -> str:
         """The secret part of the set-up link: the same until the first account exists. An
-        unreadable
-        one is replaced, because the link is printed at each start.
+        unreadable one is replaced, because the link is printed at each start.
         """
         if SETUP_TOKEN in self.unreadable_settings():
             self.set_setting(SETUP_TOKEN, None)
@@ -44,8 +43,7 @@ class Setup(People, SettingsTable):
 
     def use_setup_token(self, token: str, email: str, password: str) -> Person:
         """Create the first account, an admin, and log in. Raises Denied if the token is wrong or
-        used
-        up, and Invalid.
+        used up, and Invalid.
         """
         if not self.is_setup_token(token):
             raise Denied(VOID)

@@ -7,7 +7,7 @@ from app.records import TEXT_CONDITIONS, AlertCondition, Cause
 
 
 def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause by a text condition, or None. If the body is cut, a missing text proves nothing."""
+    """The cause that a text condition gives, or None. A missing text counts only in a whole body."""
     if condition not in TEXT_CONDITIONS or not lookup:
         return None
     found = lookup in text

@@ -70,8 +70,7 @@ def schema_of(of: type, **others: Schema) -> Schema:
 
 def reader(of: type[R], called: str, **others: Callable[[Any], Any]) -> Callable[[Any], R]:
     """Return a function that reads a record from JSON. It raises ``Odd`` with the name of a
-    required
-    part that is missing or invalid.
+    required part that is missing or invalid.
 
     ``called`` is the name of the whole record; ``others`` are readers for single fields.
     """

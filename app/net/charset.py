@@ -15,8 +15,7 @@ _BOMS = (
 )
 _LOOK_FOR_DECLARATION = 4096  # bytes; HTML says 1024, but many pages begin with comments
 # Possessive quantifiers (``*+``) only: with backtracking, a line of spaces takes quadratic time,
-# and
-# 64 KiB of header or 4 KiB of a page would delay every check.
+# and 64 KiB of header or 4 KiB of a page would delay every check.
 _DECLARATIONS = (
     re.compile(
         rb"""<meta[^>]{0,400}?charset\s*+=\s*+["']?+\s*+([A-Za-z0-9._:-]+)""", re.IGNORECASE

@@ -21,7 +21,7 @@ from app.net.race import Race, Raced, is_six
 from app.records import Warn
 
 ALIVE_SECONDS = 300.0  # how long a family that accepted a connection is not tested again
-DEAD_SECONDS = 900.0  # how long a test of a dead family waits for DEAD_WAIT only
+DEAD_SECONDS = 900.0  # how long tests of a dead family wait only DEAD_WAIT
 DEAD_WAIT = 1.0  # seconds
 LEAST_WAIT = 0.3  # seconds; with less time left, there is no test
 ROUTE_SECONDS = 5.0  # how long it is remembered whether there is a route

@@ -16,7 +16,7 @@ _TAG = re.compile(r"/?[a-z][a-z0-9]*|[!?/]", re.IGNORECASE)
 
 
 def page_text(markup: str) -> str:
-    """The text on one line. Text that is repeated, such as the title in a heading, appears once."""
+    """The text on one line. Repeated text, such as a title that is also a heading, appears once."""
     begin, *rest = _COMMENT.sub("", markup).split("<")
     found, silent = [begin], ""
     for piece in rest:

@@ -79,7 +79,7 @@ def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, 
         curl.setopt(pycurl.URL, url)
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.PROXY, "")  # with a proxy from the environment, policy judges nothing
+        curl.setopt(pycurl.PROXY, "")  # a proxy from the environment would bypass policy
         curl.setopt(pycurl.CAINFO, certifi.where())
         curl.setopt(pycurl.USERAGENT, USER_AGENT)
         curl.setopt(pycurl.HTTPHEADER, ["Accept: application/rdap+json, application/json"])

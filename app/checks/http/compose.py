@@ -111,7 +111,7 @@ class Carried:
             self.method, self.body = "GET", None
 
     def state(self, target: Target) -> tuple[object, ...]:
-        """A state that repeats in a redirect loop: equal states give the same request again."""
+        """All that decides the next request: a state that occurs twice is a redirect loop."""
         return (self.method, without_buster(target.url), self._own, tuple(self._matching(target)))
 
     def _matching(self, target: Target) -> list[str]:

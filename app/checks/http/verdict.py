@@ -57,8 +57,8 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> Judged:
 
 
 def _leaf(trace: Trace) -> tuple[Certificate | None, str | None]:
-    """The certificate of all hops that ends first, and its host. Visitors need each of them: behind
-    a host that only redirects, too.
+    """The certificate of all hops that ends first, and its host. Without that of a host that only
+    redirects, visitors cannot reach the page either.
     """
     found = [
         (leaf, hop.target.ascii_host)
