@@ -7,7 +7,7 @@ from app.records import TEXT_CONDITIONS, AlertCondition, Cause
 
 
 def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause that a text condition gives, or None. A missing text counts only in a whole body."""
+    """The cause by a text condition, or None. A missing text in a cut body is not a fault."""
     if condition not in TEXT_CONDITIONS or not lookup:
         return None
     found = lookup in text

@@ -87,8 +87,8 @@ def network_works(
 
 def ask(canaries: Sequence[Canary], timeout: float = ASK_SECONDS) -> dict[str, Said]:
     """How each canary responds to a TCP connect, by its name. Never raises."""
-    told = {name_of(canary): said for canary, said in _answers(canaries, timeout)}
-    return {name: told.get(name, Said.NOTHING) for name in map(name_of, canaries)}
+    responses = {name_of(canary): said for canary, said in _answers(canaries, timeout)}
+    return {name: responses.get(name, Said.NOTHING) for name in map(name_of, canaries)}
 
 
 def read_memory(text: str | None, place: str) -> dict[str, Said]:
@@ -100,7 +100,7 @@ def read_memory(text: str | None, place: str) -> dict[str, Said]:
         return {}
 
 
-def write_memory(text: str | None, place: str, told: Mapping[str, Said]) -> str:
+def write_memory(text: str | None, place: str, responses: Mapping[str, Said]) -> str:
     """The setting with new responses added; that a canary has accepted once is kept for ever."""
     try:
         kept = dict(json.loads(text or "{}"))
@@ -108,7 +108,7 @@ def write_memory(text: str | None, place: str, told: Mapping[str, Said]) -> str:
         kept = {}
     before = read_memory(text, place)
     proven = {name: said for name, said in before.items() if said is Said.ACCEPTED}
-    kept[place] = {**before, **told, **proven}
+    kept[place] = {**before, **responses, **proven}
     return json.dumps(kept, sort_keys=True)
 
 

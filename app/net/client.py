@@ -199,12 +199,12 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
 
 
 class _Head(HTTPResponse):
-    """Reads the status line and the headers of an answer. ``told`` gets the status as soon as it is
-    read: headers that are too many, too long or cut off raise after that.
+    """Reads the status line and headers of an answer. ``on_status`` gets the status as soon as it
+    is read: headers that are too many, too long or cut off raise after that.
     """
 
-    def __init__(self, told: Callable[[int], None], *args: Any, **kwargs: Any) -> None:
-        self._told = told
+    def __init__(self, on_status: Callable[[int], None], *args: Any, **kwargs: Any) -> None:
+        self._on_status = on_status
         super().__init__(*args, **kwargs)
 
     def begin(self) -> None:
@@ -216,7 +216,7 @@ class _Head(HTTPResponse):
         finally:
             # Both are text until they are parsed.
             if isinstance(self.version, int) and isinstance(self.status, int) and self.status > 199:
-                self._told(self.status)
+                self._on_status(self.status)
 
 
 class _PinnedAdapter(HTTPAdapter):

@@ -132,8 +132,8 @@ class Question:
         faults = set(self._faults.values())
         for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
             if fault in faults:
-                told = next(server for server, said in self._faults.items() if said == fault)
-                return Part(fault=fault, server=told)
+                failed = next(server for server, said in self._faults.items() if said == fault)
+                return Part(fault=fault, server=failed)
         return Part(fault=Cause.DNS_TIMEOUT)
 
     def _failed(self, server: Server, fault: Cause) -> None:

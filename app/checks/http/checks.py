@@ -22,10 +22,10 @@ class HttpChecks:
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
     ) -> None:
-        def told(trace: Trace) -> None:
+        def finished(trace: Trace) -> None:
             done(self.outcomes.make(trace))
 
-        Run(self._tools, self._curls, spec, policy, told, broken).start(target)
+        Run(self._tools, self._curls, spec, policy, finished, broken).start(target)
 
     def close(self) -> None:
         self._curls.close()

@@ -91,7 +91,7 @@ def _our_own(seen: Seen) -> Failure | None:
     return None
 
 
-def heard(seen: Seen) -> bool:
+def anything_arrived(seen: Seen) -> bool:
     """Whether any byte arrived: headers, a certificate, a TLS alert, or other than HTTP."""
     if seen.lines or seen.certificates or seen.status:
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from app.checks.certificate import TrustStore
 from app.checks.http.evidence import make_evidence
 from app.checks.http.exchange import Seen
-from app.checks.http.failures import heard
+from app.checks.http.failures import anything_arrived
 from app.checks.http.trace import Trace
 from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
@@ -65,7 +65,7 @@ class Outcomes:
 
 def answered(trace: Trace) -> bool:
     """Whether any byte of an answer, even a certificate or a TLS alert, came from the target."""
-    return any(hop.seen is not None and heard(hop.seen) for hop in trace.hops)
+    return any(hop.seen is not None and anything_arrived(hop.seen) for hop in trace.hops)
 
 
 def figures(trace: Trace) -> tuple[Timings, int | None]:

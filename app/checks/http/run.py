@@ -117,20 +117,20 @@ class Run:
             return
         hop = hops.pop()
 
-        def told(warning: Warn | None) -> None:
+        def warned(warning: Warn | None) -> None:
             if warning is not None and warning not in self.trace.warnings:
                 self.trace.warnings.append(warning)
             self._other_families(hops)
 
         if hop.seen is None or not hop.seen.ip or len(hop.addresses) < 2:
-            told(None)
+            warned(None)
             return
         self._tools.families.judge(
             hop.addresses,
             hop.seen.ip,
             hop.target.port,
             self._deadline,
-            partial(self._guarded, told),
+            partial(self._guarded, warned),
         )
 
     # --- redirects

@@ -31,7 +31,7 @@ from app.records import Cause, Outcome, Result, Timings, Verdict
 # Faults of this machine, which say nothing about the target.
 _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 # If several addresses failed, the first of these names the cause.
-_TELLING = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
+_MOST_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
 
 
 def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:
@@ -103,7 +103,7 @@ def _not_connected(seen: Seen) -> Failure:
         return Failure(
             Cause.TIMEOUT_CONNECT, f"No TCP connection to {place} within the limit of {limit}."
         )
-    number = next((one for one in _TELLING if one in seen.errors), seen.errors[0])
+    number = next((one for one in _MOST_SPECIFIC if one in seen.errors), seen.errors[0])
     return connect_failure(number, place, seen.connect or 0.0) or Failure(
         Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {os.strerror(number)}."
     )

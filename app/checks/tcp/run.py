@@ -115,10 +115,10 @@ class Run:
         if self._tcp is None:
             self._done(self.seen)
         elif self.seen.listens:
-            self._timer = self._tools.loop.call_at(self._deadline, self._step(self._heard_enough))
+            self._timer = self._tools.loop.call_at(self._deadline, self._step(self._end))
             self._tools.loop.watch(self._tcp.fileno(), READ, self._step(self._ready))
         else:
-            self._heard_enough()
+            self._end()
 
     def _ready(self, _fd: int, _events: int) -> None:
         seen = self.seen
@@ -130,20 +130,20 @@ class Run:
             return
         except OSError as error:
             seen.broken_by = error.errno
-            self._heard_enough()
+            self._end()
             return
         if not piece:
             seen.closed = True
-            self._heard_enough()
+            self._end()
             return
         took = time.monotonic() - self._began
         seen.first_byte = took if seen.first_byte is None else seen.first_byte
         seen.rest = took - seen.first_byte
         seen.banner += piece
         if len(seen.banner) == BANNER_BYTES or (seen.spec.alert_text_lookup or "") in seen.text:
-            self._heard_enough()
+            self._end()
 
-    def _heard_enough(self) -> None:
+    def _end(self) -> None:
         self._hang_up()
         seen = self.seen
         # Not earlier: a dead family may take all the time that the banner needs.
