@@ -26,7 +26,7 @@ DEBIAN_PACKAGES := chromium fonts-dejavu-core fonts-liberation nginx postgresql
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help run test quick quick-3.13 pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
-	bench-slow bench-start clean
+	bench-slow bench-start bench-kills clean
 
 help: ## List what there is to type
 	@sed -nE 's/^([a-z][a-z0-9.-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -84,6 +84,9 @@ bench-engine: $(TEST) ## What the whole engine costs a check, and how late check
 
 bench-slow: $(TEST) ## What normal requests take beside 500 clients that are slow on purpose
 	@$(BIN)/python -m bench.slow $(ARGS)
+
+bench-kills: $(TEST) ## Random kills of two checkers on ARGS=postgresql://... (an empty database)
+	@$(BIN)/python -m bench.kills $(ARGS)
 
 bench-start: $(TEST) ## How long a start takes to its first check
 	@$(BIN)/python -m bench.start $(ARGS)

@@ -287,6 +287,11 @@ class Location(IntEnum):
     DEFAULT = 1
 
 
+DEFAULT_LOCATIONS = ("default",)  # names, of a monitor that names none
+MAX_LOCATIONS = 50  # of one monitor
+MAX_LOCATION = 64  # characters of a name
+
+
 # --- Masking (decisions.md 3) ---------------------------------------------------------------------
 
 MASK = "••••"
@@ -407,6 +412,7 @@ class Monitor:
     quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
     quiet_end: ClockTime | None = None
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
+    locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``: what cannot be read reads as empty
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING

@@ -24,7 +24,7 @@ from sqlalchemy import insert
 from app import create_app
 from app.config import Settings
 from app.db import schema, writing
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow, RollupRow
+from app.db.tables import AssignmentRow, IncidentRow, MonitorRow, MonitorStateRow, RollupRow
 from app.db.types import to_ms
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -72,6 +72,8 @@ def fill(count: int) -> None:
     with writing() as session:
         session.execute(insert(MonitorRow), [_monitor(number) for number in numbers])
         session.execute(insert(MonitorStateRow), [_state(number) for number in numbers])
+        seat = {"location_id": 1, "turn": 0, "slot": NOW, "blind": False}
+        session.execute(insert(AssignmentRow), [{"monitor_id": n} | seat for n in numbers])
         session.execute(insert(IncidentRow), [_incident(n, old) for n in numbers for old in (1, 9)])
     with writing() as session:
         for hour in range(HOURS):
@@ -129,7 +131,6 @@ def _monitor(number: int) -> dict[str, object]:
 def _state(number: int) -> dict[str, object]:
     return {
         "monitor_id": number,
-        "next_check_at": NOW,
         "checked_at": NOW,
         "verdict": "up",
         "response_time": 120,

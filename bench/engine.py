@@ -31,9 +31,9 @@ from sqlalchemy import func, insert, select, text, update
 from app import create_core
 from app.config import Settings
 from app.db import db, schema, writing
-from app.db.tables import MonitorRow, MonitorStateRow, ResultRow
+from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.engine.checker import Checker
-from app.engine.schedule import next_check, place
+from app.engine.schedule import last_slot, place
 from bench.checks import BareCurl
 from tests.support.nginx import Nginx
 
@@ -82,8 +82,10 @@ def prepare(folder: Path, url: str, monitors: int) -> tuple[Flask, Settings]:
             ids = session.scalars(select(MonitorRow.id)).all()
             session.execute(
                 insert(MonitorStateRow),
-                [{"monitor_id": id, "next_check_at": now, "failures": 0} for id in ids],
+                [{"monitor_id": id, "failures": 0} for id in ids],
             )
+            seat = {"location_id": 1, "turn": 0, "blind": False}
+            session.execute(insert(AssignmentRow), [{"monitor_id": id} | seat for id in ids])
     return app, settings
 
 
@@ -135,9 +137,7 @@ def throughput(app: Flask, settings: Settings, monitors: int, bare: float) -> No
             print(f"  {failed:,} of them were not up, which costs more: do not trust this run")
     print(f"As fast as it can: {done:,} checks in {seconds:.1f} s, {done / seconds:,.0f} a second")
     each = spent / done
-    print(
-        f"  CPU: {each * 1000:.2f} ms a check (check, judge, claim, record): {1 / each:,.0f} a core"
-    )
+    print(f"  CPU: {each * 1000:.2f} ms a check (check, judge, record): {1 / each:,.0f} a core")
     print(f"  pycurl alone: {bare * 1000:.2f} ms a check, {bare / each:.2f} x Wakeful")
 
 
@@ -145,11 +145,12 @@ def lag(app: Flask, settings: Settings, minutes: int) -> None:
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
         session.execute(text("DELETE FROM results"))
-        for id in session.scalars(select(MonitorStateRow.monitor_id)).all():
+        soon = now + timedelta(seconds=2)
+        for id in session.scalars(select(AssignmentRow.monitor_id)).all():
             session.execute(
-                update(MonitorStateRow)
-                .where(MonitorStateRow.monitor_id == id)
-                .values(next_check_at=next_check(id, INTERVAL, now + timedelta(seconds=2)))
+                update(AssignmentRow)
+                .where(AssignmentRow.monitor_id == id)
+                .values(slot=last_slot(id, INTERVAL, soon))
             )
     began, used = time.monotonic(), cpu()
     with running(app, settings, paced=True):

@@ -21,6 +21,7 @@ from app.access import Access
 from app.config import Settings
 from app.db import db, schema, writing
 from app.db.tables import (
+    AssignmentRow,
     CauseCodeRow,
     IncidentRow,
     MonitorRow,
@@ -100,6 +101,10 @@ def _monitors(count: int, now: datetime) -> None:
     with writing() as session:
         session.execute(insert(MonitorRow), [_monitor(n, before) for n in numbers])
         session.execute(insert(MonitorStateRow), [_state(n, now) for n in numbers])
+        session.execute(
+            insert(AssignmentRow),
+            [{"monitor_id": n, "location_id": 1, "turn": 0, "blind": False} for n in numbers],
+        )
         session.execute(insert(IncidentRow), [row for n in numbers for row in _incidents(n, now)])
         session.execute(
             insert(ResultContextRow),
@@ -130,7 +135,6 @@ def _state(number: int, now: datetime) -> dict[str, object]:
     verdict = _verdict(number)
     return {
         "monitor_id": number,
-        "next_check_at": None if number % 1000 == PAUSED else now,
         "checked_at": now,
         "verdict": verdict,
         "cause": None if verdict == "up" else CAUSE,

@@ -99,7 +99,7 @@ def prepare(folder: Path, url: str) -> Service:
 
 def first_check(service: Service, folder: Path, page: Page) -> float:
     with closing(sqlite3.connect(folder / "wakeful.db")) as database, database:
-        database.execute("UPDATE monitor_states SET next_check_at = 0")
+        database.execute("UPDATE assignments SET slot = NULL")
     page.asked.clear()
     began = time.perf_counter()
     service.start()

@@ -5,19 +5,21 @@ Rows come back detached: their columns can be read anywhere, without a context.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flask import Flask
 
-from app.db import db, writing
-from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
+from app.db import changes, db, writing
+from app.db.tables import AssignmentRow, IncidentRow, MonitorRow, MonitorStateRow
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_TIMEOUT,
     AlertCondition,
     Cause,
+    Location,
     Outcome,
     Person,
     RequestMethod,
@@ -37,8 +39,17 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def make_monitor(app: Flask, *, state: dict[str, Any] | None = None, **fields: Any) -> MonitorRow:
-    """A monitor that is due at once. ``state`` sets columns of its MonitorStateRow."""
+def make_monitor(
+    app: Flask,
+    *,
+    state: dict[str, Any] | None = None,
+    seat: dict[str, Any] | None = None,
+    places: Sequence[int] = (Location.DEFAULT,),
+    **fields: Any,
+) -> MonitorRow:
+    """A monitor that is due at once. ``state`` sets columns of its MonitorStateRow, ``seat`` of its
+    AssignmentRow in each of its ``places``.
+    """
     values: dict[str, Any] = {
         "name": "Shop",
         "url": "http://127.0.0.1:9/",
@@ -63,9 +74,11 @@ def make_monitor(app: Flask, *, state: dict[str, Any] | None = None, **fields: A
         with writing() as session:
             session.add(monitor)
             session.flush()
-            due = None if monitor.paused else values["created_at"]
-            columns = {"next_check_at": due, "failures": 0} | (state or {})
-            session.add(MonitorStateRow(monitor_id=monitor.id, **columns))
+            session.add(MonitorStateRow(monitor_id=monitor.id, **{"failures": 0} | (state or {})))
+            for place in places:
+                columns = {"turn": 0, "blind": False} | (seat or {})
+                session.add(AssignmentRow(monitor_id=monitor.id, location_id=place, **columns))
+            changes.note(session, monitor.id)
         return _detached(monitor)
 
 

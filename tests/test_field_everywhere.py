@@ -15,7 +15,7 @@ import pytest
 
 from app.codec import Odd, json_of, reader, schema_of
 from app.codec.schema import CLOCK_TIME, INTEGER, MOMENT, PAIR, STRING, array, nullable, words
-from app.db import leases
+from app.db import assignments, journal
 from app.db.tables import MonitorRow
 from app.engine.recorder.monitors import CHECKED_FIELDS
 from app.forms.monitor import OWN_FIELDS, MonitorForm
@@ -79,7 +79,10 @@ UNUSUAL: dict[str, Any] = {
     "quiet_start": "22:00",
     "quiet_end": "07:00",
     "quiet_zone": "Europe/Berlin",
+    "locations": ("default", "oslo"),
 }
+# Kept as rows of another table.
+NO_COLUMN = {"locations"}
 
 
 # --- What follows from the annotation -------------------------------------------------------------
@@ -203,7 +206,7 @@ def test_a_field_of_the_form_is_in_the_record(name):
 
 @pytest.mark.parametrize("name", IN_FORM)
 def test_a_field_of_the_form_has_a_column(name):
-    assert name in MonitorRow.__table__.columns
+    assert (name in MonitorRow.__table__.columns) != (name in NO_COLUMN)
 
 
 @pytest.mark.parametrize("name", IN_FORM)
@@ -213,6 +216,8 @@ def test_a_field_of_the_form_is_interface_mds_or_among_our_own(name):
 
 @pytest.mark.sqlite
 def test_every_field_of_the_form_has_a_place_on_the_page(app):
+    with app.app_context():
+        journal.location_id("oslo")  # where there is one place, there is no choice
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     form, _ = editor.open("/monitors/new").form_with("Save")
     shown = {name.partition("[")[0] for name in form.names()}
@@ -224,6 +229,7 @@ def stored(app):
     """A monitor with all fields as unusual as can be, and its record as the store reads it."""
     assert set(SETTABLE) - UNUSUAL.keys() == set(), "no unusual value for these"
     with app.app_context():
+        journal.location_id("oslo")
         record = current_store().monitors.create(UNUSUAL | {"request_auth_password": "password"})
         yield record
 
@@ -246,7 +252,7 @@ OF_CHECKS = [field.name for field in fields(CheckSpec) if field.name in SETTABLE
 
 @pytest.mark.sqlite
 def test_a_check_knows_every_field_that_it_needs(stored):
-    (spec,) = leases.specs([stored.id])
+    (spec,) = assignments.specs([stored.id])
     assert {name: getattr(spec, name) for name in OF_CHECKS} == {
         name: UNUSUAL[name] for name in OF_CHECKS
     }

@@ -90,6 +90,7 @@ FORMS_KNOW = {
     "app.records",
     "app.rules",
     "flask_wtf",
+    "markupsafe",
     "wtforms",
 }
 

@@ -68,7 +68,11 @@ class Call:
 
     def _context(self) -> Context:
         settings = current_app.extensions["wakeful.settings"]
-        return Context(now=self.store.now(), telegram_token_set=settings.telegram_token is not None)
+        return Context(
+            now=self.store.now(),
+            telegram_token_set=settings.telegram_token is not None,
+            places=self.store.monitors.locations(),
+        )
 
 
 __all__ = ["Call", "Invalid"]

@@ -82,6 +82,11 @@ class _Figures(Collector):
             "Stored values of monitors and settings that cannot be read.",
             value=found.unreadable,
         )
+        yield GaugeMetricFamily(
+            "wakeful_monitors_without_checker",
+            "Watched monitors that no checker of their place has.",
+            value=found.left_alone,
+        )
         yield from _ages(found)
         if not found.readable:
             return

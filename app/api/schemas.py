@@ -22,11 +22,12 @@ from app.codec.schema import (
     words,
 )
 from app.forms import fields as f
-from app.forms.lists import IdList, PairList, Tags
+from app.forms.lists import IdList, PairList, Places, Tags
 from app.forms.monitor import MonitorForm
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
+    MAX_LOCATIONS,
     ApiKey,
     CertificateChain,
     Delivery,
@@ -80,6 +81,8 @@ def _kind(field: SchemaField) -> Schema:
         return array(record({"key": STRING | keys, "value": STRING}), maxItems=field.most)
     if isinstance(field, IdList):
         return array(INTEGER)
+    if isinstance(field, Places):
+        return array(STRING, maxItems=MAX_LOCATIONS)
     if isinstance(field, Tags | f.Ids):
         return dict(STRING)
     return STRING | ({"maxLength": field.most} if isinstance(field, f.Text) and field.most else {})

@@ -29,6 +29,7 @@ from app.net.canary import (
     read_memory,
 )
 from app.net.hosts import parse_servers
+from app.stores import health
 
 SECONDS = 5.0  # for each question to somebody else
 CLOCK_OFF = timedelta(seconds=5)
@@ -137,6 +138,8 @@ def _checker(settings: Settings) -> Iterator[Finding]:
         yield Finding("checker", f"None runs: the last sign is {last}.")
     else:
         yield Finding("checker", "It runs.")
+        for place in health.left_alone(datetime.now(UTC)):
+            yield Finding("checker", str(place), fault=True)
 
 
 def _policy(settings: Settings) -> Iterator[Finding]:

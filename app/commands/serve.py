@@ -26,6 +26,7 @@ from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, patience, schema
+from app.engine import owner
 
 log = logging.getLogger(__name__)
 
@@ -130,11 +131,11 @@ class Supervisor:
         """Let /readyz tell that no checker runs, though its last sign of life is young."""
         if child.name != "checker" or child.process is None:
             return
-        name = heartbeats.process_name(heartbeats.CHECKER, child.process.pid)
+        its_names = owner.prefix(child.process.pid)
         try:
             # In little time: meanwhile nothing else is looked after.
             with self.app.app_context(), patience(NOTE_SECONDS):
-                heartbeats.note_end(name, datetime.now(UTC))
+                heartbeats.note_end(its_names, datetime.now(UTC))
                 db.session.remove()
                 db.engine.dispose()  # no connection may be shared with the next child
         except Exception:

@@ -33,17 +33,35 @@ def beat(
     now: datetime,
     last_check_at: datetime | None = None,
     ended_at: datetime | None = None,
+    *,
+    location: str | None = None,
 ) -> None:
-    """Write that a process is alive, and what it did last; at its end, that it ended."""
-    row = HeartbeatRow(name=name, at=now, last_check_at=last_check_at, ended_at=ended_at)
+    """Write that a process is alive, and what it did last; at its end, that it ended. ``location``:
+    where a checker checks from. Joins the caller's transaction, where there is one.
+    """
+    row = HeartbeatRow(
+        name=name, location=location, at=now, last_check_at=last_check_at, ended_at=ended_at
+    )
     with writing() as session:
         session.merge(row)
 
 
-def note_end(name: str, now: datetime) -> None:
-    """Write for a process that it ended, where it could not do so itself."""
+def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
+    """The names of a place's checkers whose heartbeat is at most ``within`` from now. One that is
+    further ahead was written before the clock was set back.
+    """
+    its = select(HeartbeatRow.name).where(
+        HeartbeatRow.location == location,
+        HeartbeatRow.at.between(now - within, now + within),
+        HeartbeatRow.ended_at.is_(None),
+    )
+    return set(db.session.scalars(its))
+
+
+def note_end(names: str, now: datetime) -> None:
+    """Write for the process whose names begin so that it ended, where it could not do so itself."""
     with writing() as session:
-        its = update(HeartbeatRow).where(HeartbeatRow.name == name)
+        its = update(HeartbeatRow).where(HeartbeatRow.name.startswith(names, autoescape=True))
         session.execute(its.values(ended_at=now))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -92,7 +92,9 @@ def location_id(name: str) -> int:
     numbers = _numbers()
     if name not in numbers.locations:
         with writing() as session:
-            insert_new(LocationRow, [{"name": name}])
+            insert_new(
+                LocationRow, [{"name": name, "carrier": "local", "created_at": datetime.now(UTC)}]
+            )
             found = select(LocationRow.id).where(LocationRow.name == name)
             numbers.locations[name] = session.execute(found).scalar_one()
     return numbers.locations[name]
@@ -164,30 +166,6 @@ def covers_s(monitor_id: int, at: datetime) -> int | None:
         ResultRow.monitor_id == monitor_id, ResultRow.at == to_ms(at)
     )
     return db.session.scalar(found.limit(1))
-
-
-def newest_elsewhere(
-    monitor_id: int, location: int, since: datetime
-) -> list[tuple[int, datetime, Verdict]]:
-    """The newest result of each other location since then: (location, time, verdict)."""
-    found: dict[int, tuple[int, datetime, Verdict]] = {}
-    rows = db.session.execute(
-        select(ResultRow.location_id, ResultRow.at, ResultRow.verdict)
-        .where(
-            ResultRow.monitor_id == monitor_id,
-            ResultRow.at >= to_ms(since),
-            ResultRow.location_id != location,
-        )
-        .order_by(ResultRow.at)
-    )
-    for place, at, number in rows:
-        found[place] = (place, from_ms(at), VERDICTS[number])
-    return list(found.values())
-
-
-def several_locations() -> bool:
-    """Whether checks come from more than one place."""
-    return len(db.session.execute(select(LocationRow.id).limit(2)).all()) > 1
 
 
 def _numbers() -> _Numbers:

@@ -79,12 +79,10 @@ class MonitorRow(Model):
 
 
 class MonitorStateRow(Model):
-    """What the engine knows of a monitor: schedule, lease, last result, and where the state machine
-    stands.
+    """What the engine knows of a monitor: its last result, and where the state machine stands.
 
-    Written once a check, so it is narrow. Only ``engine/recorder`` changes the state; pause, resume
-    and delete go through it too. ``next_check_at`` is null while paused, which keeps paused
-    monitors out of the due index.
+    Written once a check, so it is narrow and only its key is indexed. Only ``engine/recorder``
+    changes the state; pause, resume and delete go through it too.
     """
 
     __tablename__ = "monitor_states"
@@ -92,9 +90,6 @@ class MonitorStateRow(Model):
     monitor_id: Mapped[int] = mapped_column(
         Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
     )
-    next_check_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
-    lease_until: Mapped[datetime | None] = mapped_column(Moment)
-    lease_token: Mapped[str | None] = mapped_column(String(32))
     checked_at: Mapped[datetime | None] = mapped_column(Moment)
     verdict: Mapped[str | None] = mapped_column(String(16))
     cause_code: Mapped[str | None] = mapped_column(String(32))
@@ -108,6 +103,8 @@ class MonitorStateRow(Model):
     failures: Mapped[int] = mapped_column(SmallInteger, default=0)
     # First good check, until confirmed
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
+    # When the check was recorded that is to be repeated after CONFIRM_SECONDS; null: none is
+    unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(Moment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
     # Fingerprint that people were told of
@@ -132,13 +129,73 @@ class MonitorEvidenceRow(Model):
 
 
 class LocationRow(Model):
-    """Where checks run from. Row 1 is always there."""
+    """Where checks run from. Row 1 is always there; a checker makes the row of its own place."""
 
     __tablename__ = "locations"
     __table_args__ = (NEVER_REUSED,)
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
+    label: Mapped[str | None] = mapped_column(String(80))
+    carrier: Mapped[str] = mapped_column(String(16), default="local", server_default="local")
+    created_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class AssignmentRow(Model):
+    """What is checked from where, and what the schedule must know of it after a restart.
+
+    ``turn`` changes with each recorded check and with each change that makes a check on its way
+    worthless: only a check that was started at the present turn is recorded. That no slot of the
+    schedule is recorded twice rests on it.
+    """
+
+    __tablename__ = "assignments"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
+    location_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("locations.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    turn: Mapped[int] = mapped_column(BigInteger)
+    # The last moment of the monitor's grid that was done; null: a check is due at once
+    slot: Mapped[datetime | None] = mapped_column(Moment)
+    checked_at: Mapped[datetime | None] = mapped_column(Moment)
+    # What this place saw last, its vote: see journal.VERDICT_NUMBERS
+    verdict: Mapped[int | None] = mapped_column(SmallInteger)
+    # The last check here could not tell, because this place's own network failed
+    blind: Mapped[bool] = mapped_column(default=False)
+
+
+class ShardRow(Model):
+    """A part of a place's monitors, and the checker that checks them (``app/engine/shards.py``).
+
+    ``token`` grows with each owner. The recorder compares it: what an earlier owner brings is
+    dropped. ``until`` is when the ownership ends, or ended, unless it is renewed.
+    """
+
+    __tablename__ = "shards"
+
+    location_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("locations.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    owner: Mapped[str | None] = mapped_column(String(96))
+    until: Mapped[datetime | None] = mapped_column(Moment)
+    token: Mapped[int] = mapped_column(BigInteger, default=0)
+
+
+class ChangeRow(Model):
+    """A monitor that checkers have to read again. Numbers become visible in their order
+    (``app/db/changes.py``).
+    """
+
+    __tablename__ = "changes"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    monitor_id: Mapped[int] = mapped_column(BigInteger)
+    at: Mapped[datetime] = mapped_column(Moment, index=True)
 
 
 class CauseCodeRow(Model):
@@ -447,7 +504,9 @@ class HeartbeatRow(Model):
 
     __tablename__ = "heartbeats"
 
-    name: Mapped[str] = mapped_column(String(96), primary_key=True)  # "checker:hostname:pid"
+    # "checker:hostname:token of the process"
+    name: Mapped[str] = mapped_column(String(96), primary_key=True)
+    location: Mapped[str | None] = mapped_column(String(64))  # where a checker checks from
     at: Mapped[datetime] = mapped_column(Moment)
     last_check_at: Mapped[datetime | None] = mapped_column(Moment)
     ended_at: Mapped[datetime | None] = mapped_column(Moment)  # where it was seen to end

@@ -14,24 +14,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from flask import Flask
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 
 from app.access import Access
 from app.access.networks import Policies
 from app.alerts.log import forget_deliveries
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
-from app.db import db, heartbeats, patience, rollups, writing
-from app.db.tables import MonitorRow, MonitorStateRow, ResultRow
+from app.db import assignments, changes, db, heartbeats, patience, rollups, writing
+from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.db.types import to_ms
 from app.engine import domains, recorder
 from app.engine.canaries import Canaries
+from app.records import Location
 
 log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results go in one transaction
+# Much longer than a checker's lease: one that was away for longer reads everything again.
+CHANGES_KEPT = timedelta(hours=2)
 LOOK_UP_SECONDS = 15.0
 CHORE_SECONDS = 300.0  # for a statement that goes through a year of results
 
@@ -110,27 +113,33 @@ class Housekeeper:
         rollups.roll(self.clock())
 
     def watch_the_unwatched(self) -> None:
-        """Give a state to monitors without one, or they would never be checked."""
+        """Give a state and a place to monitors without, or they would never be checked."""
+        states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
         lost = (
-            select(MonitorRow)
-            .outerjoin(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-            .where(MonitorStateRow.monitor_id.is_(None))
+            select(MonitorRow.id)
+            .outerjoin(MonitorStateRow, states == MonitorRow.id)
+            .outerjoin(AssignmentRow, places == MonitorRow.id)
+            .where(or_(states.is_(None), places.is_(None)))
+            .distinct()
         )
         if db.session.scalar(lost.limit(1)) is None:
             return
         with writing() as session:
-            for monitor in session.scalars(lost):
-                log.warning("Monitor %s was not being watched. Now it is.", monitor.id)
-                due = None if monitor.paused else self.clock()
-                session.add(MonitorStateRow(monitor_id=monitor.id, next_check_at=due, failures=0))
+            for id in session.scalars(lost).all():
+                log.warning("Monitor %s was not being watched. Now it is.", id)
+                if session.get(MonitorStateRow, id) is None:
+                    session.add(MonitorStateRow(monitor_id=id, failures=0))
+                if not assignments.of_each(session, [id])[id]:
+                    assignments.assign(session, id, [Location.DEFAULT], self.clock())
+                changes.note(session, id)
 
     def remind(self) -> None:
         """Tell again of what is down and nobody has acknowledged."""
         recorder.remind(self.clock())
 
     def forget_old(self) -> None:
-        """Delete results and deliveries by age, counters that no window needs, sessions that are
-        over, and signs of life of the dead.
+        """Delete results, deliveries and changes by age, counters that no window needs, sessions
+        that are over, and signs of life of the dead.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -144,6 +153,7 @@ class Housekeeper:
                         ResultRow.at < horizon,
                     )
                 )
+        changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         heartbeats.forget_old(now)
         access = Access(self.settings)

@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 
+from app.engine.schedule import Claim
 from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
-Finished = tuple[int, Outcome]  # monitor id, and what its check brought
+Finished = tuple[Claim, Outcome]  # whose check it was, and what it brought
 
 # How long a failure waits for an answer from elsewhere. What came before it does not count: a
 # network that has just died had answers a moment ago, and its first failures cry wolf.
@@ -71,18 +72,12 @@ class Network:
         self._wake = wake
         self._held: list[tuple[float, Finished]] = []
         self._waiting: list[Finished] = []  # for the canaries
-        self._vouched: Counter[int] = Counter()
+        self._vouched: Counter[Claim] = Counter()
         self._asking = False
         self._answer: bool | None = None  # set by the asking thread
         self._answered_at = float("-inf")
         self._returned: tuple[datetime, float] | None = None
         self.down = False
-
-    @property
-    def waiting(self) -> list[int]:
-        """Monitors whose result waits."""
-        held = [one for _since, one in self._held]
-        return [monitor_id for monitor_id, _outcome in (*self._waiting, *held)]
 
     def sort(self, finished: list[Finished], now: float) -> list[Finished]:
         """Take what came back; what can be recorded now, in its final form."""
@@ -109,17 +104,17 @@ class Network:
         return ready
 
     def _doubt(self, one: Finished, now: float) -> list[Finished]:
-        monitor_id, outcome = one
+        claim, outcome = one
         if self._works is None:
             return [one]  # with nobody to ask, it is never our fault
         if self._began_in_outage(outcome, now):
-            return [(monitor_id, unknown(outcome))]
+            return [(claim, unknown(outcome))]
         if self._known_dead(now) and not self._asking:
             return self._final([one])
         if self.down:
             self._waiting.append(one)
             self._ask()
-        elif self._vouched[monitor_id] >= OLD_NEWS:
+        elif self._vouched[claim] >= OLD_NEWS:
             return [one]
         else:
             self._held.append((now, one))
@@ -127,8 +122,8 @@ class Network:
 
     def _heard(self, one: Finished) -> list[Finished]:
         """An answer, after the failures that it shows to be the targets' own."""
-        monitor_id, outcome = one
-        self._vouched.pop(monitor_id, None)
+        claim, outcome = one
+        self._vouched.pop(claim, None)
         doubtful = [*self._waiting, *(held for _since, held in self._held)]
         # While our network is down an answer may mean that it is just coming back.
         if not doubtful or self.down or not _is_fresh_answer(outcome):
@@ -165,9 +160,9 @@ class Network:
 
     def _final(self, doubtful: list[Finished]) -> list[Finished]:
         if not self.down:
-            self._vouched.update(monitor_id for monitor_id, _outcome in doubtful)
+            self._vouched.update(claim for claim, _outcome in doubtful)
             return doubtful
-        return [(monitor_id, unknown(outcome)) for monitor_id, outcome in doubtful]
+        return [(claim, unknown(outcome)) for claim, outcome in doubtful]
 
     def _ask(self) -> None:
         if self._asking:

@@ -15,7 +15,7 @@ from flask import Flask, current_app
 from app.access.networks import Policies
 from app.checks.prober import Prober
 from app.config import Settings
-from app.db import leases
+from app.db import assignments
 from app.db.settings import noticed
 from app.engine import recorder
 from app.engine.canaries import Canaries
@@ -44,7 +44,7 @@ def check_now(monitor_id: int) -> Result:
 
     Raises NotFound, and what ``check_fields`` raises.
     """
-    found = leases.specs([monitor_id])
+    found = assignments.specs([monitor_id])
     if not found:
         raise NotFound("monitor", monitor_id)
     outcome = check_fields(found[0])

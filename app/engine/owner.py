@@ -1,9 +1,8 @@
 """Whose lease is this, and does that process still run?
 
-A checker that is killed leaves its leases behind, and each would keep its monitor from being
-checked for up to a minute and a half. A lease's token therefore names its process; another checker
-in the same place can tell that it has ended. Of processes elsewhere nothing can be told: their
-leases end by time.
+A checker that is killed leaves its shards behind, and their monitors would not be checked until the
+leases end. Its name therefore tells its process, and another checker on the same machine can tell
+that it has ended. Of processes elsewhere nothing can be told: their leases end by time.
 """
 
 from __future__ import annotations
@@ -17,11 +16,27 @@ from pathlib import Path
 
 _START_FIELD = 22  # of /proc/PID/stat, in clock ticks since the machine's own start
 _START_LIMIT = 2**32
+LONGEST_HOST = 40  # of a host's name, in the name of a checker
 
 
 def make_token() -> str:
     """A token of this process, another one each time: place, process, start, and a random part."""
     return f"{_place()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
+
+
+def prefix(pid: int) -> str:
+    """How the names of this machine's checkers with this process number begin."""
+    return f"checker:{socket.gethostname()[:LONGEST_HOST]}:{pid}:"
+
+
+def make_name() -> str:
+    """A name for a checker in this process, another one each time."""
+    return prefix(os.getpid()) + make_token()
+
+
+def is_gone(name: str) -> bool:
+    """Whether the checker of that name certainly runs no more."""
+    return has_ended(name.rpartition(":")[2])
 
 
 def has_ended(token: str) -> bool:

@@ -3,13 +3,19 @@
 Each monitor has a fixed place within its interval, taken from its id. Checks fall on a grid: place,
 place + interval, place + 2 intervals and so on, counted from 1970. So nothing drifts, a restart
 changes no place, and a thousand monitors that were made at once are spread over the interval.
+
+The moments of this grid are the slots. No moment is stored: what is stored is the last slot that
+was done (``Standing``), and the next check follows from it.
 """
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+
+from app.db.clocks import SKEW
 
 # How many checks start in a second when more are due than usual (after a pause of the service, or
 # when many monitors were added at once): twice what the schedule needs, so that they catch up
@@ -25,16 +31,105 @@ def place(monitor_id: int, interval: int) -> float:
 
 
 def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
-    """The next moment after ``now`` on the monitor's grid; ``interval`` in seconds."""
+    """The next slot after ``now``; ``interval`` in seconds."""
     offset = place(monitor_id, interval)
-    turn = math.floor((now.timestamp() - offset) / interval) + 1
-    moment = datetime.fromtimestamp(round(turn * interval + offset, 3), UTC)
-    # Rounded to the millisecond that the database keeps, the moment may be the present one again.
-    return moment if moment > now else next_check(monitor_id, interval, _after(now))
+    turn = _turn(offset, interval, now)
+    while (moment := _slot(offset, interval, turn)) <= now:
+        turn += 1
+    return moment
 
 
-def _after(now: datetime) -> datetime:
-    return datetime.fromtimestamp(now.timestamp() + 0.002, UTC)
+def last_slot(monitor_id: int, interval: int, now: datetime) -> datetime:
+    """The last slot that is not after ``now``."""
+    offset = place(monitor_id, interval)
+    turn = _turn(offset, interval, now) + 1
+    while (moment := _slot(offset, interval, turn)) > now:
+        turn -= 1
+    return moment
+
+
+def _turn(offset: float, interval: int, now: datetime) -> int:
+    return math.floor((now.timestamp() - offset) / interval)
+
+
+def _slot(offset: float, interval: int, turn: int) -> datetime:
+    """Rounded to the millisecond that the database keeps."""
+    return datetime.fromtimestamp(round(turn * interval + offset, 3), UTC)
+
+
+# A check that our own network's failure kept from telling anything is repeated when the network
+# is back. One that fails so again at once must not be repeated without a pause.
+BLIND_PAUSE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the schedule knows of a monitor in one place (``AssignmentRow``).
+
+    ``slot`` is the last slot that was done, None when a check is due at once. ``unconfirmed_at`` is
+    the monitor's: since when a result of any of its places waits to be repeated. ``blind``: the
+    last check here failed by our own network.
+    """
+
+    turn: int
+    slot: datetime | None = None
+    checked_at: datetime | None = None
+    unconfirmed_at: datetime | None = None
+    blind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whose check it is, and by what right it is recorded: the token of the owned shard, and the
+    turn at which it was started. Claims of one monitor are equal.
+    """
+
+    monitor_id: int
+    shard: int = field(default=0, compare=False)
+    token: int = field(default=0, compare=False)
+    turn: int = field(default=0, compare=False)
+
+
+def due(
+    monitor_id: int,
+    interval: int,
+    standing: Standing,
+    now: datetime,
+    confirm: timedelta,
+    *,
+    network: bool = True,
+) -> datetime:
+    """When the next check is due, in the past if it is overdue.
+
+    ``confirm`` is the pause before a result is repeated, ``network`` whether our own one works.
+    """
+    slot, checked = standing.slot, standing.checked_at
+    if slot is None or slot > now + SKEW:
+        return now  # or a clock that was set back since has put the next slot out of reach
+    moments = [next_check(monitor_id, interval, slot)]
+    if standing.unconfirmed_at is not None:
+        moments.append(_repeat(standing.unconfirmed_at, checked, now, confirm))
+    if standing.blind and network:
+        moments.append(_not_ahead(checked, now) + BLIND_PAUSE)
+    return min(moments)
+
+
+def _repeat(
+    since: datetime, checked: datetime | None, now: datetime, confirm: timedelta
+) -> datetime:
+    """When a place repeats a result that is unconfirmed since then."""
+    if since > now + SKEW:  # said by a clock that was ahead: count from the last check here
+        return _not_ahead(checked, now) + confirm
+    if checked is not None and since < checked <= now + SKEW:
+        return NEVER  # this place has repeated it, and others have still to
+    return since + confirm
+
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+def _not_ahead(moment: datetime | None, now: datetime) -> datetime:
+    return now if moment is None or moment > now + SKEW else moment
 
 
 def pace(checks_per_second: float) -> float:

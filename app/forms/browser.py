@@ -15,7 +15,7 @@ Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -45,6 +45,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
 
     ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
     ``without`` names the fields that this store does not offer: they are neither shown nor read.
+    ``places`` are those that a monitor can be checked from.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         now: datetime | None = None,
         telegram_token_set: bool = False,
         without: Iterable[str] = (),
+        places: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         self.clone = clone
@@ -67,6 +69,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             telegram_token_set=telegram_token_set,
             zone=zone or ZoneInfo("UTC"),
             browser=True,
+            places=places,
         )
         super().__init__(*args, record=record, context=context, **kwargs)
         for name in without:

@@ -10,17 +10,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from markupsafe import Markup
 from wtforms import widgets
 from wtforms.fields.core import Field
 from wtforms.utils import unset_value
 
 from app.forms.fields import MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField
-from app.records import MAX_TAG, MAX_TAGS, Pair, mask
+from app.records import (
+    DEFAULT_LOCATIONS,
+    MAX_LOCATION,
+    MAX_LOCATIONS,
+    MAX_TAG,
+    MAX_TAGS,
+    Pair,
+    mask,
+)
 from app.rules import text
 from app.rules.brackets import Name, Typed, parse, place
 
 HALVES = ("key", "value")
+NO_SUCH_PLACE = "There is no place of this name."
 
 
 @dataclass(slots=True)
@@ -217,9 +227,12 @@ class PairList(ListField):
             row.key_errors, row.value_errors = [], []
 
 
-class IdList(ListField):
-    """Ids of records: a tuple of ``int`` without duplicates. A browser may also send the bare name
-    several times."""
+class EntryList(ListField):
+    """One value for each index: a tuple without duplicates. A browser may also send the bare name
+    several times. ``example`` is a value, for sentences.
+    """
+
+    example = "1"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
@@ -227,7 +240,9 @@ class IdList(ListField):
         self.choices: list[tuple[str, str]] = []  # (id, label), set by the page that shows them
 
     def takes(self, name: Name) -> str | None:
-        return None if name.half is None else f"Send {self.name}[0]=1, one id for each index."
+        if name.half is None:
+            return None
+        return f"Send {self.name}[0]={self.example}, one value for each index."
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
@@ -248,18 +263,22 @@ class IdList(ListField):
             entries += [(str(n), value) for n, value in enumerate(bare) if value]
         elif bare and (bare[0] or isinstance(bare[0], Typed)):
             self.process_errors = [
-                f"Send {self.name}[0]=1 and so on (a list in JSON), "
+                f"Send {self.name}[0]={self.example} and so on (a list in JSON), "
                 "or the bare name empty for none."
             ]
             return
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
 
-    def _read(self, index: str, value: str) -> int:
+    def _read(self, index: str, value: str) -> Any:
         try:
-            return text.record_id(value)
+            return self.entry(value)
         except ValueError as fault:
             self.entry_errors[index] = str(fault)
-            return 0
+            return None
+
+    def entry(self, value: str) -> Any:
+        """The value of one index. Raises ValueError with a sentence."""
+        raise NotImplementedError
 
     def validate(self, form: Any, extra_validators: Any = ()) -> bool:
         self.errors = list(self.process_errors)
@@ -274,6 +293,54 @@ class IdList(ListField):
         for _, sentences in self.named_errors():
             for sentence in sentences:
                 yield self.id, sentence
+
+
+class IdList(EntryList):
+    """Ids of records: a tuple of ``int``."""
+
+    def entry(self, value: str) -> int:
+        return text.record_id(value)
+
+
+def _boxes(field: Places, **_attributes: Any) -> Markup:
+    """A checkbox for each place, or if the places are not known, for each chosen one."""
+    names = form_of(field).context.places or field.data
+    box = Markup(
+        '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
+        ' value="{name}"{checked}>'
+        '<label for="{id}">{name}</label></div>'
+    )
+    return Markup("\n").join(
+        box.format(
+            id=f"{field.id}-{number}",
+            field=field.name,
+            name=name,
+            checked=Markup(" checked") if name in field.data else "",
+        )
+        for number, name in enumerate(names)
+    )
+
+
+class Places(EntryList):
+    """Names of places to check from: a tuple of ``str``. None sent: the default one."""
+
+    widget = staticmethod(_boxes)
+    example = DEFAULT_LOCATIONS[0]
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        super().process(formdata, data, extra_filters)
+        self.data = self.data or DEFAULT_LOCATIONS
+        if len(self.data) > MAX_LOCATIONS:
+            self.process_errors = [
+                f"There are {len(self.data)} places. At most {MAX_LOCATIONS} fit."
+            ]
+
+    def entry(self, value: str) -> str:
+        text.characters(text.length(text.one_value(value), MAX_LOCATION))
+        known = form_of(self).context.places
+        if known and value not in known:
+            raise ValueError(NO_SUCH_PLACE)
+        return value
 
 
 class Tags(OneValue):

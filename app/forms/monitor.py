@@ -21,7 +21,7 @@ from app.forms.fields import (
     Zone,
     form_of,
 )
-from app.forms.lists import PairList, Tags
+from app.forms.lists import PairList, Places, Tags
 from app.forms.schema import SchemaForm
 from app.records import (
     ALERT_DAYS,
@@ -72,6 +72,7 @@ OWN_FIELDS = (
     "quiet_start",
     "quiet_end",
     "quiet_zone",
+    "locations",
 )
 
 
@@ -264,6 +265,10 @@ class MonitorForm(SchemaForm):
         description="Such as Europe/Berlin.",
     )
     tags = Tags("Tags", description="Words with commas between them, to find monitors by.")
+    locations = Places(
+        "Checked from",
+        description="Each place makes its own checks. It is down when most of them say so.",
+    )
 
     def check_together(self) -> None:
         known = {field.short_name: field for field in self.schema_fields()}

@@ -30,12 +30,14 @@ class Context:
 
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
+    ``places`` are the existing ones; none if only the store knows them.
     """
 
     now: datetime | None = None
     telegram_token_set: bool = False
     zone: ZoneInfo | None = None
     browser: bool = False
+    places: Sequence[str] = ()
 
 
 class Sent(dict[str, list[str]]):

@@ -237,13 +237,15 @@ class _PinnedAdapter(HTTPAdapter):
         head = partial(_Head, partial(setattr, self, "status"))
 
         class PinnedHTTP(HTTPConnection):
-            response_class = head  # type: ignore[assignment]  # called, never subclassed
+            # A partial in a class is a method from Python 3.14 on.
+            response_class = staticmethod(head)  # type: ignore[assignment]  # called, never subclassed
 
             def _new_conn(self) -> socket.socket:
                 return _connect(self, addresses, sockets)
 
         class PinnedHTTPS(HTTPSConnection):
-            response_class = head  # type: ignore[assignment]  # called, never subclassed
+            # A partial in a class is a method from Python 3.14 on.
+            response_class = staticmethod(head)  # type: ignore[assignment]  # called, never subclassed
 
             def _new_conn(self) -> socket.socket:
                 return _connect(self, addresses, sockets)

@@ -120,6 +120,10 @@ def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
+# Lists of text that go under indices; others are one text with commas.
+ONE_EACH = frozenset({"locations"})
+
+
 def _written(name: str, value: Any) -> list[tuple[str, str]]:
     if value is None or value == ():
         return [(name, "")]
@@ -134,7 +138,7 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
                 for index, pair in enumerate(value)
                 for half in ("key", "value")
             ]
-        if isinstance(value[0], str):
-            return [(name, ",".join(value))]  # tags
+        if isinstance(value[0], str) and name not in ONE_EACH:
+            return [(name, ",".join(value))]
         return [(f"{name}[{index}]", str(item)) for index, item in enumerate(value)]
     return [(name, str(value))]

@@ -122,6 +122,12 @@ class Monitors(Collection[Monitor, MonitorQuery]):
     def overview(self) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``."""
 
+    def locations(self) -> Sequence[str]:
+        """The names of the places that monitors can be checked from; none where a store cannot
+        tell.
+        """
+        return ()
+
 
 class Incidents(Collection[Incident, IncidentQuery]):
     """``get`` brings the evidence of an incident too."""

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from flask import current_app
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, case, cast, func, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, heartbeats, patience, schema, unreadable
-from app.db.tables import MonitorStateRow
+from app.db import db, heartbeats, patience, schema, shards, unreadable
+from app.db.clocks import SKEW
+from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ShardRow
+from app.db.types import to_ms
 
+# Whoever lives takes a shard that has lost its checker within this time.
+SHARD_FREE_AFTER = timedelta(seconds=30)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
@@ -34,7 +38,8 @@ CHECKS_LATE = "Checks are due, but none has finished for a while."
 class Health:
     """``faults`` are sentences, none when all is well. Ages in seconds; None before the first.
     ``unreadable``: stored values of monitors and settings that cannot be read. The service does all
-    the rest, so this is no fault that another instance would mend.
+    the rest, so this is no fault that another instance would mend. ``left_alone``: watched monitors
+    that have had no checker for a while, counted in each place.
 
     ``readable``: whether the database can be asked for more.
     """
@@ -45,6 +50,7 @@ class Health:
     heartbeat_age: float | None = None
     readable: bool = True
     unreadable: int = 0
+    left_alone: int = 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -65,7 +71,8 @@ def health(now: datetime, *, checks: bool = True) -> Health:
             if sentence := schema.fault():
                 return Health((sentence,), readable=False)
             signs = heartbeats.of_checkers(now)
-            due = db.session.scalar(select(func.min(MonitorStateRow.next_check_at)))
+            late = _are_late(signs.checked_at, now)
+            alone = left_alone(now) if checks and signs.ever and not signs.silent else []
             broken = _unreadable() if checks else 0
     except SQLAlchemyError:
         db.session.rollback()
@@ -76,12 +83,92 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     if signs.ever and signs.silent:
         faults.append(CHECKER_SILENT)
     checked = signs.checked_at
-    # A check can only be late when one is due; that nothing finished while nothing was due is fine.
-    if due and checked and now - max(due, checked) > CHECKS_LATE_AFTER:
+    if late:
         faults.append(CHECKS_LATE)
+    faults += [str(place) for place in alone]
     return Health(
-        tuple(faults), checked, _age(now, checked), _age(now, signs.at), unreadable=broken
+        tuple(faults),
+        checked,
+        _age(now, checked),
+        _age(now, signs.at),
+        unreadable=broken,
+        left_alone=sum(place.monitors for place in alone),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A place in which nobody has checked some or all monitors for a while."""
+
+    name: str
+    monitors: int
+    all: bool
+
+    def __str__(self) -> str:
+        count = "1 monitor" if self.monitors == 1 else f"{self.monitors:,} monitors"
+        if self.all:
+            return (
+                f"No checker runs in the place {self.name}, from where {count} should be checked."
+                f" Start one with WAKEFUL_LOCATION={self.name}, or take the place off them."
+            )
+        return f"In the place {self.name}, nobody has checked {count} for 30 s or more."
+
+
+def left_alone(now: datetime) -> list[LeftAlone]:
+    """The places that have watched monitors in shards without an owner."""
+    held = (
+        select(ShardRow.location_id, ShardRow.number)
+        .where(
+            ShardRow.until.between(
+                now - SHARD_FREE_AFTER, now + shards.LEASE + SKEW + SHARD_FREE_AFTER
+            )
+        )
+        .subquery()
+    )
+    counted = db.session.execute(
+        select(
+            LocationRow.name,
+            func.count().label("watched"),
+            func.count(held.c.number).label("held"),
+        )
+        .select_from(AssignmentRow)
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
+        .outerjoin(
+            held,
+            (held.c.location_id == AssignmentRow.location_id)
+            & (held.c.number == AssignmentRow.monitor_id % shards.count()),
+        )
+        .where(MonitorRow.paused.is_(False))
+        .group_by(LocationRow.id, LocationRow.name)
+        .order_by(LocationRow.id)
+    )
+    return [
+        LeftAlone(row.name, row.watched - row.held, row.held == 0)
+        for row in counted
+        if row.held < row.watched
+    ]
+
+
+def _are_late(checked: datetime | None, now: datetime) -> bool:
+    """Whether a check has been due for long, and none has finished for as long: that nothing
+    finished while nothing was due is fine.
+    """
+    if checked is None or now - checked <= CHECKS_LATE_AFTER:
+        return False
+    # A slot is done, at the latest, an interval after the one before; a new monitor at once.
+    since = case(
+        (AssignmentRow.slot.is_(None), type_coerce(MonitorRow.updated_at, BigInteger)),
+        else_=type_coerce(AssignmentRow.slot, BigInteger)
+        + cast(MonitorRow.interval, BigInteger) * 1000,
+    )
+    found = db.session.scalar(
+        select(func.min(since))
+        .select_from(AssignmentRow)
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .where(MonitorRow.paused.is_(False))
+    )
+    return found is not None and found < to_ms(now - CHECKS_LATE_AFTER)
 
 
 def _unreadable() -> int:

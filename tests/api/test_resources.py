@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.api.conftest import masked
+from app.db import journal
+from tests.api.conftest import MONITOR, masked
 from tests.factories import make_incident, make_monitor
 
 ALERT = "https://hooks.example/services/abcdef"
@@ -81,6 +82,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "quiet_start": "22:00",
         "quiet_end": "07:00",
         "quiet_zone": "Europe/Berlin",
+        "locations": ["default"],
         "status": "pending",
         "status_since": None,
         "cause_code": None,
@@ -112,6 +114,32 @@ def test_section_3_a_read_only_key_sees_secrets_masked(api, reader):
     updated = api.data("PATCH", f"/monitors/{id}", json=same | {"name": "New"})
     assert updated["alerts"] == [{"key": "slack", "value": ALERT}]
     assert updated["request_body"] == SECRETS["request_body"]
+
+
+def test_section_14_a_monitor_is_checked_from_the_places_that_it_names(app, api):
+    with app.app_context():
+        journal.location_id("oslo")
+    monitor = api.monitor(**{"locations[0]": "oslo", "locations[7]": "default"})
+    assert monitor["locations"] == ["default", "oslo"]
+    path = f"/monitors/{monitor['id']}"
+    assert api.data("PATCH", path, json={"locations": ["oslo"]})["locations"] == ["oslo"]
+    assert api.data("PATCH", path, data={"name": "Other"})["locations"] == ["oslo"]
+    assert api.data("PATCH", path, data={"locations": ""})["locations"] == ["default"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ({"locations[0]": "default", "locations[7]": "nowhere"}, "locations.7"),
+        ({"locations": "default"}, "locations"),
+        ({"locations[0]": "x" * 65}, "locations.0"),
+        ({"locations[0]": "a\0b"}, "locations.0"),
+    ],
+)
+def test_section_14_an_unknown_place_is_named_under_its_index(api, sent, name):
+    assert list(api.errors("POST", "/monitors", data=MONITOR | sent)) == [name]
+    path = f"/monitors/{api.monitor()['id']}"
+    assert list(api.errors("PATCH", path, data=sent)) == [name]
 
 
 @pytest.mark.sqlite

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
-from app.db import db, journal, leases, writing
+from app.db import changes, db, journal, shards, writing
 from app.db.settings import keep_setting, setting
 from app.db.tables import (
+    AssignmentRow,
     DeliveryRow,
     HeartbeatRow,
     IncidentRow,
@@ -25,6 +26,7 @@ from app.engine import now, recorder, schedule
 from app.engine.checker import NOTICE_NETWORK, Checker
 from app.errors import NotFound
 from app.records import CheckSpec, Verdict
+from app.stores.local import LocalStore
 from tests.factories import make_monitor
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
@@ -82,8 +84,8 @@ def site():
 def no_second_round(monkeypatch):
     """A monitor's place in its minute may come round during a test: one check more than counted."""
     monkeypatch.setattr(
-        "app.engine.recorder.results.next_check",
-        lambda _id, _interval, now: now + timedelta(hours=1),
+        "app.engine.schedule.next_check",
+        lambda _id, _interval, _slot: datetime.now(UTC) + timedelta(hours=1),
     )
 
 
@@ -125,7 +127,10 @@ def results(id):
 
 def due_at_once(core, id):
     with core.app_context(), writing() as session:
-        session.get(MonitorStateRow, id).next_check_at = datetime.now(UTC)
+        session.execute(
+            update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=None)
+        )
+        changes.note(session, id)
 
 
 def test_an_outage_from_row_to_row(core, settings, site):
@@ -156,8 +161,7 @@ def test_an_outage_from_row_to_row(core, settings, site):
         assert events == ["incident.opened", "incident.resolved"]
         state = db.session.get(MonitorStateRow, id)
         assert state.verdict == "up"
-        assert state.lease_token is None
-        assert state.next_check_at > datetime.now(UTC), "back in the schedule"
+        assert state.unconfirmed_at is None, "back in the schedule"
         beat = db.session.scalars(select(HeartbeatRow)).one()
         assert beat.name.startswith("checker:")
         assert beat.ended_at is not None, "a checker that was stopped passes for alive"
@@ -236,9 +240,8 @@ def test_a_stop_gives_back_what_does_not_come_back(core, settings, site, monkeyp
         until(core, lambda: site.asked == 1)
     with core.app_context():
         assert results(id) == []
-        state = db.session.get(MonitorStateRow, id)
-        assert (state.lease_until, state.lease_token) == (None, None)
-        assert leases.next_due(datetime.now(UTC)) <= datetime.now(UTC)
+        assert {one.owner for one in shards.read(1)} == {None}
+        assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
 def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, site):
@@ -248,6 +251,105 @@ def test_two_checkers_share_the_work_and_check_nothing_twice(core, settings, sit
     with core.app_context():
         assert sorted(db.session.scalars(select(ResultRow.monitor_id))) == ids
     assert site.asked == 20
+
+
+def test_two_places_each_make_their_own_checks(core, settings, site):
+    elsewhere = replace(settings, location="oslo")
+    with core.app_context():
+        oslo = journal.location_id("oslo")
+    here = make_monitor(core, url=site.url).id
+    there = make_monitor(core, url=site.url, places=[oslo]).id
+    both = make_monitor(core, url=site.url, places=[1, oslo]).id
+
+    def seen():
+        return sorted(db.session.execute(select(ResultRow.monitor_id, ResultRow.location_id)))
+
+    wanted = sorted([(here, 1), (there, oslo), (both, 1), (both, oslo)])
+    with running(core, settings), running(core, elsewhere):
+        until(core, lambda: seen() == wanted)
+    with core.app_context():
+        assert {result.location for result in results(both)} == {"default", "oslo"}
+
+
+def test_an_outage_that_every_place_sees_is_one_incident(core, settings, site):
+    elsewhere = replace(settings, location="oslo")
+    with core.app_context():
+        oslo = journal.location_id("oslo")
+    id = make_monitor(core, url=site.url, places=[1, oslo], confirmations=2).id
+    with running(core, settings), running(core, elsewhere):
+        until(core, lambda: len(results(id)) == 2)
+        site.status = 503
+        due_at_once(core, id)
+        until(core, lambda: db.session.scalar(select(IncidentRow.id)))
+        site.status = 200
+        due_at_once(core, id)
+        until(core, lambda: db.session.scalar(select(IncidentRow.ended_at)))
+    with core.app_context():
+        assert len(db.session.scalars(select(IncidentRow)).all()) == 1
+
+
+def test_a_place_that_is_taken_off_makes_no_more_checks(core, settings, site):
+    id = make_monitor(core, url=site.url).id
+    store = LocalStore(settings)
+    with core.app_context():
+        journal.location_id("oslo")
+    with running(core, settings):
+        until(core, lambda: results(id))
+        with core.app_context():
+            assert store.monitors.update(id, {"locations": ("oslo",)}).locations == ("oslo",)
+        due_at_once(core, id)
+        other = make_monitor(core, url=site.url).id
+        until(core, lambda: results(other))
+    with core.app_context():
+        assert len(results(id)) == 1
+
+
+def test_what_is_created_changed_and_resumed_is_checked_at_once(core, settings, site):
+    store = LocalStore(settings)
+    fields = {"name": "Shop", "url": site.url, "interval": 3600}
+    with running(core, settings):
+        until(core, lambda: {one.owner for one in shards.read(1)} not in (set(), {None}))
+        with core.app_context():
+            id = store.monitors.create(fields).id
+        until(core, lambda: len(results(id)) == 1)
+        for number, change in enumerate(({"timeout": 7}, {"pause": True}, {"pause": False})):
+            with core.app_context():
+                store.monitors.update(id, change)
+            if change != {"pause": True}:
+                until(core, lambda wanted=2 + number // 2: len(results(id)) == wanted)
+    assert site.asked == 3
+
+
+def test_a_change_is_checked_though_a_check_of_before_hangs(core, settings, site):
+    slow, store = Site(), LocalStore(settings)
+    slow.hold.clear()
+    id = make_monitor(core, url=slow.url, timeout=60).id
+    try:
+        with running(core, settings):
+            until(core, lambda: slow.asked == 1)
+            with core.app_context():
+                store.monitors.update(id, {"url": site.url})
+            until(core, lambda: results(id))
+            slow.hold.set()
+    finally:
+        slow.close()
+    with core.app_context():
+        assert len(results(id)) == 1, "the other one says nothing about what is watched now"
+    assert site.asked == 1
+
+
+@pytest.mark.settings(confirm_seconds=0.5)
+def test_a_failure_that_was_being_confirmed_is_confirmed_by_the_next_checker(core, settings, site):
+    """What waits to be repeated outlives the process that has seen it."""
+    id = make_monitor(core, url=site.url, confirmations=1).id
+    site.status = 503
+    with core.app_context():
+        now.check_now(id)
+        assert db.session.scalar(select(IncidentRow.id)) is None
+        with writing() as session:
+            session.execute(update(AssignmentRow).values(slot=datetime.now(UTC)))
+    with running(core, settings):
+        until(core, lambda: db.session.scalar(select(IncidentRow.id)))
 
 
 @pytest.mark.settings(allow_networks="")
@@ -369,14 +471,14 @@ def test_a_result_that_cannot_be_recorded_does_not_take_the_others_with_it(
     core, settings, site, monkeypatch
 ):
     bad, good = (make_monitor(core, url=site.url).id for _ in range(2))
-    real = recorder.record
+    real = recorder.record_claimed
 
     def record(batch, *arguments, **options):
-        if any(monitor_id == bad for monitor_id, _outcome in batch):
+        if any(claim.monitor_id == bad for claim, _outcome in batch):
             raise ValueError("cannot be recorded")
         return real(batch, *arguments, **options)
 
-    monkeypatch.setattr("app.engine.checker.recorder.record", record)
+    monkeypatch.setattr("app.engine.returns.recorder.record_claimed", record)
     with running(core, settings, paced=False):
         until(core, lambda: results(good))
 

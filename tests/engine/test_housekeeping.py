@@ -10,6 +10,7 @@ from app.access.networks import Policies
 from app.checks.expiry.domain import DomainExpiry
 from app.db import db, journal, writing
 from app.db.tables import (
+    AssignmentRow,
     CounterRow,
     DeliveryRow,
     DomainRow,
@@ -69,7 +70,7 @@ class House:
         with writing() as session:
             monitor = session.get(MonitorRow, id)
             monitor.url = url
-            rewatch(session, monitor, {"url"}, self.now)
+            rewatch(session, monitor, {"url"})
 
     def look_after_domains(self, days=0):
         self.now = NOW + days * DAY
@@ -223,12 +224,14 @@ def test_what_is_old_goes(house):
     assert db.session.scalar(select(CounterRow.name)) is None
 
 
-def test_a_monitor_without_a_state_is_watched_again(house):
+def test_a_monitor_without_a_state_or_a_place_is_watched_again(house):
     id = house.monitor("http://127.0.0.1/")
     with writing() as session:
         session.execute(delete(MonitorStateRow))
+        session.execute(delete(AssignmentRow))
     house.keeper.watch_the_unwatched()
-    assert db.session.get(MonitorStateRow, id).next_check_at == NOW
+    assert db.session.get(MonitorStateRow, id) is not None
+    assert db.session.get(AssignmentRow, (id, 1)).slot is None, "due at once"
 
 
 @pytest.mark.sqlite

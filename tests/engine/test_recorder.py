@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import func, select
 
-from app.db import db, journal, writing
+from app.db import db, journal, shards, writing
 from app.db.tables import (
+    AssignmentRow,
+    ChangeRow,
     DeliveryRow,
     IncidentRow,
     MaintenanceWindowMonitorRow,
@@ -18,9 +20,11 @@ from app.db.tables import (
     ResultContextRow,
     ResultRow,
     RollupRow,
+    ShardRow,
 )
 from app.engine import quorum, recorder
 from app.engine.recorder.monitors import WATCHING_STOPPED
+from app.engine.schedule import Claim, Standing, due, last_slot, next_check
 from app.errors import Conflict, Invalid, NotFound
 from tests.factories import make_monitor, make_outcome
 
@@ -48,9 +52,30 @@ class Engine:
         fields = {"alerts": ALERTS, "created_at": START} | fields
         return make_monitor(self.core, **fields).id
 
-    def check(self, id, verdict, seconds, token=None, **fields):
+    def check(self, id, verdict, seconds, **fields):
+        """A person's check."""
         outcome = make_outcome(verdict, at(seconds), **fields)
-        return recorder.record([(id, outcome)], at(seconds), token=token)[0]
+        return recorder.record([(id, outcome)], at(seconds))[0]
+
+    def claim(self, id, place=1):
+        """As the owner of the monitor's shard claims its check."""
+        db.session.rollback()
+        shard = shards.of(id)
+        with writing():
+            shards.make(place)
+        token = db.session.get(ShardRow, (place, shard)).token
+        turn = db.session.get(AssignmentRow, (id, place)).turn
+        db.session.rollback()
+        return Claim(id, shard, token, turn)
+
+    def scheduled(self, claim, verdict, seconds, location="default", took=0.0):
+        """A check of the schedule; how the monitor stands then, None when it was dropped."""
+        outcome = make_outcome(verdict, at(seconds))
+        return recorder.record_claimed([(claim, outcome)], at(seconds + took), location=location)[0]
+
+    def due(self, id, standing, seconds):
+        monitor = db.session.get(MonitorRow, id)
+        return due(id, monitor.interval, standing, at(seconds), timedelta(seconds=7))
 
     def checks(self, id, script):
         for verdict, seconds in script:
@@ -69,9 +94,9 @@ class Engine:
         db.session.rollback()
         return db.session.get(MonitorStateRow, id)
 
-    def lease(self, id, token="mine"):
-        with writing() as session:
-            session.get(MonitorStateRow, id).lease_token = token
+    def seat(self, id, place=1):
+        db.session.rollback()
+        return db.session.get(AssignmentRow, (id, place))
 
 
 def count(table):
@@ -121,23 +146,32 @@ def test_a_cancelled_failure_leaves_no_evidence_for_the_next_incident(engine):
     assert incident.evidence["failing"]["note"] == "real"
 
 
-@pytest.mark.settings(confirm_seconds=7)
 def test_a_failing_check_is_repeated_soon_and_others_keep_their_place(engine):
     id = engine.monitor(confirmations=1)
-    engine.lease(id)
-    engine.check(id, "up", 0, token="mine")
-    regular = engine.state(id).next_check_at
-    assert at(0) < regular <= at(60)
+    standing = engine.scheduled(engine.claim(id), "up", 0)
+    regular = engine.due(id, standing, 0)
+    assert regular == next_check(id, 60, START)
+    now = 0
     for verdict, pause in (("down", 7), ("down", None), ("up", 7), ("up", None)):
-        now = (engine.state(id).next_check_at - START).total_seconds()
-        engine.lease(id)
-        engine.check(id, verdict, now, token="mine")
-        due = engine.state(id).next_check_at
+        now = (engine.due(id, standing, now) - START).total_seconds()
+        standing = engine.scheduled(engine.claim(id), verdict, now)
+        soon = engine.due(id, standing, now)
         if pause:
-            assert due == at(now) + timedelta(seconds=7)
+            assert soon == at(now) + timedelta(seconds=7)
         else:
-            assert (due - regular).total_seconds() % 60 == pytest.approx(0, abs=0.001)
-    assert engine.state(id).lease_token is None
+            assert (soon - regular).total_seconds() % 60 == pytest.approx(0, abs=0.001)
+
+
+def test_a_failure_of_a_person_s_check_is_repeated_by_the_schedule(engine):
+    id = engine.monitor(confirmations=1)
+    before = engine.scheduled(engine.claim(id), "up", 0)
+    engine.check(id, "down", 1)
+    assert count(ChangeRow) == 2, "the checker hears of it"
+    seat, state = engine.seat(id), engine.state(id)
+    assert (seat.turn, seat.slot) == (before.turn, before.slot), "it takes nobody's slot"
+    assert state.unconfirmed_at == at(1)
+    assert engine.scheduled(engine.claim(id), "down", 8).unconfirmed_at is None
+    assert len(engine.incidents(id)) == 1
 
 
 def test_results_come_back_as_they_were(engine):
@@ -193,13 +227,53 @@ def test_a_batch_of_many_with_two_results_of_one_monitor_counts_each(engine):
     assert opened == ids[:2]
 
 
-def test_only_the_holder_of_the_lease_records(engine):
+def test_an_owner_that_has_lost_the_shard_records_nothing(engine):
     id = engine.monitor(confirmations=0)
-    engine.lease(id, "another")
-    assert engine.check(id, "down", 0, token="mine") is None
+    late = engine.claim(id)
+    with writing() as session:
+        [shard] = [one for one in shards.read(1) if one.number == late.shard]
+        taken = shards.take(session, 1, [shard], "another", at(20))
+    assert taken == {late.shard: late.token + 1}
+    assert engine.scheduled(late, "down", 0) is None
     assert engine.incidents(id) == []
     assert count(ResultRow) == 0
-    assert engine.state(id).lease_token == "another"
+    assert engine.scheduled(engine.claim(id), "down", 1) is not None
+    assert count(ResultRow) == 1
+
+
+def test_no_slot_is_recorded_twice(engine):
+    id = engine.monitor()
+    claim = engine.claim(id)
+    standing = engine.scheduled(claim, "up", 0)
+    assert standing.slot == last_slot(id, 60, START)
+    assert engine.scheduled(claim, "up", 1) is None, "somebody has done it"
+    both = [(engine.claim(id), make_outcome("up", at(second))) for second in (60, 61)]
+    assert [bool(one) for one in recorder.record_claimed(both, at(61))] == [True, False]
+    assert count(ResultRow) == 2
+
+
+def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, monkeypatch):
+    """Its owner may have looked away for longer than its lease: what it records stands or falls."""
+    if db.engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    id = engine.monitor()
+    claim = engine.claim(id)
+    [shard] = [one for one in shards.read(1) if one.number == claim.shard]
+    keep, taken = journal.keep, []
+
+    def take_meanwhile(rows):
+        def take():
+            with engine.core.app_context(), writing() as session:
+                taken.append(shards.take(session, 1, [shard], "another", at(20)))
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        thread.join()
+        keep(rows)
+
+    monkeypatch.setattr("app.engine.recorder.results.journal.keep", take_meanwhile)
+    assert engine.scheduled(claim, "up", 0) is not None
+    assert taken == [{}]
 
 
 def test_a_batch_that_fails_leaves_nothing(engine, monkeypatch):
@@ -289,15 +363,16 @@ def test_pausing_ends_the_open_incident_says_why_and_sends_nothing(engine):
     assert incident.comment == f"Looking into it\n{WATCHING_STOPPED}"
     assert engine.events() == before
     state = engine.state(id)
-    assert (state.next_check_at, state.failing_since) == (None, None)
+    assert (state.unconfirmed_at, state.failing_since) == (None, None)
 
 
 def test_a_check_on_its_way_when_the_monitor_is_paused_is_dropped(engine):
     id = engine.monitor(confirmations=0)
-    engine.lease(id)
+    claim = engine.claim(id)
     with writing() as session:
         recorder.pause(session, id, at(0))
-    assert engine.check(id, "down", 1, token="mine") is None
+    assert engine.scheduled(claim, "down", 1) is None
+    assert count(ResultRow) == 0
 
 
 def test_a_check_by_hand_while_paused_is_kept_and_counts_for_nothing(engine):
@@ -310,10 +385,11 @@ def test_a_check_by_hand_while_paused_is_kept_and_counts_for_nothing(engine):
 
 def test_resuming_checks_at_once(engine):
     id = engine.monitor()
+    engine.scheduled(engine.claim(id), "up", 0)
     with writing() as session:
         recorder.pause(session, id, at(0))
-        recorder.resume(session, id, at(500))
-    assert engine.state(id).next_check_at == at(500)
+        recorder.resume(session, id)
+    assert engine.seat(id).slot is None
     assert not db.session.get(MonitorRow, id).paused
 
 
@@ -332,15 +408,13 @@ def test_pausing_twice_does_not_touch_an_incident_reported_meanwhile(engine):
 )
 def test_a_change_of_what_is_checked_is_checked_at_once(engine, changed, at_once):
     id = engine.monitor()
-    engine.lease(id)
-    engine.check(id, "up", 0, token="mine")
-    engine.lease(id, "on its way")
-    planned = engine.state(id).next_check_at
+    engine.scheduled(engine.claim(id), "up", 0)
+    on_its_way, told = engine.claim(id), count(ChangeRow)
     with writing() as session:
-        recorder.rewatch(session, session.get(MonitorRow, id), changed, at(1))
-    state = engine.state(id)
-    assert state.next_check_at == (at(1) if at_once else planned)
-    assert state.lease_token == (None if at_once else "on its way")
+        recorder.rewatch(session, session.get(MonitorRow, id), changed)
+    assert (engine.seat(id).slot is None) == at_once
+    assert count(ChangeRow) == told + 1
+    assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once
 
 
 def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
@@ -482,6 +556,10 @@ def test_deleting_an_open_incident_lets_a_new_one_open(engine):
 # --- Locations
 
 
+def places(*names):
+    return {name: journal.location_id(name) for name in names}
+
+
 @pytest.mark.parametrize(
     ("rule", "script", "incidents"),
     [
@@ -494,18 +572,91 @@ def test_deleting_an_open_incident_lets_a_new_one_open(engine):
         ("all", "B? Od", 1),
     ],
 )
-def test_the_newest_result_of_each_location_decides_by_the_rule(
+def test_the_newest_result_of_each_place_decides_by_the_rule(
     engine, monkeypatch, rule, script, incidents
 ):
-    monkeypatch.setattr("app.engine.recorder.results.RULE", quorum.Rule(rule))
-    id = engine.monitor(confirmations=0)
+    monkeypatch.setattr("app.engine.recorder.places.RULE", quorum.Rule(rule))
     names = {"B": "berlin", "O": "oslo", "H": "harare"}
+    ids = places(*names.values())
+    id = engine.monitor(confirmations=0, places=[*ids.values()])
     verdicts = {"u": "up", "d": "down", "?": "unknown"}
     for second, (place, mark) in enumerate(script.split()):
-        outcome = make_outcome(verdicts[mark], at(second), location=names[place])
-        (result,) = recorder.record([(id, outcome)], at(second), location=names[place])
+        claim = engine.claim(id, ids[names[place]])
+        standing = engine.scheduled(claim, verdicts[mark], second, names[place])
+        assert standing.turn == claim.turn + 1
+        result = journal.decode(db.session.scalars(select(ResultRow)).all())[-1]
         assert (result.location, result.verdict) == (names[place], verdicts[mark])
     assert len(engine.incidents(id)) == incidents
+
+
+def test_places_that_repeat_a_failure_at_once_confirm_it_once_together(engine):
+    ids = places("berlin", "oslo", "harare")
+    id = engine.monitor(confirmations=2, places=[*ids.values()])
+
+    def check_everywhere(seconds):
+        for name, place in ids.items():
+            engine.scheduled(engine.claim(id, place), "down", seconds, name, took=0.5)
+
+    check_everywhere(0)
+    assert engine.state(id).failures == 1
+    assert engine.state(id).unconfirmed_at == at(0.5)
+    check_everywhere(10)
+    assert engine.state(id).failures == 2
+    assert engine.incidents(id) == []
+    check_everywhere(20)
+    assert len(engine.incidents(id)) == 1
+
+
+def test_what_is_unconfirmed_is_repeated_in_every_place(engine):
+    ids = places("berlin", "oslo")
+    id = engine.monitor(confirmations=1, places=[*ids.values()])
+    for name in ids:
+        engine.scheduled(engine.claim(id, ids[name]), "up", 0, name)
+    engine.scheduled(engine.claim(id, ids["berlin"]), "down", 5, "berlin")
+    told = count(ChangeRow)
+    engine.scheduled(engine.claim(id, ids["oslo"]), "down", 6, "oslo")
+    assert count(ChangeRow) == told + 1, "the other place's checker hears of it"
+    unconfirmed = engine.state(id).unconfirmed_at
+    for place in ids.values():
+        seat = engine.seat(id, place)
+        standing = Standing(seat.turn, seat.slot, seat.checked_at, unconfirmed)
+        assert engine.due(id, standing, 6) == at(13)
+
+
+def test_a_place_that_began_first_and_is_recorded_last_has_a_vote(engine):
+    """All places check at the same moment."""
+    ids = places("berlin", "oslo")
+    id = engine.monitor(confirmations=0, places=[*ids.values()])
+    for seconds, verdict in ((0, "up"), (60, "down")):
+        for name, later in (("oslo", 0.01), ("berlin", 0)):
+            engine.scheduled(engine.claim(id, ids[name]), verdict, seconds + later, name, took=1)
+    assert len(engine.incidents(id)) == 1
+
+
+def test_a_place_that_no_longer_watches_has_no_vote(engine):
+    ids = places("berlin", "oslo")
+    id = engine.monitor(confirmations=0, places=[*ids.values()])
+    engine.scheduled(engine.claim(id, ids["oslo"]), "up", 0, "oslo")
+    late = engine.claim(id, ids["oslo"])
+    with writing() as session:
+        recorder.watch_from(session, id, [ids["berlin"]], at(1))
+    assert engine.scheduled(late, "up", 2, "oslo") is None
+    engine.scheduled(engine.claim(id, ids["berlin"]), "down", 3, "berlin")
+    assert len(engine.incidents(id)) == 1
+    with writing() as session:
+        recorder.watch_from(session, id, ids.values(), at(4))
+    assert engine.scheduled(late, "up", 5, "oslo") is None, "of before it watched again"
+
+
+def test_a_place_that_cannot_tell_confirms_nothing(engine):
+    ids = places("berlin", "oslo")
+    id = engine.monitor(confirmations=1, places=[*ids.values()])
+    engine.scheduled(engine.claim(id, ids["berlin"]), "down", 0, "berlin")
+    engine.scheduled(engine.claim(id, ids["oslo"]), "unknown", 5, "oslo")
+    assert engine.incidents(id) == []
+    assert engine.seat(id, ids["oslo"]).blind
+    engine.scheduled(engine.claim(id, ids["berlin"]), "down", 10, "berlin")
+    assert len(engine.incidents(id)) == 1
 
 
 # --- Certificates

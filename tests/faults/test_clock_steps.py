@@ -5,6 +5,7 @@ done at the real present.
 """
 
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +17,7 @@ from app.alerts import outbox
 from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.worker import Worker
 from app.commands.doctor import examine
-from app.db import db, leases, rollups, writing
+from app.db import db, rollups, shards, writing
 from app.db.tables import (
     DeliveryRow,
     DomainRow,
@@ -27,9 +28,12 @@ from app.db.tables import (
     RollupRow,
 )
 from app.db.types import to_ms
+from app.engine import checker as checker_module
 from app.engine import domains, quorum, recorder
 from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
+from app.engine.schedule import Claim
+from app.engine.shards import Shards
 from app.records import DeliveryStatus
 from app.rules.time import iso
 from app.stores import health
@@ -64,42 +68,78 @@ def checked(core, id):
 
 
 @pytest.mark.parametrize("interval", [60, 3600])
-def test_a_check_that_was_planned_by_a_clock_ahead_is_done_now(core, running, interval):
-    state = {"next_check_at": now() + HOURS}
-    id = make_monitor(core, state=state, interval=interval).id
+def test_a_check_that_was_done_by_a_clock_ahead_is_done_now(core, running, interval):
+    seat = {"slot": now() + HOURS, "checked_at": now() + HOURS}
+    id = make_monitor(core, seat=seat, interval=interval).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
 
-def test_a_lease_that_a_clock_ahead_has_given_is_free_now(core, running):
-    state = {"lease_until": now() + HOURS, "lease_token": "somebody who is gone"}
-    id = make_monitor(core, state=state).id
+def test_a_repeat_that_a_clock_ahead_has_planned_is_done_now(core, running):
+    seat = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
+    state = {"unconfirmed_at": now() + HOURS, "failing_since": now(), "failures": 1}
+    id = make_monitor(core, seat=seat, state=state, interval=3600).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
 
-def test_a_plan_and_a_lease_within_their_time_are_left_alone(core, running, settings):
-    planned = make_monitor(
-        core, state={"next_check_at": now() + timedelta(minutes=58)}, interval=3600
-    )
-    leased = make_monitor(
-        core, timeout=60, state={"lease_until": now() + timedelta(seconds=89), "lease_token": "x"}
-    )
-    late = make_monitor(core, state={"next_check_at": now() + HOURS})
+def test_shards_that_a_clock_ahead_has_given_are_free_now(core, running):
+    id = make_monitor(core).id
+    with core.app_context():
+        Shards("checker:elsewhere:gone", "default").look(now() + HOURS, 0)
+    running()
+    eventually(checked(core, id), "it is checked", 30)
+
+
+def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
+    with core.app_context(), writing() as session:
+        shards.make(1)
+        held = [one for one in shards.read(1) if one.number == 1]
+        shards.take(session, 1, held, "checker:elsewhere:alive", now() + timedelta(seconds=25))
+    make_monitor(core)
+    leased = make_monitor(core, id=65)
+    planned = make_monitor(core, seat={"slot": now(), "checked_at": now()}, interval=3600)
+    late = make_monitor(core, seat={"slot": now() + HOURS})
     running()
     eventually(checked(core, late.id), "the other is checked", 30)
     assert not checked(core, planned.id)()
-    assert not checked(core, leased.id)()
+    with core.app_context():
+        several = shards.count() > 1
+    if several:
+        assert not checked(core, leased.id)()
 
 
 def test_who_checks_while_the_clock_is_set_back_may_still_record(core, settings):
     id = make_monitor(core).id
     with core.app_context():
-        ahead = now() + HOURS
-        assert [one.monitor_id for one in leases.claim(ahead, "me", 5)] == [id]
-        assert leases.due_after_step(now(), settings.confirm_seconds) == 1
-        [result] = recorder.record([(id, make_outcome(at=now()))], now(), token="me")
-        assert result is not None
+        ahead, mine = now() + HOURS, Shards("checker:elsewhere:mine", "default")
+        mine.look(ahead, 0)
+        claim = Claim(id, shards.of(id), mine.held[shards.of(id)], 0)
+        assert mine.look(now(), 2).lost == frozenset()
+        [stands] = recorder.record_claimed([(claim, make_outcome(at=now()))], now())
+        assert stands is not None
+
+
+def test_a_checker_whose_clock_is_set_back_goes_on(core, settings, monkeypatch):
+    """What it keeps in memory was planned by the clock before."""
+    id = make_monitor(core).id
+    checker = Checker(core, settings)
+    with core.app_context():
+        real, ahead = checker_module._now, timedelta(0)
+        monkeypatch.setattr("app.engine.checker._now", lambda: real() + ahead)
+        ahead = HOURS
+        checker._own(time.monotonic())
+        [job] = checker._plan.take(real() + ahead, 5)
+        outcome = make_outcome(at=real() + ahead)
+        [stands] = recorder.record_claimed([(job.claim(), outcome)], real() + ahead)
+        checker._told(job.claim(), stands)
+        ahead = timedelta(0)
+        assert checker._plan.next() > now() + HOURS - timedelta(minutes=2)
+        checker._ahead += HOURS.total_seconds()
+        checker._notice_step(time.monotonic())
+        assert [one.monitor_id for one in checker._plan.take(now() + timedelta(seconds=1), 5)] == [
+            id
+        ]
 
 
 # --- alerts
@@ -217,7 +257,7 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
 
 
 def test_late_checks_are_told_though_the_last_one_is_of_the_future(core):
-    make_monitor(core, state={"next_check_at": now() - timedelta(minutes=10)})
+    make_monitor(core, seat={"slot": now() - timedelta(minutes=10)})
     beat(core, now(), now() + HOURS)
     beat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
     assert health.CHECKS_LATE in faults(core)

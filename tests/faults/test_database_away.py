@@ -11,13 +11,14 @@ import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from app import create_app
-from app.db import db, faults, leases, writing
+from app.db import db, faults, writing
 from app.db.tables import SettingRow
 from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_outcome, make_person, now
@@ -318,11 +319,13 @@ def test_results_are_kept_while_the_database_cannot_be_written(core, settings, m
     id = make_monitor(core).id
     checker = Checker(core, settings)
     with core.app_context():
-        [spec] = leases.claim(now(), checker.token, 1)
-        checker._came_back(spec.monitor_id, make_outcome(at=now()))
-        checker._collect(0)
+        checker._own(time.monotonic())
+        [job] = checker._plan.take(datetime.now(UTC), 1)
+        assert job.monitor_id == id
+        returns = checker._returns
+        returns.came_back(job.claim(), make_outcome(at=now()))
+        returns.collect(0)
         with locked(core), pytest.raises(sa.exc.OperationalError):
-            checker._record()
-        checker._record()
+            returns.record()
+        returns.record()
         assert db.session.scalar(sa.text("SELECT count(*) FROM results")) == 1
-    assert id == spec.monitor_id

@@ -11,7 +11,9 @@ import socket
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,9 +22,10 @@ import requests
 
 from app.checks.http.outcome import Outcome
 from app.commands.serve import listen
-from app.db import leases
+from app.db import assignments, shards
 from app.engine import owner, recorder
 from app.engine.checker import Checker
+from app.engine.shards import Shards
 from app.paths import MIGRATIONS
 from app.records import Result, Verdict
 from tests.factories import make_monitor
@@ -32,8 +35,12 @@ HOME = MIGRATIONS.parents[2]
 MAKE_TOKEN = "from app.engine import owner; print(owner.make_token(), flush=True); input()"
 
 
+def now():
+    return datetime.now(UTC)
+
+
 def process():
-    """A process that could be a checker, and the token of its leases."""
+    """A process that could be a checker, and its token."""
     running = subprocess.Popen(
         [sys.executable, "-c", MAKE_TOKEN],
         cwd=HOME,
@@ -72,34 +79,28 @@ def test_only_the_token_of_a_process_that_ran_here_and_ended_is_told_to_have_end
 def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, settings):
     with core.app_context():
         ids = {make_monitor(core, timeout=60).id for _ in range(3)}
-        now = datetime.now(UTC)  # when all of them are due
         checker = Checker(core, settings)
         running, token = process()
+        killed = Shards(owner.prefix(running.pid) + token, "default")
         try:
-            assert {spec.monitor_id for spec in leases.claim(now, token, 3)} == ids
-            checker._free_the_ended()
-            assert leases.next_due(now) is None, "the other one still runs"
+            assert len(killed.look(now(), 0).gained) == shards.count()
+            mine = assignments.of_shards(1, killed.held)
+            assert {one.spec.monitor_id for one in mine} == ids
+            checker._own(time.monotonic())
+            assert checker._plan.next() is None, "the other one still runs"
         finally:
             kill(running)
-        checker._free_the_ended()
-        taken = {spec.monitor_id for spec in leases.claim(now, checker.token, 10)}
-        assert taken == ids
+        checker._shards_at = 0
+        checker._own(time.monotonic())
+        taken = checker._plan.take(now(), 10)
+        assert {job.monitor_id for job in taken} == ids
         # What the killed one might still bring counts for nothing: no slot is recorded twice.
-        late = Outcome(Result(checked_at=now, verdict=Verdict.UP))
-        id = min(ids)
-        assert recorder.record([(id, late)], now, token=token) == [None]
-        assert recorder.record([(id, late)], now, token=checker.token)[0] is not None
-        assert recorder.record([(id, late)], now, token=checker.token) == [None]
-
-
-def test_the_leases_of_a_checker_elsewhere_end_by_time_alone(core, settings):
-    with core.app_context():
-        make_monitor(core, timeout=10)
-        now = datetime.now(UTC)
-        leases.claim(now, "00000000.1.1.abcdef", 1)
-        Checker(core, settings)._free_the_ended()
-        assert leases.next_due(now) is None
-        assert leases.next_due(now + timedelta(seconds=41)) is not None
+        late = Outcome(Result(checked_at=now(), verdict=Verdict.UP))
+        claim = taken[0].claim()
+        of_killed = replace(claim, token=killed.held[claim.shard])
+        assert recorder.record_claimed([(of_killed, late)], now()) == [None]
+        assert recorder.record_claimed([(claim, late)], now()) != [None]
+        assert recorder.record_claimed([(claim, late)], now()) == [None]
 
 
 # --- The address
@@ -200,7 +201,7 @@ def add_monitor(service, base, url):
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_check_that_a_kill_interrupts_is_made_by_the_next_start(tmp_path):
-    """Its lease lasts for 90 seconds, longer than each wait here."""
+    """The lease of its shards lasts for 20 seconds where nobody sees that it has ended."""
     target = Silent()
     with socket.create_server(("127.0.0.1", 0)) as free:
         bind = f"127.0.0.1:{free.getsockname()[1]}"

@@ -58,6 +58,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "quiet_start": None,
         "quiet_end": None,
         "quiet_zone": "UTC",
+        "locations": ("default",),
     }
 
 

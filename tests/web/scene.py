@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from flask import Flask
 
 from app.db import db, journal, rollups, writing
-from app.db.tables import DeliveryRow, MonitorEvidenceRow, MonitorStateRow
+from app.db.tables import AssignmentRow, DeliveryRow, MonitorEvidenceRow, MonitorStateRow
 from app.records import Location, Result, Timings, Verdict
 from tests.factories import make_incident, make_monitor, now
 
@@ -106,6 +106,7 @@ def _make(app: Flask, part: Part) -> int:
             for name, value in _state(part, results).items():
                 setattr(state, name, value)
             if results:
+                session.get(AssignmentRow, (row.id, Location.DEFAULT)).slot = now()
                 session.add(MonitorEvidenceRow(monitor_id=row.id, last_good=_good(part, results)))
         db.session.remove()
     for ago, length in part.outages:
@@ -123,7 +124,6 @@ def _state(part: Part, results: list[Result]) -> dict[str, Any]:
         "cause_code": last.cause_code,
         "cause": last.cause,
         "response_time": last.response_time,
-        "next_check_at": None if part.fields.get("paused") else now() + timedelta(seconds=40),
         "status_since": results[0].checked_at,
         "ssl_expires_at": last.checked_at + timedelta(days=62),
         "ssl_fingerprint": SEEN["tls"][0]["sha256"],

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.db import db, writing
+from app.db import db, journal, writing
 from app.db.tables import MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.records import Pair
 from app.stores import current_store
@@ -53,6 +53,23 @@ def test_a_monitor_is_made_shown_changed_cloned_and_deleted(app, editor):
     editor.press("Delete this monitor")
     assert "Shop (copy) is deleted" in editor.text
     assert row(app, 2) is None
+
+
+def test_places_can_be_chosen_where_there_are_several(app, editor):
+    editor.open("/monitors/new")
+    assert "Checked from" not in editor.text
+    editor.press("Save", url="http://127.0.0.1:9/", name="Shop")
+    with app.app_context():
+        journal.location_id("oslo")
+        assert current_store().monitor(1).locations == ("default",)
+    editor.open("/monitors/1/edit")
+    assert "Checked from" in editor.text
+    editor.press("Save", locations="oslo")
+    with app.app_context():
+        assert current_store().monitor(1).locations == ("oslo",)
+    editor.open("/monitors/1/edit").press("Save", name="Other")
+    with app.app_context():
+        assert current_store().monitor(1).locations == ("oslo",)
 
 
 def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 
 from app.checks.expiry.domain import domain_of
+from app.db import assignments, changes
 from app.db.tables import (
+    AssignmentRow,
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
     MonitorRow,
@@ -26,8 +28,8 @@ from app.engine.recorder.rows import (
     remark,
     start_afresh,
 )
-from app.engine.schedule import next_check
 from app.errors import NotFound
+from app.records import Location
 
 WATCHING_STOPPED = "Watching stopped: the monitor was paused."
 
@@ -41,22 +43,37 @@ CHECKED_FIELDS = frozenset(
 )  # fmt: skip
 
 
-def watch(session: AnySession, monitor: MonitorRow, now: datetime) -> MonitorStateRow:
-    """Watch a new monitor; it is due at once unless it is stored paused."""
+def watch(
+    session: AnySession,
+    monitor: MonitorRow,
+    now: datetime,
+    places: Collection[int] = (Location.DEFAULT,),
+) -> MonitorStateRow:
+    """Watch a new monitor from these places; it is due at once unless it is stored paused."""
     session.add(monitor)
     session.flush()
-    due = None if monitor.paused else now
-    state = MonitorStateRow(monitor_id=monitor.id, next_check_at=due, failures=0)
+    state = MonitorStateRow(monitor_id=monitor.id, failures=0)
     session.add(state)
     session.flush()
+    assignments.assign(session, monitor.id, places, now)
+    changes.note(session, monitor.id)
     return state
 
 
-def rewatch(
-    session: AnySession, monitor: MonitorRow, changed: Collection[str], now: datetime
+def watch_from(
+    session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> None:
-    """Heed that the fields ``changed`` of a monitor have changed."""
+    """Watch a monitor from these places and no others."""
+    lock(session, monitor_id)
+    if assignments.assign(session, monitor_id, places, now):
+        changes.note(session, monitor_id)
+
+
+def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) -> None:
+    """Go on with a monitor whose fields ``changed`` have changed."""
     row = lock(session, monitor.id)
+    if changed:
+        changes.note(session, monitor.id)
     if "url" in changed:
         # Another target: what was known of the old one says nothing about it.
         if domain_of(monitor.url) != row.domain:
@@ -64,16 +81,9 @@ def rewatch(
         row.domain = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
         forget_good(session, monitor.id)
-    if monitor.paused:
-        return
     if CHECKED_FIELDS & set(changed):
-        row.next_check_at = now
         # A check of the old fields that is on its way must not be judged as one of the new.
-        row.lease_until = row.lease_token = None
-    elif "interval" in changed and row.next_check_at is not None:
-        row.next_check_at = min(
-            next_check(monitor.id, monitor.interval, now), max(now, row.next_check_at)
-        )
+        _start_over(session, monitor.id)
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
@@ -83,7 +93,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     if monitor.paused:
         return
     monitor.paused = True
-    row.next_check_at = row.lease_until = row.lease_token = None
+    _start_over(session, monitor_id)
     start_afresh(session, row)
     _end_cover(session, monitor_id, now)
     incident = open_incident(session, monitor_id)
@@ -92,21 +102,21 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
         remark(incident, WATCHING_STOPPED)
 
 
-def resume(session: AnySession, monitor_id: int, now: datetime) -> None:
+def resume(session: AnySession, monitor_id: int) -> None:
     """Watch again; the first check is due at once."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
         return
     monitor.paused = False
-    row.next_check_at = now
-    row.lease_until = row.lease_token = None
+    _start_over(session, monitor_id)
     start_afresh(session, row)
 
 
 def forget(session: AnySession, monitor_id: int) -> None:
     """Delete a monitor with all that was recorded of it. Nothing is sent. Raises NotFound."""
     lock(session, monitor_id)
+    changes.note(session, monitor_id)
     # A window without monitors is for all of them: one that was for this monitor alone must not
     # come to silence everything else.
     alone = (
@@ -122,6 +132,19 @@ def forget(session: AnySession, monitor_id: int) -> None:
     # Results and rollups have no foreign key, which would cost an index entry for each check.
     session.execute(delete(ResultRow).where(ResultRow.monitor_id == monitor_id))
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
+
+
+def _start_over(session: AnySession, monitor_id: int) -> None:
+    """Have the monitor checked at once in each of its places, when it is watched; checks that are
+    on their way count for nothing.
+    """
+    session.execute(
+        update(AssignmentRow)
+        .where(AssignmentRow.monitor_id == monitor_id)
+        .values(turn=AssignmentRow.turn + 1, slot=None)
+        .execution_options(synchronize_session=False)
+    )
+    changes.note(session, monitor_id)
 
 
 def _end_cover(session: AnySession, monitor_id: int, now: datetime) -> None:

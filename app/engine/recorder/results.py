@@ -7,24 +7,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from flask import current_app
 from sqlalchemy import bindparam, select, update
 
-from app.config import Settings
-from app.db import journal, writing
+from app.db import changes, journal, shards, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.engine import quorum
-from app.engine.recorder import alerting, evidence, gaps
+from app.engine.recorder import alerting, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import AnySession, columns_of, state_of
-from app.engine.schedule import next_check
+from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, State, Step, Transition, advance
-from app.records import Outcome, Result
+from app.records import Outcome, Result, Verdict
 from app.stats.tally import cover_limit_ms
-
-# How locations decide together, until a monitor can choose for itself.
-RULE = quorum.Rule.MAJORITY
 
 _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
@@ -33,9 +27,9 @@ _MONITOR_COLUMNS = (
     MonitorRow.ssl_alert_days,
 )  # fmt: skip
 _WRITTEN = (
-    "next_check_at", "lease_until", "lease_token", "checked_at", "verdict", "status_since",
-    "failing_since", "failures", "recovering_since", "cause_code", "cause", "response_time",
-    "ssl_expires_at", "ssl_fingerprint", "ssl_alerted",
+    "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
+    "unconfirmed_at", "cause_code", "cause", "response_time", "ssl_expires_at", "ssl_fingerprint",
+    "ssl_alerted",
 )  # fmt: skip
 _WRITE = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -51,53 +45,95 @@ class _Known:
     monitor: Any
     state: State
     columns: dict[str, Any]
+    seats: places.Seats
     changed: bool = False
 
 
 @dataclass(slots=True)
 class _Batch:
+    """``tokens``: of the shards whose checks are recorded."""
+
     session: AnySession
     now: datetime
-    token: str | None
     location: int
     quiet: Quiet
     known: dict[int, _Known]
-    several: bool  # locations
+    tokens: dict[int, int]
     good: dict[int, Any] = field(default_factory=dict)  # evidence of good checks
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
 def record(
-    outcomes: Sequence[tuple[int, Outcome]],
-    now: datetime,
-    *,
-    token: str | None = None,
-    location: str = "default",
+    outcomes: Sequence[tuple[int, Outcome]], now: datetime, *, location: str = "default"
 ) -> list[Result | None]:
-    """Record outcomes by monitor id; each result as recorded, or None when it was dropped.
+    """Record checks that a person asked for, by monitor id; each result as recorded, or None when
+    the monitor is not there.
 
-    ``token``: the lease under which the checks were made. A monitor whose lease is somebody else's
-    by now, or that was paused, changed or deleted meanwhile, is left alone: its outcome is dropped.
-    Without a token it is a check that a person asked for: it counts like any other, but leaves the
-    schedule as it is, and for a paused monitor only the result is kept.
+    Such a check counts like any other, but leaves the schedule as it is, and for a paused monitor
+    only the result is kept.
     """
+    return _record([(Claim(id), outcome) for id, outcome in outcomes], now, location, fenced=False)
+
+
+def record_claimed(
+    outcomes: Sequence[tuple[Claim, Outcome]], now: datetime, *, location: str = "default"
+) -> list[Standing | None]:
+    """Record checks of the schedule; how each monitor stands then, None where it was dropped.
+
+    What comes from an owner that has lost the shard is dropped, and so is a check of a monitor that
+    was paused, changed, deleted or checked by somebody else since the check was started.
+    """
+    stood: list[Standing | None] = []
+    _record(outcomes, now, location, fenced=True, stood=stood)
+    return stood
+
+
+def _record(
+    outcomes: Sequence[tuple[Claim, Outcome]],
+    now: datetime,
+    location: str,
+    *,
+    fenced: bool,
+    stood: list[Standing | None] | None = None,
+) -> list[Result | None]:
     if not outcomes:
         return []
-    journal.known_numbers([outcome.result for _id, outcome in outcomes])
+    journal.known_numbers([outcome.result for _claim, outcome in outcomes])
     place = journal.location_id(location)
     with writing() as session:
-        ids = {monitor_id for monitor_id, _outcome in outcomes}
-        several = journal.several_locations()
-        known = _load(session, ids)
-        batch = _Batch(session, now, token, place, Quiet(session, now), known, several)
-        recorded = [_one(batch, monitor_id, outcome) for monitor_id, outcome in outcomes]
+        numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
+        tokens = shards.locked(session, place, numbers)
+        known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place)
+        batch = _Batch(session, now, place, Quiet(session, now), known, tokens)
+        recorded = []
+        for claim, outcome in outcomes:
+            may = not fenced or _may(batch, claim)
+            recorded.append(_one(batch, claim.monitor_id, outcome, fenced=fenced) if may else None)
+            if stood is not None:
+                done = recorded[-1] is not None
+                stood.append(_standing(known[claim.monitor_id]) if done else None)
         journal.keep(batch.rows)
         _write_good(batch)
         _write_states(batch)
+        places.write(session, [found.seats for found in known.values()])
     return recorded
 
 
-def _load(session: AnySession, ids: set[int]) -> dict[int, _Known]:
+def _standing(known: _Known) -> Standing | None:
+    return known.seats.standing(known.columns["unconfirmed_at"])
+
+
+def _may(batch: _Batch, claim: Claim) -> bool:
+    """Whether the check was made by the shard's owner, at the monitor's present turn."""
+    known = batch.known.get(claim.monitor_id)
+    return (
+        known is not None
+        and batch.tokens.get(claim.shard) == claim.token
+        and known.seats.turn == claim.turn
+    )
+
+
+def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
     rows = session.execute(
         select(*_STATES.columns, *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS))
         .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
@@ -114,13 +150,17 @@ def _load(session: AnySession, ids: set[int]) -> dict[int, _Known]:
             )
         )
     }
-    return {row.monitor_id: _known(row, open_now.get(row.monitor_id)) for row in rows}
+    seats = places.load(session, [row.monitor_id for row in rows], place)
+    return {
+        row.monitor_id: _known(row, open_now.get(row.monitor_id), seats[row.monitor_id])
+        for row in rows
+    }
 
 
-def _known(row: Any, incident: Any) -> _Known:
+def _known(row: Any, incident: Any, seats: places.Seats) -> _Known:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
     columns = {name: getattr(row, name) for name in _WRITTEN}
-    return _Known(_Columns(row), state, columns)
+    return _Known(_Columns(row), state, columns, seats)
 
 
 class _Columns:
@@ -133,18 +173,18 @@ class _Columns:
             setattr(self, name, getattr(row, f"m_{name}"))
 
 
-def _one(batch: _Batch, monitor_id: int, outcome: Outcome) -> Result | None:
+def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> Result | None:
     known = batch.known.get(monitor_id)
     if known is None:
         return None
-    if batch.token is not None and known.columns["lease_token"] != batch.token:
-        return None
     outcome = _placed(batch, known, outcome)
-    result = outcome.result
-    monitor = known.monitor
+    result, monitor = outcome.result, known.monitor
     covers = 0 if monitor.paused else cover_limit_ms(monitor.interval, monitor.timeout) // 1000
     batch.rows.append(journal.row_of(result, batch.location, covers))
     if not monitor.paused:
+        known.seats.seen(result)
+        if fenced:
+            known.seats.done(monitor.id, monitor.interval, result)
         _judge(batch, known, outcome)
     return journal.as_recorded(result, batch.location)
 
@@ -167,51 +207,35 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     result, before = outcome.result, known.state
     if gap := gaps.before(known.monitor, before, result.checked_at):
         before = gaps.note(batch.session, known.monitor.id, before, gap)
-    seen = Observation(result.checked_at, _verdict(batch, known, result), result.maintenance)
+    vote = known.seats.vote(result, known.monitor, batch.now)
+    if not known.seats.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
+        return
+    at = known.seats.moment(result, before)
+    seen = Observation(at, vote, result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
     overtaken = after.state == before
     known.state, known.changed = after.state, True
     known.columns |= columns_of(after.state)
     if not overtaken:
-        known.columns |= {
-            "cause_code": result.cause_code,
-            "cause": result.cause,
-            "response_time": result.response_time,
-        }
+        if result.verdict is vote:
+            known.columns |= {"cause_code": result.cause_code, "cause": result.cause}
+        elif vote is not Verdict.DOWN:
+            known.columns |= {"cause_code": None, "cause": None}  # a minority's cause is not ours
+        known.columns["response_time"] = result.response_time
         _certificate(batch, known, outcome)
         _keep_evidence(batch, before, after, outcome)
         _incident(batch, known, before, after, outcome)
-    _plan(batch, known, after)
-
-
-def _verdict(batch: _Batch, known: _Known, result: Result) -> Any:
-    """What all locations say together; with one location, what it says."""
-    if not batch.several:
-        return result.verdict
-    stale = timedelta(seconds=2 * known.monitor.interval + known.monitor.timeout)
-    others = journal.newest_elsewhere(known.monitor.id, batch.location, batch.now - stale)
-    votes = [quorum.Vote(str(place), at, verdict) for place, at, verdict in others]
-    votes.append(quorum.Vote(str(batch.location), result.checked_at, result.verdict))
-    return quorum.decide(votes, RULE, batch.now, stale)
+        _plan(batch, known, after)
 
 
 def _plan(batch: _Batch, known: _Known, after: Transition) -> None:
-    """When the next check is due. A person's check moves it only to have a failure confirmed."""
-    columns = known.columns
-    if after.recheck:
-        # ``now`` is just after the end of the check, from which the pause counts.
-        settings: Settings = current_app.extensions["wakeful.settings"]
-        columns["next_check_at"] = batch.now + timedelta(seconds=settings.confirm_seconds)
-    elif batch.token is not None and not _planned(batch, known):
-        columns["next_check_at"] = next_check(known.monitor.id, known.monitor.interval, batch.now)
-    if batch.token is not None:
-        columns["lease_until"] = columns["lease_token"] = None
-
-
-def _planned(batch: _Batch, known: _Known) -> bool:
-    """A person's check failed while this one was on its way, and its repeat is planned."""
-    due = known.columns["next_check_at"]
-    return due is not None and due > batch.now and known.state.failing_since is not None
+    """Whether the check is to be repeated soon; in the other places too, and after a person's.
+    ``now`` is just after the end of the check, from which the pause counts.
+    """
+    was, columns = known.columns["unconfirmed_at"], known.columns
+    columns["unconfirmed_at"] = batch.now if after.recheck else None
+    if columns["unconfirmed_at"] != was and known.seats.others_wait:
+        changes.note(batch.session, known.monitor.id)
 
 
 def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
@@ -233,6 +257,8 @@ def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Out
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if after.step in (Step.SUSPECT, Step.OPEN):
         _write_good(batch)  # an incident that opens now takes it along
+        if outcome.result.is_good:
+            return  # the others' votes outweigh it
         evidence.keep_failing(batch.session, outcome, first=before.failing_since is None)
     elif after.step is Step.CANCEL:
         evidence.drop_failing(batch.session, outcome.result.monitor_id or 0)

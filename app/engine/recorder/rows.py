@@ -71,7 +71,7 @@ def columns_of(state: State) -> dict[str, Any]:
 
 def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
     """Forget a failure or a recovery that was being confirmed."""
-    row.failing_since = row.recovering_since = None
+    row.failing_since = row.recovering_since = row.unconfirmed_at = None
     row.failures = 0
     evidence = session.get(MonitorEvidenceRow, row.monitor_id)
     if evidence is not None:

@@ -23,8 +23,7 @@ class LocalStore(Store):
     offers = frozenset(Feature) - {Feature.STATUS_PAGES}  # not built yet; only the filter is
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.monitors = Monitors(self)
+        self.monitors = Monitors(self, settings.confirm_seconds)
         self.incidents = Incidents(self)
         self.windows = Windows(self)
         self.results = Results(self)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.db import db
-from app.db.leases import not_checked
+from app.db.assignments import not_checked
 from app.db.types import Unreadable, readable
 from app.records import CheckSpec, Outcome, Result
 from app.stores import base

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, or_, select
@@ -23,6 +23,7 @@ from app.db.types import Unreadable
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.records import (
+    DEFAULT_LOCATIONS,
     UPTIME_RANGES,
     Monitor,
     MonitorQuery,
@@ -37,6 +38,7 @@ from app.rules.together import RULES
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor
+from app.stores.local.places import names_of_places, next_check_at, places_of, watched_from
 from app.stores.local.rows import Known, monitor_columns, monitor_record
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
@@ -56,18 +58,22 @@ SORT_COLUMNS = {
 
 
 class Monitors(Part, base.Monitors):
+    def __init__(self, store: base.Store, confirm_seconds: float) -> None:
+        super().__init__(store)
+        self._confirm_seconds = confirm_seconds
+
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
         status = status_column(now)
         matching = _matching(query, status)
         order = ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
         ids, total = ids_of_page(matching, order, query.page, query.per_page)
-        found = _records(ids, status, now, ranges=query.uptime, hours=query.hours)
+        found = self._records(ids, status, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
     def get(self, id: int) -> Monitor:
         now = self.now()
-        records = _records([id], status_column(now), now) if fits(id) else []
+        records = self._records([id], status_column(now), now) if fits(id) else []
         if not records:
             raise NotFound("monitor", id)
         return records[0]
@@ -88,11 +94,12 @@ class Monitors(Part, base.Monitors):
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         now = self.now()
         columns = monitor_columns({**DEFAULTS, **fields})
+        places = places_of(fields.get("locations") or DEFAULT_LOCATIONS)
         with writing() as session:
             if secrets_from is not None:
                 _take_password(session, columns, secrets_from)
             row = MonitorRow(**columns, created_at=now, updated_at=now)
-            recorder.watch(session, row, now)
+            recorder.watch(session, row, now, places)
             id = row.id
         return self.get(id)
 
@@ -104,15 +111,24 @@ class Monitors(Part, base.Monitors):
             row.updated_at = now
             session.flush()
             _check_together(session, row, changed)
-            recorder.rewatch(session, row, changed, now)
+            recorder.rewatch(session, row, changed)
+            if "locations" in fields:
+                places = places_of(fields["locations"] or DEFAULT_LOCATIONS)
+                recorder.watch_from(session, id, places, now)
             pause = fields.get("pause")
             if pause is not None:
-                (recorder.pause if pause else recorder.resume)(session, id, now)
+                if pause:
+                    recorder.pause(session, id, now)
+                else:
+                    recorder.resume(session, id)
         return self.get(id)
 
     def delete(self, id: int) -> None:
         with writing() as session:
             recorder.forget(session, found_monitor(session, id).id)
+
+    def locations(self) -> Sequence[str]:
+        return names_of_places()
 
     def overview(self) -> Mapping[str, int]:
         status = status_column(self.now())
@@ -124,6 +140,51 @@ class Monitors(Part, base.Monitors):
         )
         found = {row[0]: row[1] for row in db.session.execute(counted)}
         return {str(name): found.get(name, 0) for name in MonitorStatus}
+
+    def _records(
+        self,
+        ids: Sequence[int],
+        status: ColumnElement[str],
+        now: datetime,
+        *,
+        ranges: Collection[str] = UPTIME_RANGES,
+        hours: bool = False,
+    ) -> Sequence[Monitor]:
+        """The monitors with these ids, in their order, in one query and those of their figures."""
+        statement = (
+            select(MonitorRow, MonitorStateRow, status, IncidentRow.id, DomainRow.expires_at)
+            .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+            .outerjoin(
+                IncidentRow,
+                (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None),
+            )
+            .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+            .where(MonitorRow.id.in_(ids))
+        )
+        # What another process has written since must be seen, also by a session that read it
+        # before.
+        rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
+        known = [row[0].id for row in rows]
+        figures = rollups.figures(known, now, ranges, hours=hours)
+        watched = watched_from(known)
+        confirm = timedelta(seconds=self._confirm_seconds)
+        found = {
+            row.id: monitor_record(
+                row,
+                state,
+                Known(
+                    shown,
+                    incident,
+                    expires,
+                    figures.uptimes[row.id],
+                    next_check_at(row, state, watched[row.id], now, confirm),
+                    [seat.name for seat in watched[row.id]],
+                    figures.hours.get(row.id, ()),
+                ),
+            )
+            for row, state, shown, incident, expires in rows
+        }
+        return [found[id] for id in ids if id in found]
 
 
 def status_column(now: datetime) -> ColumnElement[str]:
@@ -160,39 +221,6 @@ def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
             MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id
         ).where(status == query.state)
     return statement
-
-
-def _records(
-    ids: Sequence[int],
-    status: ColumnElement[str],
-    now: datetime,
-    *,
-    ranges: Collection[str] = UPTIME_RANGES,
-    hours: bool = False,
-) -> list[Monitor]:
-    """The monitors with these ids, in their order, in one query and those of their figures."""
-    statement = (
-        select(MonitorRow, MonitorStateRow, status, IncidentRow.id, DomainRow.expires_at)
-        .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-        .outerjoin(
-            IncidentRow,
-            (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None),
-        )
-        .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
-        .where(MonitorRow.id.in_(ids))
-    )
-    # What another process has written since must be seen, also by a session that read it before.
-    rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
-    figures = rollups.figures([row[0].id for row in rows], now, ranges, hours=hours)
-    found = {
-        row.id: monitor_record(
-            row,
-            state,
-            Known(shown, incident, expires, figures.uptimes[row.id], figures.hours.get(row.id, ())),
-        )
-        for row, state, shown, incident, expires in rows
-    }
-    return [found[id] for id in ids if id in found]
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:

@@ -28,6 +28,8 @@ from app.records import (
 # Fields that are kept under another form than the record's.
 PAIRS = ("request_headers", "alerts")
 FORMED = (*PAIRS, "tags", "request_body")
+# Fields that are kept in other tables: the state, the assignments.
+NO_COLUMNS = ("pause", "locations")
 
 
 def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
@@ -52,6 +54,8 @@ class Known:
     open_incident_id: int | None
     domain_expires_at: datetime | None
     uptime: Mapping[str, float | None]
+    next_check_at: datetime | None = None
+    locations: Sequence[str] = ()
     hours: Sequence[Mapping[str, Any]] = ()
 
 
@@ -67,6 +71,8 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
         request_auth_password_set=row.request_auth_password is not None,
         status=known.status,
         last_checked_at=state.checked_at,
+        next_check_at=known.next_check_at,
+        locations=tuple(known.locations),
         uptime=known.uptime,
         hours=known.hours,
         domain=state.domain or None,
@@ -108,8 +114,8 @@ def window_record(row: MaintenanceWindowRow, monitors: Iterable[int]) -> Mainten
 
 
 def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A form's fields as columns of ``MonitorRow``; ``pause`` is no column."""
-    columns = {name: value for name, value in fields.items() if name != "pause"}
+    """A form's fields as columns of ``MonitorRow``; those of ``NO_COLUMNS`` are none."""
+    columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     for name in PAIRS:
         if name in columns:
             columns[name] = [[pair.key, pair.value] for pair in columns[name] or ()] or None

@@ -33,7 +33,7 @@ class Results(Part, base.Results):
         self._needs(Feature.REPORTS, "has no figures for a month.")
         if not monitor_ids:  # it would take none for all
             return report.figures(0, 0, {}, {})
-        asked = {"from": start, "to": end, "monitors": tuple(map(str, monitor_ids))}
+        asked = {"from": start, "to": end, "monitors": ",".join(map(str, monitor_ids))}
         answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
         return self._record(answer, figures.report)
 

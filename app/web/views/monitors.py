@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,7 @@ Answer = str | Response | tuple[str, int]
 OWN_FILTERS = ("state", "tag")
 BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
+LOCATIONS = "locations"  # the field of that name
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # What a new form starts with, besides what is empty.
 STARTS_WITH = {
@@ -167,12 +169,25 @@ def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> Brows
 def _surroundings() -> dict[str, Any]:
     store = current_store()
     settings = current_app.extensions["wakeful.settings"]
+    places = store.monitors.locations()
     return {
         "zone": times.zone(),
         "now": store.now(),
         "telegram_token_set": bool(settings.telegram_token),
-        "without": () if _own_fields_shown() else OWN_FIELDS,
+        "without": _not_shown(places),
+        "places": places,
     }
+
+
+def _not_shown(places: Sequence[str]) -> Sequence[str]:
+    """The fields that this form does not have. Where there is one place, there is no choice; a
+    page that was opened then must not be read as "none chosen".
+    """
+    if not _own_fields_shown():
+        return OWN_FIELDS
+    if request.method in SAFE_METHODS:
+        return () if len(places) > 1 else (LOCATIONS,)
+    return () if LOCATIONS in request.form else (LOCATIONS,)
 
 
 def _own_fields_shown() -> bool:

@@ -1,0 +1,202 @@
+"""What is checked from where, as a checker needs it: one query for many monitors.
+
+Needs an application context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, and_, delete, select
+from sqlalchemy.orm import Session, scoped_session
+
+from app.db import db, shards
+from app.db.journal import insert_new
+from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
+from app.db.types import Unreadable, readable, to_ms
+from app.records import CheckSpec, Pair, words_of
+
+AnySession = Session | scoped_session[Any]
+
+AT_ONCE = 500  # ids in one statement
+
+_SPEC_COLUMNS = (
+    MonitorRow.id, MonitorRow.url, MonitorRow.request_method, MonitorRow.request_headers,
+    MonitorRow.request_auth_username, MonitorRow.request_auth_password, MonitorRow.request_body,
+    MonitorRow.alert_condition, MonitorRow.alert_text_lookup, MonitorRow.timeout,
+    MonitorRow.accepted_statuses, MonitorRow.follow_redirects, MonitorRow.verify_tls,
+    MonitorRow.cache_buster, MonitorRow.slow_after, MonitorRow.ssl_alert_days,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A monitor that is watched from a place. The fields after ``interval`` are those of
+    ``app.engine.schedule.Standing``.
+    """
+
+    spec: CheckSpec
+    interval: int
+    turn: int
+    slot: datetime | None
+    checked_at: datetime | None
+    unconfirmed_at: datetime | None
+    blind: bool
+
+
+def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
+    """All that is watched from the place, of these shards."""
+    if not numbers:
+        return []
+    number = AssignmentRow.monitor_id % shards.count()
+    return _read(_watched(place).where(number.in_(numbers)))
+
+
+def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
+    """Those of these monitors that are watched from the place."""
+    ids = sorted(monitor_ids)
+    parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
+    return [
+        one
+        for part in parts
+        for one in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)))
+    ]
+
+
+def _watched(place: int) -> Select[Any]:
+    columns: list[Any] = [*_SPEC_COLUMNS]
+    return (
+        select(
+            *columns,
+            MonitorRow.interval,
+            AssignmentRow.turn,
+            AssignmentRow.slot,
+            AssignmentRow.checked_at,
+            AssignmentRow.blind,
+            MonitorStateRow.unconfirmed_at,
+        )
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        # The recorder writes no result of a monitor without a state; housekeeping makes it one.
+        .join(MonitorStateRow, MonitorStateRow.monitor_id == AssignmentRow.monitor_id)
+        .where(AssignmentRow.location_id == place, MonitorRow.paused.is_(False))
+    )
+
+
+def _read(statement: Select[Any]) -> list[Assigned]:
+    rows = db.session.execute(statement).all()
+    db.session.rollback()
+    return [
+        Assigned(
+            _spec(row),
+            row.interval,
+            row.turn,
+            row.slot,
+            row.checked_at,
+            row.unconfirmed_at,
+            row.blind,
+        )
+        for row in rows
+    ]
+
+
+def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:
+    """What a check of each of these monitors needs to know; unknown ids are left out. A spec whose
+    monitor cannot be read whole says so as its ``fault``.
+    """
+    if not monitor_ids:
+        return []
+    rows = db.session.execute(select(*_SPEC_COLUMNS).where(MonitorRow.id.in_(monitor_ids))).all()
+    db.session.rollback()
+    return [_spec(row) for row in rows]
+
+
+def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict[int, Any]]:
+    """The assignments of each monitor by place, as rows. For who holds the monitors' state rows
+    locked: a statement of its own, so that it sees what was committed while that waited.
+    """
+    found: dict[int, dict[int, Any]] = {id: {} for id in monitor_ids}
+    rows = session.execute(
+        select(AssignmentRow.__table__).where(AssignmentRow.monitor_id.in_(monitor_ids))
+    )
+    for row in rows:
+        found[row.monitor_id][row.location_id] = row
+    return found
+
+
+def places(names: Collection[str]) -> dict[str, int]:
+    """The row ids of these places; unknown names are left out."""
+    rows = db.session.execute(
+        select(LocationRow.name, LocationRow.id).where(LocationRow.name.in_(names))
+    )
+    return {row.name: row.id for row in rows}
+
+
+def assign(session: AnySession, monitor_id: int, wanted: Collection[int], now: datetime) -> bool:
+    """Watch a monitor from these places and no others; whether that changed something. A new
+    place's first check is due at once.
+    """
+    before = set(
+        session.scalars(
+            select(AssignmentRow.location_id).where(AssignmentRow.monitor_id == monitor_id)
+        )
+    )
+    gone, new = before - set(wanted), set(wanted) - before
+    if gone:
+        session.execute(
+            delete(AssignmentRow).where(
+                and_(AssignmentRow.monitor_id == monitor_id, AssignmentRow.location_id.in_(gone))
+            )
+        )
+    if new:
+        # A turn that no earlier row of this pair had: a check of it may still be on its way.
+        turn = to_ms(now)
+        insert_new(
+            AssignmentRow,
+            [
+                {"monitor_id": monitor_id, "location_id": place, "turn": turn, "blind": False}
+                for place in sorted(new)
+            ],
+        )
+    return bool(gone or new)
+
+
+def _spec(row: Any) -> CheckSpec:
+    user = row.request_auth_username
+    needed = {
+        "request_headers": row.request_headers,
+        "request_auth_password": None if user is None else row.request_auth_password,
+        "request_body": row.request_body,
+    }
+    broken = {name: value for name, value in needed.items() if isinstance(value, Unreadable)}
+    return CheckSpec(
+        url=row.url,
+        monitor_id=row.id,
+        request_method=row.request_method,
+        request_headers=tuple(
+            Pair(key, value) for key, value in readable(row.request_headers) or ()
+        ),
+        auth=None if user is None else (user, readable(row.request_auth_password) or ""),
+        request_body=readable(row.request_body),
+        alert_condition=row.alert_condition,
+        alert_text_lookup=row.alert_text_lookup,
+        timeout=row.timeout,
+        accepted_statuses=row.accepted_statuses,
+        follow_redirects=row.follow_redirects,
+        verify_tls=row.verify_tls,
+        cache_buster=bool(row.cache_buster),
+        slow_after=row.slow_after,
+        ssl_alert_days=row.ssl_alert_days,
+        fault=not_checked(broken) if broken else None,
+    )
+
+
+def not_checked(broken: Mapping[str, Unreadable]) -> str:
+    """Why a check is not made, and what to do; ``broken`` by the name of the field."""
+    why = next(iter(broken.values())).why
+    return (
+        f"Not checked: the stored {words_of(list(broken))} cannot be read, because {why}."
+        " Edit the monitor and enter or remove what is missing."
+    )

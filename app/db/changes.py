@@ -1,0 +1,72 @@
+"""The change feed: which monitors checkers have to read again, under numbers that grow.
+
+Whoever changes a monitor calls ``note`` in the same transaction. The rows are written just before
+it commits, under a lock on PostgreSQL, so numbers become visible in their order: a reader that has
+seen number 6 never misses a 5 that commits later. Nothing else is locked after that, so nobody
+waits crosswise. SQLite has one writer at a time anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import delete, event, func, insert, select
+from sqlalchemy.orm import Session, scoped_session
+
+from app.db import db, writing
+from app.db.tables import ChangeRow
+
+_NOTED = "wakeful.changes"
+LOCK = 0x77616B66  # PostgreSQL's advisory lock of this number
+
+
+def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
+    """Tell checkers of a change of this monitor, if this transaction commits."""
+    session.info.setdefault(_NOTED, set()).add(monitor_id)
+
+
+@event.listens_for(db.session, "before_commit")
+def _write(session: Session) -> None:
+    noted = session.info.pop(_NOTED, None)
+    if not noted:
+        return
+    session.flush()
+    if session.connection().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(LOCK)))
+    at = datetime.now(UTC)
+    rows = [{"monitor_id": monitor_id, "at": at} for monitor_id in sorted(noted)]
+    session.execute(insert(ChangeRow), rows)
+
+
+@event.listens_for(db.session, "after_rollback")
+def _forget(session: Session) -> None:
+    session.info.pop(_NOTED, None)
+
+
+def newest() -> int:
+    """The number of the newest change."""
+    found = db.session.scalar(select(func.max(ChangeRow.id)))
+    db.session.rollback()
+    return found or 0
+
+
+def since(number: int, limit: int) -> Sequence[tuple[int, int]]:
+    """The changes after this one, the oldest first: (number, monitor)."""
+    rows = db.session.execute(
+        select(ChangeRow.id, ChangeRow.monitor_id)
+        .where(ChangeRow.id > number)
+        .order_by(ChangeRow.id)
+        .limit(limit)
+    ).all()
+    db.session.rollback()
+    return [(row.id, row.monitor_id) for row in rows]
+
+
+def trim(before: datetime, after: datetime) -> None:
+    """Delete the changes outside these moments, but never the newest: numbers count on from it."""
+    with writing() as session:
+        last = session.scalar(select(func.max(ChangeRow.id))) or 0
+        old = ~ChangeRow.at.between(before, after)
+        session.execute(delete(ChangeRow).where(old, ChangeRow.id < last))

@@ -1,0 +1,128 @@
+"""Who owns which shard of a place: the table, and the lock under which results are recorded.
+
+A place's monitors are divided into shards by their id. On PostgreSQL there are enough of them for
+many checkers; on SQLite there is one, so one checker does all and another one waits for its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import select, text, update
+
+from app.db import DbSession, db
+from app.db.clocks import SKEW
+from app.db.journal import insert_new
+from app.db.tables import ShardRow
+
+LEASE = timedelta(seconds=20)  # without renewal
+OF_POSTGRESQL = 64
+IDLE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    number: int
+    owner: str | None
+    until: datetime | None
+    token: int
+
+    def held(self, now: datetime) -> bool:
+        """Whether its owner still counts as alive by the lease alone. One that is further ahead
+        than a lease can be was given by a clock that was set back since.
+        """
+        if self.owner is None or self.until is None:
+            return False
+        return now < self.until <= now + LEASE + SKEW
+
+
+def count() -> int:
+    """Into how many shards the monitors of a place are divided: never to be changed for a database
+    in use.
+    """
+    return OF_POSTGRESQL if db.engine.dialect.name == "postgresql" else 1
+
+
+def of(monitor_id: int) -> int:
+    """The shard of a monitor."""
+    return monitor_id % count()
+
+
+def make(place: int) -> None:
+    """Make the shards of a place where they are missing. In the caller's transaction."""
+    insert_new(
+        ShardRow,
+        [{"location_id": place, "number": number, "token": 0} for number in range(count())],
+    )
+
+
+def read(place: int) -> list[Shard]:
+    rows = db.session.execute(
+        select(ShardRow.number, ShardRow.owner, ShardRow.until, ShardRow.token)
+        .where(ShardRow.location_id == place)
+        .order_by(ShardRow.number)
+    ).all()
+    return [Shard(*row) for row in rows]
+
+
+def take(
+    session: DbSession, place: int, wanted: Sequence[Shard], owner: str, until: datetime
+) -> dict[int, int]:
+    """Own these shards, of those that nobody has taken since they were read; token by number.
+
+    On PostgreSQL a shard is passed over while a result of its last owner is being recorded.
+    """
+    seen = {shard.number: shard.token for shard in wanted}
+    rows = session.execute(
+        select(ShardRow.number, ShardRow.token)
+        .where(ShardRow.location_id == place, ShardRow.number.in_(seen))
+        .order_by(ShardRow.number)
+        .with_for_update(skip_locked=True)
+    ).all()
+    taken = {row.number: row.token + 1 for row in rows if row.token == seen[row.number]}
+    if taken:
+        session.execute(
+            update(ShardRow)
+            .where(ShardRow.location_id == place, ShardRow.number.in_(taken))
+            .values(owner=owner, until=until, token=ShardRow.token + 1)
+            .execution_options(synchronize_session=False)
+        )
+    return taken
+
+
+def renew(session: DbSession, place: int, owner: str, until: datetime) -> None:
+    session.execute(
+        update(ShardRow)
+        .where(ShardRow.location_id == place, ShardRow.owner == owner)
+        .values(until=until)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def release(
+    session: DbSession, place: int, numbers: Collection[int], owner: str, now: datetime
+) -> None:
+    """Give shards up. Their tokens stay: until somebody takes them, their results still count."""
+    session.execute(
+        update(ShardRow)
+        .where(ShardRow.location_id == place, ShardRow.number.in_(numbers), ShardRow.owner == owner)
+        .values(owner=None, until=now)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def locked(session: DbSession, place: int, numbers: Collection[int]) -> dict[int, int]:
+    """The present tokens, by number. Nobody takes these shards before the transaction ends, so it
+    must not stay open behind a process that was stopped in its middle.
+    """
+    if session.connection().dialect.name == "postgresql":
+        session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}"))
+    rows = session.execute(
+        select(ShardRow.number, ShardRow.token)
+        .where(ShardRow.location_id == place, ShardRow.number.in_(numbers))
+        .order_by(ShardRow.number)
+        .with_for_update(read=True)
+    ).all()
+    return {row.number: row.token for row in rows}

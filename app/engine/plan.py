@@ -1,0 +1,157 @@
+"""The schedule of what this checker owns, in memory: what is due next, and what is on its way.
+
+Nothing here is the truth: all of it follows from the database, and is read from there again when a
+shard is taken or a monitor changes. No clock and no database: ``now`` comes as an argument.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.engine.schedule import Claim, Standing, due
+from app.records import CheckSpec
+
+
+@dataclass(slots=True)
+class Job:
+    """A monitor of an owned shard. ``due`` is what the heap holds of it: when to check it, or while
+    a check is on its way, when that is given up.
+    """
+
+    monitor_id: int
+    spec: CheckSpec
+    interval: int
+    shard: int
+    token: int
+    standing: Standing
+    due: datetime | None = None
+
+    def claim(self) -> Claim:
+        return Claim(self.monitor_id, self.shard, self.token, self.standing.turn)
+
+
+def _is(claim: Claim, other: Claim | None) -> bool:
+    """Whether two claims are one, and not merely of one monitor."""
+    return other is not None and (claim.shard, claim.token, claim.turn) == (
+        other.shard,
+        other.token,
+        other.turn,
+    )
+
+
+# Beyond a check's own time limit: waiting for a place in the prober, and to be recorded.
+GIVEN_UP = timedelta(seconds=30)
+
+
+class Plan:
+    """``confirm``: how long after a result that is unconfirmed its check is repeated."""
+
+    def __init__(self, confirm: timedelta) -> None:
+        self._confirm = confirm
+        self._jobs: dict[int, Job] = {}
+        self._heap: list[tuple[datetime, int]] = []
+        self._away: dict[int, Claim] = {}  # checks that are on their way
+        self._network = True
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def checks_per_second(self) -> float:
+        """How many checks the schedule needs in a second, on average."""
+        return sum(1.0 / job.interval for job in self._jobs.values())
+
+    # --- what is owned
+
+    def put(self, job: Job, now: datetime) -> None:
+        """Have a monitor checked, or go on with what is known of it now."""
+        self._jobs[job.monitor_id] = job
+        if not _is(job.claim(), self._away.get(job.monitor_id)):
+            # What is on its way was started before a change: it counts for nothing.
+            self._away.pop(job.monitor_id, None)
+        self._push(job, now)
+
+    def drop(self, monitor_ids: Iterable[int]) -> None:
+        for monitor_id in monitor_ids:
+            self._jobs.pop(monitor_id, None)
+
+    def drop_shards(self, numbers: Collection[int]) -> None:
+        lost = [job.monitor_id for job in self._jobs.values() if job.shard in numbers]
+        self.drop(lost)
+
+    # --- what is due
+
+    def take(self, now: datetime, limit: int) -> list[Job]:
+        """Up to ``limit`` monitors that are due, those that have waited longest first. They are on
+        their way from here until ``back``; one that does not come back is due again after a while.
+        """
+        taken: list[Job] = []
+        for job in self._next():
+            if job.due is None or job.due > now or len(taken) >= limit:
+                break
+            heapq.heappop(self._heap)
+            self._away[job.monitor_id] = job.claim()
+            self._push(job, now)
+            taken.append(job)
+        return taken
+
+    def next(self) -> datetime | None:
+        """When the next check is due; None when none is."""
+        return next((job.due for job in self._next()), None)
+
+    def back(self, claim: Claim, standing: Standing | None, now: datetime) -> bool:
+        """A check has come back and left the monitor so, or was dropped (None). Whether the plan
+        has to be told anew how the monitor stands.
+        """
+        job = self._jobs.get(claim.monitor_id)
+        if _is(claim, self._away.get(claim.monitor_id)):
+            del self._away[claim.monitor_id]
+        elif standing is None:
+            return False  # of before a change, which the plan knows of
+        if job is None:
+            return False
+        if standing is None:
+            return True
+        job.standing = standing
+        self._push(job, now)
+        return False
+
+    # --- what changes all moments
+
+    def set_network(self, works: bool, now: datetime) -> None:
+        """Our own network works again, or does not: what could not be checked is due, or is not."""
+        if works != self._network:
+            self._network = works
+            self.rearrange(now)
+
+    def rearrange(self, now: datetime) -> None:
+        """Compute all moments anew, as after a step of the clock."""
+        self._heap.clear()
+        for job in self._jobs.values():
+            self._push(job, now)
+
+    def _push(self, job: Job, now: datetime) -> None:
+        if job.monitor_id in self._away:
+            job.due = now + timedelta(seconds=job.spec.timeout) + GIVEN_UP
+        else:
+            job.due = due(
+                job.monitor_id, job.interval, job.standing, now, self._confirm,
+                network=self._network,
+            )  # fmt: skip
+        heapq.heappush(self._heap, (job.due, job.monitor_id))
+        if len(self._heap) > 100 + 4 * len(self._jobs):
+            self._heap = [(one.due, one.monitor_id) for one in self._jobs.values() if one.due]
+            heapq.heapify(self._heap)
+
+    def _next(self) -> Iterator[Job]:
+        """The first job of the heap, each time it is asked; entries that have been overtaken go."""
+        while self._heap:
+            moment, monitor_id = self._heap[0]
+            job = self._jobs.get(monitor_id)
+            if job is None or job.due != moment:
+                heapq.heappop(self._heap)
+            else:
+                yield job

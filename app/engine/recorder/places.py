@@ -1,0 +1,165 @@
+"""The places that a monitor is watched from: their votes, and what of the schedule is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, update
+
+from app.db import assignments
+from app.db.clocks import SKEW
+from app.db.journal import VERDICT_NUMBERS, VERDICTS
+from app.db.tables import AssignmentRow
+from app.engine import quorum
+from app.engine.recorder.rows import AnySession
+from app.engine.schedule import Standing, last_slot
+from app.engine.state import OVERTAKEN_AT_MOST, Stands, State
+from app.records import Cause, Result, Verdict
+
+# How places decide together (decisions.md 14), until a monitor can choose for itself.
+RULE = quorum.Rule.MAJORITY
+
+_ASSIGNMENTS = AssignmentRow.__table__
+_WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind")
+_WRITE = (
+    update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
+    .where(
+        _ASSIGNMENTS.c.monitor_id == bindparam("of"),
+        _ASSIGNMENTS.c.location_id == bindparam("place"),
+    )
+    .values({name: bindparam(f"new_{name}") for name in _WRITTEN})
+)
+
+
+@dataclass(slots=True)
+class Seats:
+    """A monitor's assignments within a batch. ``here`` is the one in the place of the results, None
+    where the monitor is not watched from there (a person's check).
+    """
+
+    here: dict[str, Any] | None
+    others: Sequence[Any]
+    by_hand: bool = True
+    changed: bool = False
+    newest: bool = True  # whether the result is the newest of its place
+
+    @property
+    def turn(self) -> int | None:
+        return None if self.here is None else self.here["turn"]
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether somebody else must hear of what is to be repeated."""
+        return self.by_hand or bool(self.others)
+
+    def seen(self, result: Result) -> None:
+        """Keep what this place saw last."""
+        if self.here is None:
+            return
+        before = self.here["checked_at"]
+        if before is not None and before > result.checked_at and self._is_recent(before, result):
+            self.newest = False
+            return
+        self.newest = True
+        self.here |= {"checked_at": result.checked_at, "verdict": VERDICT_NUMBERS[result.verdict]}
+        self.changed = True
+
+    @staticmethod
+    def _is_recent(before: datetime, result: Result) -> bool:
+        return before - result.checked_at <= OVERTAKEN_AT_MOST
+
+    def done(self, monitor_id: int, interval: int, result: Result) -> None:
+        """Count the slot as done in which the check began."""
+        if self.here is None:
+            return
+        self.here |= {
+            "turn": self.here["turn"] + 1,
+            "slot": last_slot(monitor_id, interval, result.checked_at),
+            "blind": result.cause_code == Cause.NETWORK_DOWN,
+        }
+        self.by_hand, self.changed = False, True
+
+    def standing(self, unconfirmed_at: datetime | None) -> Standing | None:
+        if self.here is None:
+            return None
+        return Standing(
+            self.here["turn"],
+            self.here["slot"],
+            self.here["checked_at"],
+            unconfirmed_at,
+            self.here["blind"],
+        )
+
+    def vote(self, result: Result, monitor: Any, now: datetime) -> Verdict:
+        """What all places say together; with one place, what it says."""
+        if not self.others:
+            return result.verdict
+        stale = timedelta(seconds=2 * monitor.interval + monitor.timeout)
+        votes = [
+            quorum.Vote(str(row.location_id), row.checked_at, VERDICTS[row.verdict])
+            for row in self.others
+            if row.checked_at is not None and row.verdict is not None
+        ]
+        votes.append(quorum.Vote("here", result.checked_at, result.verdict))
+        return quorum.decide(votes, RULE, now, stale)
+
+    def moment(self, result: Result, state: State) -> datetime:
+        """When the vote was given: no earlier than the one before it. Places check at the same
+        moments, and what is recorded first may have begun last.
+        """
+        at, before = result.checked_at, state.checked_at
+        if self.others and before is not None and before - at <= OVERTAKEN_AT_MOST:
+            return max(at, before)
+        return at
+
+    def tells(
+        self,
+        result: Result,
+        vote: Verdict,
+        state: State,
+        unconfirmed_at: datetime | None,
+        now: datetime,
+    ) -> bool:
+        """Whether the vote says something that the state machine has not heard yet.
+
+        Of several places that repeat a check at once, all together confirm once: what began before
+        the last count belongs to it. A result that has no vote leaves the others' as they were.
+        """
+        if not self.others:
+            return True
+        if not self.newest:
+            return False
+        if result.verdict is Verdict.UNKNOWN and vote is not Verdict.UNKNOWN:
+            return False
+        if unconfirmed_at is None or unconfirmed_at > now + SKEW:
+            return True
+        if result.checked_at >= unconfirmed_at:
+            return True
+        down = vote is Verdict.DOWN
+        return not (down if state.stands is Stands.CONFIRMING else not down)
+
+
+def load(session: AnySession, monitor_ids: Sequence[int], place: int) -> dict[int, Seats]:
+    found = assignments.of_each(session, monitor_ids)
+    return {id: _seats(rows, place) for id, rows in found.items()}
+
+
+def _seats(rows: dict[int, Any], place: int) -> Seats:
+    here = rows.get(place)
+    others = [row for location, row in rows.items() if location != place]
+    return Seats(None if here is None else dict(here._mapping), others)
+
+
+def write(session: AnySession, seats: Sequence[Seats]) -> None:
+    """Write what has changed. The rows are guarded by the lock on the monitor's state."""
+    rows = [
+        {"of": one.here["monitor_id"], "place": one.here["location_id"]}
+        | {f"new_{name}": one.here[name] for name in _WRITTEN}
+        for one in seats
+        if one.changed and one.here is not None
+    ]
+    if rows:
+        session.execute(_WRITE, rows)

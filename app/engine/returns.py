@@ -1,0 +1,105 @@
+"""What comes back from checks: sorted by whose fault a failure is, and recorded in batches."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from app.db.faults import unavailable
+from app.engine import recorder
+from app.engine.network import Finished, Network
+from app.engine.schedule import Claim, Standing
+from app.records import Outcome
+
+log = logging.getLogger(__name__)
+
+BATCH = 200  # results in one transaction
+BATCH_SECONDS = 0.05  # how long a result waits for others to be recorded with
+KEPT_AT_MOST = 10_000  # results kept while the database is away
+
+
+class Returns:
+    """``told`` hears of each check that was recorded (how its monitor stands then) or dropped
+    (None), but not of one that a fault of ours keeps from being recorded: it must not be made again
+    at once. Recording needs an application context.
+    """
+
+    def __init__(
+        self, network: Network, location: str, told: Callable[[Claim, Standing | None], None]
+    ) -> None:
+        self._network = network
+        self._location = location
+        self._told = told
+        self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._unrecorded: list[Finished] = []
+        self.last_check_at: datetime | None = None
+
+    def wake(self) -> None:
+        """End a wait. Safe from any thread."""
+        self._back.put(None)
+
+    def came_back(self, claim: Claim, outcome: Outcome) -> None:
+        """Safe from any thread."""
+        self._back.put((claim, outcome))
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._unrecorded) or not self._back.empty()
+
+    def collect(self, wait: float) -> None:
+        """Take what comes back within ``wait`` seconds; soon after the first, it is enough."""
+        finished: list[Finished] = []
+        until = time.monotonic() + max(0.0, wait)
+        while len(finished) + len(self._unrecorded) < BATCH:
+            try:
+                one = self._back.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                break
+            until = min(until, time.monotonic() + BATCH_SECONDS)
+            if one is not None:
+                finished.append(one)
+        now = time.monotonic()
+        self._unrecorded += self._network.sort(finished, now) + self._network.collect(now)
+
+    def record(self) -> None:
+        """Record a batch of what was collected."""
+        if not self._unrecorded:
+            return
+        batch = self._unrecorded[:BATCH]
+        try:
+            stood = self._recorded(batch)
+        except Exception as fault:
+            if unavailable(fault):
+                # Kept, and tried again. The oldest go first when the database stays away for long.
+                self._forget(len(self._unrecorded) - KEPT_AT_MOST)
+                raise
+            log.exception("A batch could not be recorded. Recording its results one by one.")
+            stood = self._singly(batch)
+        del self._unrecorded[: len(batch)]
+        self.last_check_at = datetime.now(UTC)
+        for claim, standing in stood:
+            self._told(claim, standing)
+
+    def _recorded(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
+        stood = recorder.record_claimed(batch, datetime.now(UTC), location=self._location)
+        return [(claim, stands) for (claim, _outcome), stands in zip(batch, stood, strict=True)]
+
+    def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
+        """One result that cannot be recorded must not take the others with it."""
+        stood: list[tuple[Claim, Standing | None]] = []
+        for one in batch:
+            try:
+                stood += self._recorded([one])
+            except Exception as fault:
+                if unavailable(fault):
+                    raise
+                log.exception("The result of monitor %s could not be recorded", one[0].monitor_id)
+        return stood
+
+    def _forget(self, count: int) -> None:
+        for claim, _outcome in self._unrecorded[: max(0, count)]:
+            self._told(claim, None)
+        del self._unrecorded[: max(0, count)]

@@ -1,0 +1,114 @@
+"""Which shards of its place this checker owns. It takes its fair part, renews it, and gives it up.
+
+Every ``LOOK_SECONDS`` it says that it lives, counts those who live beside it, gives up what is
+beyond its part and takes what is free below it. One that ends says so or stops renewing: on the
+same machine the others see it at once, elsewhere when its lease has ended. Needs an application
+context.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.db import DbSession, heartbeats, journal, shards, writing
+from app.db.shards import LEASE, Shard
+from app.engine import owner
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+# A sign of life that is older, or further ahead, than this is of somebody who is gone.
+ALIVE = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Shards that this checker has from now on, by number with their tokens, and no longer has. One
+    that it has again under a new token is both.
+    """
+
+    gained: Mapping[int, int]
+    lost: frozenset[int]
+
+
+def fair_part(name: str, alive: Collection[str], owned: Mapping[str, int], count: int) -> int:
+    """How many of ``count`` shards ``name`` should own. Who owns most keeps what does not divide,
+    so that nothing moves without need.
+    """
+    order = sorted(alive, key=lambda one: (-owned.get(one, 0), one))
+    share, rest = divmod(count, len(order))
+    return share + (order.index(name) < rest)
+
+
+class Shards:
+    def __init__(self, name: str, location: str) -> None:
+        self.name = name
+        self.location = location
+        self.held: dict[int, int] = {}  # token by number
+        self._renewed = float("-inf")
+
+    @property
+    def place(self) -> int:
+        """The row id of the place, which is made where it is missing."""
+        return journal.location_id(self.location)
+
+    def lapsed(self, clock: float) -> bool:
+        """Whether all may be somebody else's by now. ``clock`` is monotonic, in seconds."""
+        return clock - self._renewed > LEASE.total_seconds()
+
+    def look(self, now: datetime, clock: float, last_check_at: datetime | None = None) -> Moved:
+        """Renew, give up and take; what that changed."""
+        place, before = self.place, {} if self.lapsed(clock) else dict(self.held)
+        with writing() as session:
+            heartbeats.beat(self.name, now, last_check_at, location=self.location)
+            found = shards.read(place)
+            if len(found) < shards.count():
+                shards.make(place)
+                found = shards.read(place)
+            kept = {one.number for one in found if self._still_mine(one, before)}
+            part = fair_part(self.name, *self._others(found, now), len(found))
+            beyond = set(sorted(kept)[part:])
+            kept -= beyond
+            ours = {one.number for one in found if one.owner == self.name}
+            shards.release(session, place, ours - kept, self.name, now)
+            shards.renew(session, place, self.name, now + LEASE)
+            free = [one for one in found if self._is_free(one, now)]
+            free = [one for one in free if one.number not in kept | beyond]
+            taken = self._take(session, place, free[: part - len(kept)], now)
+        lost = frozenset(self.held) - kept
+        self.held = {number: before[number] for number in kept} | taken
+        self._renewed = clock
+        return Moved(taken, lost)
+
+    def give_up(self, now: datetime, last_check_at: datetime | None) -> None:
+        """Leave all to others, and say that this checker has ended."""
+        place = self.place
+        with writing() as session:
+            shards.release(session, place, range(shards.count()), self.name, now)
+            heartbeats.beat(self.name, now, last_check_at, ended_at=now, location=self.location)
+        self.held = {}
+
+    def _take(
+        self, session: DbSession, place: int, free: Sequence[Shard], now: datetime
+    ) -> dict[int, int]:
+        return shards.take(session, place, free, self.name, now + LEASE) if free else {}
+
+    def _still_mine(self, shard: Shard, before: Mapping[int, int]) -> bool:
+        return shard.owner == self.name and before.get(shard.number) == shard.token
+
+    def _is_free(self, shard: Shard, now: datetime) -> bool:
+        if shard.owner == self.name:
+            return True  # taken under a lease that has lapsed meanwhile: taken anew
+        return not shard.held(now) or owner.is_gone(shard.owner or "")
+
+    def _others(
+        self, found: Sequence[Shard], now: datetime
+    ) -> tuple[Collection[str], Mapping[str, int]]:
+        """The names of those who live, ours among them, and how many shards each name owns."""
+        names = heartbeats.names_alive(self.location, now, ALIVE)
+        alive = {name for name in names if not owner.is_gone(name)} | {self.name}
+        return alive, Counter(one.owner for one in found if one.owner is not None)

@@ -1,0 +1,110 @@
+"""What a checker reads of the monitors of its shards."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.db import assignments, db, journal, shards, writing
+from app.db.settings import keep_setting, setting
+from app.db.tables import AssignmentRow, MonitorRow
+from app.records import CheckSpec, Pair
+from tests.factories import make_monitor
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+@pytest.fixture
+def context(core):
+    with core.app_context():
+        yield core
+
+
+def ids(found):
+    return sorted(one.spec.monitor_id for one in found)
+
+
+def test_only_what_is_watched_from_the_place_is_read(context):
+    oslo = journal.location_id("oslo")
+    here, paused = make_monitor(context).id, make_monitor(context, paused=True).id
+    there = make_monitor(context, places=[oslo]).id
+    both = make_monitor(context, places=[1, oslo]).id
+    everything = range(shards.count())
+    assert ids(assignments.of_shards(1, everything)) == [here, both]
+    assert ids(assignments.of_shards(oslo, everything)) == [there, both]
+    assert ids(assignments.of_shards(oslo, [shards.of(there)])) in ([there], [there, both])
+    assert assignments.of_shards(1, []) == []
+    assert ids(assignments.of_monitors(1, [here, paused, there, both, 404])) == [here, both]
+
+
+def test_an_assignment_tells_how_the_monitor_stands(context):
+    seat = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
+    state = {"unconfirmed_at": NOW + timedelta(seconds=2)}
+    id = make_monitor(context, seat=seat, state=state, interval=300).id
+    [found] = assignments.of_monitors(1, [id])
+    known = {name: getattr(found, name) for name in (*seat, *state, "interval")}
+    assert known == {**seat, **state, "interval": 300}
+
+
+def test_a_place_is_added_and_taken_off(context):
+    id, oslo = make_monitor(context, seat={"slot": NOW}).id, journal.location_id("oslo")
+    with writing() as session:
+        assert assignments.assign(session, id, [1, oslo], NOW)
+    with writing() as session:
+        assert not assignments.assign(session, id, [1, oslo], NOW), "as it is"
+    assert db.session.get(AssignmentRow, (id, 1)).slot == NOW, "what is done stays done"
+    assert db.session.get(AssignmentRow, (id, oslo)).slot is None, "due at once"
+    with writing() as session:
+        assert assignments.assign(session, id, [oslo], NOW)
+    assert ids(assignments.of_monitors(1, [id])) == []
+    with writing() as session:
+        session.delete(session.get(MonitorRow, id))
+    assert db.session.get(AssignmentRow, (id, oslo)) is None
+
+
+def test_a_spec_holds_all_that_a_check_needs(context):
+    id = make_monitor(
+        context,
+        url="https://example.test/a?b=c",
+        request_method="POST",
+        request_headers=[["X-Token", "secret"]],
+        request_auth_username="ada",
+        request_auth_password="pw",
+        request_body="{}",
+        alert_condition="url_text",
+        alert_text_lookup="broken",
+        timeout=5,
+        accepted_statuses="200,401",
+        follow_redirects=False,
+        verify_tls=False,
+        cache_buster=1,
+        slow_after=500,
+        ssl_alert_days=7,
+    ).id
+    assert assignments.specs([id, 404]) == [
+        CheckSpec(
+            url="https://example.test/a?b=c",
+            monitor_id=id,
+            request_method="POST",
+            request_headers=(Pair("X-Token", "secret"),),
+            auth=("ada", "pw"),
+            request_body="{}",
+            alert_condition="url_text",
+            alert_text_lookup="broken",
+            timeout=5,
+            accepted_statuses="200,401",
+            follow_redirects=False,
+            verify_tls=False,
+            cache_buster=True,
+            slow_after=500,
+            ssl_alert_days=7,
+        )
+    ]
+
+
+def test_a_stored_setting_comes_and_goes(context):
+    assert setting("notice") is None
+    keep_setting("notice", "one", NOW)
+    keep_setting("notice", "two", NOW)
+    assert setting("notice") == "two"
+    keep_setting("notice", None, NOW)
+    assert setting("notice") is None

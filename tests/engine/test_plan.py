@@ -1,0 +1,186 @@
+"""The schedule in memory, with a clock that the test sets."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.engine.plan import GIVEN_UP, Job, Plan
+from app.engine.schedule import Standing, due, last_slot, next_check
+from app.records import CheckSpec
+
+START = datetime(2026, 11, 21, 8, tzinfo=UTC)
+CONFIRM = timedelta(seconds=10)
+SECOND = timedelta(seconds=1)
+HOURS = timedelta(hours=6)
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+def done(id, interval=60, now=START, **fields):
+    """A monitor whose last slot before ``now`` is done."""
+    slot = last_slot(id, interval, now)
+    return Standing(**{"turn": 1, "slot": slot, "checked_at": slot} | fields)
+
+
+def job(id, standing=None, interval=60, token=1, **spec):
+    spec = CheckSpec("http://127.0.0.1/", monitor_id=id, **spec)
+    return Job(id, spec, interval, id % 64, token, standing or done(id, interval))
+
+
+@pytest.fixture
+def plan():
+    return Plan(CONFIRM)
+
+
+def taken(plan, now, limit=100):
+    return [one.monitor_id for one in plan.take(now, limit)]
+
+
+# --- when a check is due
+
+
+@pytest.mark.parametrize("interval", [60, 3600])
+def test_after_a_slot_comes_the_next_one(interval):
+    standing = done(7, interval)
+    moment = due(7, interval, standing, START, CONFIRM)
+    assert moment == next_check(7, interval, standing.slot)
+    late = due(7, interval, standing, START + 5 * HOURS, CONFIRM)
+    assert late == moment, "overdue, since then"
+
+
+def test_what_was_never_done_is_due_at_once():
+    assert due(7, 60, Standing(turn=1), START, CONFIRM) == START
+
+
+@pytest.mark.parametrize("last", ["before", "since"])
+def test_an_unconfirmed_result_is_repeated_soon_by_a_place_that_has_not_done_so(last):
+    checked = at(-1) if last == "before" else at(1)
+    standing = done(7, 3600, checked_at=checked, unconfirmed_at=START)
+    moment = due(7, 3600, standing, at(2), CONFIRM)
+    assert (moment == START + CONFIRM) == (last == "before")
+
+
+def test_what_our_own_network_kept_from_telling_is_due_when_it_is_back():
+    standing = done(7, 3600, checked_at=at(-60), blind=True)
+    assert due(7, 3600, standing, START, CONFIRM, network=False) > at(60)
+    assert due(7, 3600, standing, START, CONFIRM) < START
+    again = replace(standing, checked_at=START)
+    assert due(7, 3600, again, START, CONFIRM) > START, "but not without a pause"
+
+
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        {"slot": START + HOURS},
+        {"checked_at": START + HOURS, "unconfirmed_at": START + HOURS},
+        {"checked_at": START + HOURS, "blind": True},
+    ],
+    ids=["slot", "repeat", "blind"],
+)
+def test_what_a_clock_ahead_has_left_is_not_waited_for(ahead):
+    standing = done(7, 3600, **{"checked_at": at(-60)} | ahead)
+    assert due(7, 3600, standing, START, CONFIRM) <= START + CONFIRM
+
+
+def test_clocks_of_two_machines_that_differ_a_little_do_a_slot_once():
+    standing = done(7)
+    behind = standing.slot - 5 * SECOND
+    assert due(7, 60, standing, behind, CONFIRM) == next_check(7, 60, standing.slot)
+
+
+# --- the heap
+
+
+def test_those_that_have_waited_longest_come_first(plan):
+    ids = range(1, 60)
+    for id in ids:
+        plan.put(job(id, interval=3600), START)
+    moments = {id: next_check(id, 3600, START) for id in ids}
+    order = sorted(ids, key=moments.get)
+    assert plan.next() == moments[order[0]]
+    assert taken(plan, moments[order[0]] - SECOND) == []
+    assert taken(plan, START + HOURS, 10) == order[:10]
+    assert taken(plan, START + HOURS) == order[10:]
+    assert taken(plan, START + HOURS) == [], "all are on their way"
+
+
+def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
+    plan.put(job(7, Standing(turn=1)), START)
+    [one] = plan.take(START, 5)
+    after = done(7, turn=2)
+    assert not plan.back(one.claim(), after, at(1))
+    assert plan.next() == next_check(7, 60, START)
+
+
+def test_a_check_that_does_not_come_back_is_made_again(plan):
+    """A carrier may lose it."""
+    plan.put(job(7, Standing(turn=1), timeout=20), START)
+    [one] = plan.take(START, 5)
+    lost = at(20) + GIVEN_UP
+    assert taken(plan, lost - SECOND) == []
+    [again] = plan.take(lost, 5)
+    assert again.claim().turn == one.claim().turn, "whichever comes first counts"
+
+
+def test_a_change_has_it_checked_though_a_check_is_on_its_way(plan):
+    plan.put(job(7, Standing(turn=1)), START)
+    [old] = plan.take(START, 5)
+    late = old.claim()
+    plan.put(job(7, done(7, turn=1)), at(1))  # its name changed
+    assert taken(plan, at(2)) == []
+    plan.put(job(7, Standing(turn=2)), at(2))  # its URL changed
+    [new] = plan.take(at(2), 5)
+    assert not plan.back(late, None, at(3)), "the old one was dropped, which is no news"
+    assert taken(plan, at(3)) == [], "the new one is still on its way"
+    plan.back(new.claim(), done(7, turn=3), at(4))
+    assert plan.next() == next_check(7, 60, START)
+
+
+def test_a_check_that_was_dropped_is_asked_about(plan):
+    plan.put(job(7, Standing(turn=1)), START)
+    [one] = plan.take(START, 5)
+    assert plan.back(one.claim(), None, at(1)), "somebody else has checked it, or changed it"
+
+
+def test_shards_come_and_go(plan):
+    for id in (1, 2, 65):
+        plan.put(job(id, Standing(turn=1)), START)
+    [first] = plan.take(START, 1)
+    plan.drop_shards({1})
+    assert len(plan) == 1
+    assert not plan.back(first.claim(), None, at(1))
+    assert taken(plan, at(1)) == [2]
+    assert plan.next() == at(31) + timedelta(seconds=30)  # the time limit, and a pause
+    plan.put(job(1, Standing(turn=1), token=2), at(2))
+    assert taken(plan, at(2)) == [1], "taken again, under another token"
+
+
+@pytest.mark.parametrize("step", [HOURS, -HOURS], ids=["forward", "back"])
+def test_after_a_step_of_the_clock_all_is_due_within_its_interval(plan, step):
+    for id in range(1, 20):
+        plan.put(job(id), START)
+    now = START + step
+    plan.rearrange(now)
+    assert plan.next() <= now + timedelta(seconds=60)
+    assert sorted(taken(plan, now + timedelta(seconds=60))) == list(range(1, 20))
+    assert taken(plan, now + timedelta(seconds=60)) == [], "each once"
+
+
+def test_when_our_network_is_back_what_it_kept_from_telling_comes_first(plan):
+    plan.set_network(False, START)
+    plan.put(job(1, done(1, 3600, blind=True, checked_at=at(-60)), 3600), START)
+    plan.put(job(2, interval=3600), START)
+    assert taken(plan, at(1)) == []
+    plan.set_network(True, at(2))
+    assert taken(plan, at(2)) == [1]
+
+
+def test_many_changes_do_not_fill_the_memory(plan):
+    for turn in range(2000):
+        plan.put(job(7, done(7, turn=turn)), START)
+    assert len(plan._heap) < 200
+    assert taken(plan, at(60)) == [7]
+    assert plan.checks_per_second == pytest.approx(1 / 60)

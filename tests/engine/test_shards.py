@@ -1,0 +1,213 @@
+"""Checkers of a place share its shards, on both databases, with clocks that the test sets."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.db import db, journal, shards, writing
+from app.db.shards import LEASE
+from app.db.tables import HeartbeatRow
+from app.engine import owner
+from app.engine.shards import LOOK_SECONDS, Shards, fair_part
+from app.paths import MIGRATIONS
+
+START = datetime(2026, 11, 21, 8, tzinfo=UTC)
+
+
+class House:
+    """Checkers that look every two seconds of a common clock."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.checkers = {}
+        self.gone = set()
+
+    def join(self, *names, location="default"):
+        for name in names:
+            self.checkers[name] = Shards(f"checker:elsewhere:{name}", location)
+
+    def die(self, name):
+        self.gone.add(name)
+
+    @property
+    def now(self):
+        return START + timedelta(seconds=self.seconds)
+
+    def look(self, name):
+        return self.checkers[name].look(self.now, self.seconds)
+
+    def go_on(self, seconds):
+        until = self.seconds + seconds
+        while self.seconds <= until:
+            for name in self.checkers.keys() - self.gone:
+                self.look(name)
+            self.seconds += LOOK_SECONDS
+        self.seconds = until
+
+    def owned(self):
+        """How many shards each of those who live owns; all of them once."""
+        living = [self.checkers[name] for name in sorted(self.checkers.keys() - self.gone)]
+        held = [number for one in living for number in one.held]
+        assert len(held) == len(set(held)), "nothing is owned twice"
+        return [len(one.held) for one in living]
+
+
+@pytest.fixture
+def house(core):
+    with core.app_context():
+        yield House()
+
+
+def parts(house, *of_postgresql):
+    """What the checkers own: on SQLite there is one shard, and one of them has it."""
+    owned = house.owned()
+    if shards.count() == 1:
+        return sorted(owned) == [0] * (len(owned) - 1) + [1]
+    return sorted(owned) == sorted(of_postgresql)
+
+
+def test_the_first_takes_all_and_one_that_joins_takes_its_part_within_ten_seconds(house):
+    house.join("a")
+    gained = house.look("a").gained
+    assert len(gained) == shards.count()
+    house.go_on(60)
+    house.join("b")
+    house.go_on(8)
+    assert parts(house, 32, 32)
+    house.join("c")
+    house.go_on(8)
+    assert parts(house, 21, 21, 22)
+
+
+def test_nothing_moves_without_need(house):
+    house.join("a", "b", "c")
+    house.go_on(20)
+    before = {name: dict(one.held) for name, one in house.checkers.items()}
+    house.go_on(60)
+    assert {name: one.held for name, one in house.checkers.items()} == before
+
+
+def test_one_that_dies_is_replaced_within_thirty_seconds(house):
+    house.join("a", "b")
+    house.go_on(20)
+    house.die("b" if house.checkers["b"].held else "a")
+    house.go_on(28)
+    assert house.owned() == [shards.count()]
+
+
+def test_one_that_stops_is_replaced_at_once(house):
+    house.join("a", "b")
+    house.go_on(20)
+    house.checkers["b"].give_up(house.now, None)
+    house.die("b")
+    house.go_on(0)
+    assert house.owned() == [shards.count()]
+
+
+def test_one_that_dies_on_the_same_machine_is_replaced_at_once(house):
+    make = "from app.engine import owner; print(owner.make_name(), flush=True); input()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", make],
+        cwd=MIGRATIONS.parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    name = running.stdout.readline().strip()
+    assert len(name) <= 96, "the column's length"
+    killed = house.checkers["killed"] = Shards(name, "default")
+    house.look("killed")
+    house.join("a")
+    house.look("a")
+    assert not owner.is_gone(name)
+    assert house.checkers["a"].held == {}, "it lives"
+    house.die("killed")
+    running.kill()
+    running.communicate()
+    house.look("a")
+    assert len(house.checkers["a"].held) == shards.count()
+    assert house.checkers["a"].held[0] == killed.held[0] + 1
+
+
+def test_an_owner_that_was_stopped_for_long_learns_that_it_has_lost_all(house):
+    house.join("a")
+    house.look("a")
+    house.seconds += 30
+    assert house.checkers["a"].lapsed(house.seconds), "it starts nothing more"
+    house.join("b")
+    house.look("b")
+    moved = house.look("a")
+    assert moved.lost == frozenset(range(shards.count()))
+    house.go_on(8)
+    assert parts(house, 32, 32)
+
+
+def test_what_a_stopped_owner_still_has_it_has_anew(house):
+    """Meanwhile it missed changes, so all of it is read again."""
+    house.join("a")
+    first = house.look("a").gained
+    house.seconds += 30
+    moved = house.look("a")
+    assert moved.lost == frozenset(first)
+    assert moved.gained == {number: token + 1 for number, token in first.items()}
+
+
+@pytest.mark.parametrize("hours", [6, -6], ids=["forward", "back"])
+def test_a_step_of_the_clock_stops_nobody(house, hours):
+    house.join("a", "b")
+    house.go_on(20)
+    monotonic, step = Shards.look, timedelta(hours=hours)
+    for _ in range(4):
+        for name in ("a", "b"):
+            one = house.checkers[name]
+            monotonic(one, house.now + step, house.seconds)
+        house.seconds += LOOK_SECONDS
+    assert parts(house, 32, 32)
+    assert all(one.held(house.now + step) for one in shards.read(1))
+
+
+def test_a_lease_within_its_time_is_left_alone_and_one_beyond_it_is_free(house):
+    ahead = {0: LEASE + timedelta(seconds=5), 1: timedelta(hours=6)}
+    with writing() as session:
+        shards.make(1)
+        for number, lead in ahead.items():
+            if number < shards.count():
+                [one] = [one for one in shards.read(1) if one.number == number]
+                shards.take(session, 1, [one], "checker:elsewhere:gone", START + lead)
+    house.join("a")
+    house.look("a")
+    assert set(house.checkers["a"].held) == set(range(1, shards.count()))
+
+
+def test_each_place_has_its_own_shards(house):
+    house.join("a")
+    house.join("b", location="oslo")
+    house.go_on(10)
+    assert [len(one.held) for one in house.checkers.values()] == [shards.count()] * 2
+    assert journal.location_id("oslo") != 1
+    signs = db.session.query(HeartbeatRow).all()
+    assert {sign.location for sign in signs} == {"default", "oslo"}
+
+
+def test_two_that_take_at_once_never_get_the_same(house):
+    house.join("a", "b")
+    place = 1
+    with writing():
+        shards.make(place)
+    found = shards.read(place)
+    with writing() as session:
+        first = shards.take(session, place, found, "a", START + LEASE)
+    with writing() as session:
+        assert shards.take(session, place, found, "b", START + LEASE) == {}
+    assert len(first) == shards.count()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("checkers", [1, 2, 3, 5, 7, 9, 40, 64, 65])
+def test_parts_are_fair_and_together_all(core, checkers):
+    names = [f"c{number}" for number in range(checkers)]
+    found = [fair_part(name, names, {}, 64) for name in names]
+    assert sum(found) == 64
+    assert max(found) - min(found) <= 1

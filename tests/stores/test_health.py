@@ -1,0 +1,71 @@
+"""Monitors that nobody checks are told of, in plain words, by /readyz, /metrics and the doctor."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.commands.doctor import examine
+from app.db import journal, shards, writing
+from app.engine.shards import Shards
+from app.stores import health
+from tests.factories import make_monitor
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def checker(core):
+    """One that runs in the default place."""
+    with core.app_context():
+        checker = Shards("checker:elsewhere:one", "default")
+        checker.look(NOW, 0)
+        yield checker
+
+
+def faults(seconds=0.0):
+    return health.health(NOW + timedelta(seconds=seconds)).faults
+
+
+def test_while_a_checker_has_all_shards_there_is_nothing_to_tell(core, checker):
+    make_monitor(core)
+    assert faults() == faults(15) == ()
+
+
+def test_a_place_without_a_checker_is_named_with_what_waits(core, checker, settings):
+    with core.app_context():
+        oslo = journal.location_id("oslo")
+    for paused in (False, False, True):
+        make_monitor(core, places=[1, oslo], paused=paused)
+    [told] = faults()
+    assert told.startswith("No checker runs in the place oslo, from where 2 monitors should be")
+    assert "WAKEFUL_LOCATION=oslo" in told
+    assert health.health(NOW).left_alone == 2
+    said = [one for one in examine(core, settings) if one.subject == "checker"]
+    assert [(one.fault, one.sentence) for one in said] == [(False, "It runs."), (True, told)]
+
+
+def test_shards_that_nobody_takes_are_told_of_after_a_while(core, checker):
+    ids = [make_monitor(core).id for _ in range(3)]
+    with writing() as session:
+        shards.release(session, 1, [shards.of(ids[0])], checker.name, NOW)
+        shards.renew(session, 1, checker.name, NOW + timedelta(seconds=60))
+    assert health.left_alone(NOW + timedelta(seconds=29)) == []
+    [place] = health.left_alone(NOW + timedelta(seconds=40))
+    told = str(place)
+    if shards.count() == 1:
+        assert told.startswith("No checker runs in the place default")
+    else:
+        assert told == "In the place default, nobody has checked 1 monitor for 30 s or more."
+
+
+def test_a_lease_of_a_time_to_come_is_no_checker(core, checker):
+    make_monitor(core)
+    with writing() as session:
+        shards.renew(session, 1, checker.name, NOW + timedelta(hours=6))
+    assert len(faults()) == 1
+
+
+def test_before_the_first_checker_there_is_nothing_to_tell(core):
+    make_monitor(core)
+    with core.app_context():
+        assert faults() == ()
