@@ -26,7 +26,7 @@ from typing import cast
 from app.checks.certificate import TrustStore
 from app.checks.http.checks import HttpChecks
 from app.checks.http.outcome import Outcomes
-from app.checks.http.story import Story
+from app.checks.http.trace import Trace
 from app.engine.network import Network
 from app.engine.state import Observation, State, Step, advance
 from app.records import DEFAULT_CONFIRMATIONS, CheckSpec, Outcome, Verdict
@@ -86,17 +86,17 @@ def report(score: Score, seen: Sequence[Seen], title: str) -> None:
             print(f"  {one.row.name}: {fault}")
 
 
-def healthy_stories(lab: Lab) -> list[Story]:
+def healthy_traces(lab: Lab) -> list[Trace]:
     """What happened on the wire in a check of each healthy target of the table."""
-    checker, stories = InProcess(lab), []
+    checker, traces = InProcess(lab), []
     outcomes = cast(HttpChecks, checker.prober.checks["http"]).outcomes
     make = outcomes.make
 
-    def keep(story: Story) -> Outcome:
-        outcome = make(story)
-        size = sum(len(hop.seen.body) for hop in story.hops if hop.seen)
+    def keep(trace: Trace) -> Outcome:
+        outcome = make(trace)
+        size = sum(len(hop.seen.body) for hop in trace.hops if hop.seen)
         if outcome.result.verdict is Verdict.UP and size < LARGE:
-            stories.append(story)
+            traces.append(trace)
         return outcome
 
     outcomes.make = keep  # type: ignore[method-assign]
@@ -106,7 +106,7 @@ def healthy_stories(lab: Lab) -> list[Story]:
                 run_row(row, lab, checker)
     finally:
         checker.close()
-    return stories
+    return traces
 
 
 def run_real(lab: Lab, count: int) -> bool:
@@ -145,7 +145,7 @@ def run_healthy(lab: Lab) -> bool:
     state machine. Healthy is not flawless: one check in a thousand fails once and is good when
     repeated, and of some we cannot tell.
     """
-    stories = healthy_stories(lab)
+    traces = healthy_traces(lab)
     began = time.monotonic()
     dice = random.Random(20261121)  # noqa: S311  (the same results each time)
     trust = TrustStore(lab.ca_bundle)
@@ -153,11 +153,11 @@ def run_healthy(lab: Lab) -> bool:
     start = datetime(2026, 11, 21, tzinfo=UTC)
     opened = wrong = 0
     for number in range(MONITORS):
-        story = stories[number % len(stories)]
-        story = replace(story, spec=replace(story.spec, monitor_id=number))
+        trace = traces[number % len(traces)]
+        trace = replace(trace, spec=replace(trace.spec, monitor_id=number))
         state, at, failed = State(), start, False
         for turn in range(CHECKS_EACH):
-            ((_, outcome),) = network.sort([(number, outcomes.make(story))], 60.0 * turn)
+            ((_, outcome),) = network.sort([(number, outcomes.make(trace))], 60.0 * turn)
             verdict = outcome.result.verdict
             wrong += verdict is not Verdict.UP
             chance = dice.random()
@@ -168,7 +168,7 @@ def run_healthy(lab: Lab) -> bool:
             state, at = transition.state, at + INTERVAL
             opened += transition.step is Step.OPEN
     seconds = time.monotonic() - began
-    print(f"{MONITORS * CHECKS_EACH:,} checks of {len(stories)} healthy targets in {seconds:.1f} s")
+    print(f"{MONITORS * CHECKS_EACH:,} checks of {len(traces)} healthy targets in {seconds:.1f} s")
     print(f"  judged not up      {wrong:5}")
     print(f"  incidents opened   {opened:5}")
     return opened == wrong == 0

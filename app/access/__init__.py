@@ -1,9 +1,8 @@
 """People, API keys, settings and counters of this installation. They are always local, also in
 remote mode.
 
-The rules about an email address, a password and a role stand here, because the dashboard, the
-first-visit page and the command line all make accounts. ``Access`` is the whole; the parts are one
-file each.
+The rules for an email address, a password and a role are here, because the dashboard, the set-up
+page and the command line all create accounts. ``Access`` combines the parts; each has a file.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["Access"]
 
 
 class Access(Keys, Sessions, Setup):
-    """All of it. ``clock`` gives the present moment in UTC; tests pass their own."""
+    """All parts. ``clock`` returns the present moment in UTC; tests pass their own."""
 
     def __init__(
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -1,8 +1,8 @@
-"""Acknowledge links: signed, so that nobody can make one; expiring, so that an old mail opens
-nothing.
+"""Acknowledge links: signed, so that nobody can forge one, and expiring, so that an old mail is of
+no use.
 
-The link only opens a page with one button. Mail scanners follow links, and a link that acted by
-itself would acknowledge every incident before a person had seen it.
+The link only opens a page with one button. Mail scanners follow links: a link that acknowledged at
+once would acknowledge every incident before a person had seen it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _SALT = "wakeful acknowledge v1"
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """What a link stands for. ``via`` says who got it, such as "the email to ops@example.com"; it
-    is not a secret.
+    """The content of a link. ``via`` says who received it, such as "the email to ops@example.com";
+    it is not a secret.
     """
 
     incident_id: int
@@ -34,9 +34,7 @@ def make_token(incident_id: int, via: str = "a link in an alert") -> str:
 
 
 def read_token(token: str) -> Acknowledgement:
-    """What ``token`` stands for. Raises Denied with a sentence when it is not ours, or has
-    expired.
-    """
+    """The content of ``token``. Raises Denied with a sentence if it is not ours or has expired."""
     try:
         incident_id, via = _serializer().loads(token, max_age=LIFETIME_SECONDS)
     except SignatureExpired:

@@ -19,9 +19,9 @@ class Counters:
     clock: Callable[[], datetime]
 
     def count(self, name: str, window_seconds: int) -> int:
-        """Add one to ``name`` in the present window of that length; how many it has then.
+        """Add one to ``name`` in the present window of that length; returns the new count.
 
-        Windows are aligned to 1970, so every process means the same one.
+        Windows are aligned to 1970, so all processes use the same ones.
         """
         insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
         statement = insert(CounterRow).values(
@@ -35,11 +35,11 @@ class Counters:
             return int(session.execute(statement).scalar_one())
 
     def count_if_possible(self, name: str, window_seconds: int) -> int:
-        """As ``count``, for what may be let through uncounted while nothing can be written."""
+        """Like ``count``, but returns 0 if the database cannot be written."""
         return best_effort("A request", lambda: self.count(name, window_seconds)) or 0
 
     def counted(self, name: str, window_seconds: int) -> int:
-        """How many ``name`` has in the present window, without adding one."""
+        """The count of ``name`` in the present window."""
         found = db.session.execute(
             select(CounterRow.count).where(
                 CounterRow.name == name, CounterRow.window == self._window(window_seconds)
@@ -48,7 +48,7 @@ class Counters:
         return found or 0
 
     def uncount(self, name: str, window_seconds: int, by: int | None = None) -> None:
-        """Take ``by`` back from ``name``, or all of it."""
+        """Subtract ``by`` from the count of ``name``, or delete the count."""
         here = (CounterRow.name == name, CounterRow.window == self._window(window_seconds))
         with writing() as session:
             if by is None:
@@ -61,10 +61,10 @@ class Counters:
         return window_seconds - int(self.clock().timestamp()) % window_seconds
 
     def forget_old_counts(self) -> None:
-        """Delete what no window needs any more. The engine's housekeeping calls it."""
+        """Delete counts of past windows. The engine's housekeeping calls it."""
         with writing() as session:
             horizon = int(self.clock().timestamp()) - KEPT_SECONDS
-            # Those of a clock that was ahead would count again when their time comes.
+            # Counts of a clock that was ahead would count again when their time comes.
             later = horizon + 2 * KEPT_SECONDS
             session.execute(delete(CounterRow).where(~CounterRow.window.between(horizon, later)))
 

@@ -1,4 +1,4 @@
-"""API keys: ``wk_<prefix>_<secret>``. Only a hash is kept; the prefix finds it (decisions.md 6)."""
+"""API keys: ``wk_<prefix>_<secret>``. Only a hash is stored, under the prefix (decisions.md 6)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Keys:
     def create_key(
         self, name: str, scope: str, expires_at: datetime | None = None
     ) -> tuple[ApiKey, str]:
-        """A new key and its whole text, which is never seen again. Raises Invalid."""
+        """A new key and its whole text, which cannot be read again. Raises Invalid."""
         _check(name, scope, expires_at, self.clock())
         prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
         text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
@@ -46,7 +46,7 @@ class Keys:
             return _record(row), text
 
     def authenticate_key(self, text: str) -> ApiKey | None:
-        """The key that ``text`` is, or None when it is unknown, expired or revoked."""
+        """The key with this text, or None if it is unknown, expired or revoked."""
         row = None
         parts = text.split("_", 2)
         if len(parts) == 3 and parts[0] == "wk" and len(parts[1]) == PREFIX_LENGTH:
@@ -54,15 +54,14 @@ class Keys:
                 select(ApiKeyRow).where(ApiKeyRow.prefix == parts[1])
             ).scalar_one_or_none()
         now = self.clock()
-        # An unknown prefix costs the same comparison, so that time does not tell which prefixes
-        # exist.
+        # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
         same = hmac.compare_digest(row.digest if row else "0" * 64, _digest(text))
         if row is None or not same or row.revoked_at is not None:
             return None
         if row.expires_at is not None and row.expires_at <= now:
             return None
         key = _record(row)
-        # In both directions: a clock that was set back must not stop it until it is there again.
+        # abs(): after the clock was set back, the time must not stay in the future.
         if key.last_used_at is None or abs(now - key.last_used_at) >= TOUCH_AFTER:
             best_effort("When an API key was last used", lambda: self._touch(key.id, now))
         return key
@@ -73,7 +72,7 @@ class Keys:
         return [_record(row) for row in rows]
 
     def revoke_key(self, prefix: str) -> None:
-        """End a key at once. Raises NotFound; revoking twice changes nothing."""
+        """Revoke a key at once. Raises NotFound; revoking twice changes nothing."""
         with writing() as session:
             row = session.execute(
                 select(ApiKeyRow).where(ApiKeyRow.prefix == prefix)
@@ -99,8 +98,8 @@ class Keys:
 
 
 def _digest(text: str) -> str:
-    # "surrogatepass": what comes from a header may be anything, and a wrong key must be a 401, not
-    # a fault.
+    # "surrogatepass": a header may contain anything, and a wrong key must give a 401, not an
+    # exception.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

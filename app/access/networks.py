@@ -1,6 +1,6 @@
 """Which networks checks and alerts may reach besides public addresses.
 
-WAKEFUL_ALLOW_NETWORKS locks them; without it, what an admin set on the Settings page holds.
+WAKEFUL_ALLOW_NETWORKS overrides the setting that an admin makes on the Settings page.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def are_locked(settings: Settings) -> bool:
 
 
 def allowed_networks(settings: Settings) -> str:
-    """As a person wrote them; empty for public addresses only. Needs an application context."""
+    """The networks as written; empty for public addresses only. Needs an application context."""
     if settings.allow_networks is not None:
         return settings.allow_networks
     return readable(stored_setting(ALLOW_NETWORKS)) or ""
 
 
 class Policies:
-    """The policy as it is now. ``current`` is quick and safe on any thread; ``refresh`` asks."""
+    """The present policy. ``current`` is fast and thread-safe; ``refresh`` reads the database."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -43,7 +43,7 @@ class Policies:
     def refresh(self) -> None:
         """Read the stored setting. Needs an application context."""
         text = allowed_networks(self._settings)
-        db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
+        db.session.rollback()  # ends the read transaction, which would keep an old snapshot
         if text == self._text:
             return
         try:

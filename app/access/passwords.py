@@ -1,7 +1,7 @@
-"""Passwords: argon2 hashes. The rule for a new one is ``app.rules.text``'s.
+"""Passwords: argon2 hashes. The rule for a new one is in ``app.rules.text``.
 
-A hash takes 64 MiB while it is made, on purpose, so few are made at once: sixteen log-ins at the
-same moment would take a gigabyte.
+Hashing takes 64 MiB on purpose, so only a few run at once: sixteen log-ins at the same moment would
+take a gigabyte.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ _hasher = PasswordHasher()
 
 @cache
 def _nobody() -> str:
-    """What an unknown email is compared with, so that the answer takes as long as for a known one.
+    """The hash to compare for an unknown email, so that the answer takes as long as for a known
+    one.
 
-    Made when it is first wanted: a checker starts without it.
+    Made on first use, so that a checker starts without it.
     """
     return _hasher.hash("nobody has this password")
 
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """Wait until memory may be taken. Raises Throttled."""
+    """Wait until there is memory for a hash. Raises Throttled."""
     with PASSWORDS.taken() as placed:
         if placed:
             with _AT_ONCE.taken() as free:
@@ -44,21 +45,21 @@ def _turn() -> Iterator[None]:
 
 
 def hashed(password: str) -> str:
-    """Raises Throttled when too many are hashed at once, as ``matches`` does."""
+    """Raises Throttled if too many are hashed at once, as ``matches`` does."""
     with _turn():
         return _hasher.hash(password)
 
 
 def matches(hash_: str | None, password: str) -> bool:
-    """Whether ``password`` made ``hash_``; never for None, in the same time."""
+    """Whether ``hash_`` is of ``password``; False for None, after the same time."""
     try:
         with _turn():
-            nobody = _nobody()  # asked each time: the first question takes longer, whoever it is of
+            nobody = _nobody()  # for known emails too: the first call takes longer
             return _hasher.verify(hash_ or nobody, password) and hash_ is not None
     except (VerificationError, InvalidHashError):
         return False
 
 
 def outdated(hash_: str) -> bool:
-    """Whether the hash was made with weaker parameters than today's."""
+    """Whether the hash was made with weaker parameters than the present ones."""
     return _hasher.check_needs_rehash(hash_)

@@ -25,9 +25,9 @@ EDITABLE = frozenset({"email", "role", "time_zone", "theme", "disabled"})
 LAST_ADMIN = "This is the last admin. Make another person an admin first."
 TOO_MANY_LOGINS = "Too many attempts to log in. Wait a few minutes and try again."
 
-# Failed attempts that are let through in a window. An account's own limit stops a guesser with many
-# addresses, an address's limit stops one who tries one password on many accounts. Short, because
-# anyone can use an account's up.
+# Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
+# that of an address stops one who tries one password on many accounts. The window is short, because
+# anyone can use up the limit of an account.
 LOGIN_WINDOW_SECONDS = 300
 LOGINS_PER_ACCOUNT = 10
 LOGINS_PER_ADDRESS = 50
@@ -44,7 +44,7 @@ class People(Counters):
             return self._add_person(session, email, hash_, role)
 
     def people(self) -> list[Person]:
-        """Everybody, in the order of their email addresses."""
+        """All people, in the order of their email addresses."""
         rows = db.session.execute(select(PersonRow).order_by(PersonRow.email_folded)).scalars()
         return [person_record(row) for row in rows]
 
@@ -53,7 +53,7 @@ class People(Counters):
         return person_record(_found(db.session, id))
 
     def update_person(self, id: int, fields: Mapping[str, Any]) -> Person:
-        """Change some of ``EDITABLE``; another email, role or access ends their sessions.
+        """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -83,7 +83,7 @@ class People(Counters):
             session.delete(row)
 
     def change_password(self, id: int, password: str, *, current: str | None = None) -> Person:
-        """A new password; all sessions end. ``current``, where given, must be the present one.
+        """Set a new password; all sessions end. ``current``, if given, must be the present one.
 
         Raises NotFound and Invalid (``current_password``, ``password``).
         """
@@ -101,14 +101,14 @@ class People(Counters):
             return person_record(row)
 
     def login(self, email: str, password: str, address: str | None = None) -> Person | None:
-        """The person, or None when email or password is wrong or the account is disabled.
+        """The person, or None if email or password is wrong or the account is disabled.
 
         Raises Throttled after too many failed attempts for the account or from ``address``, and
         when too many people log in at once.
         """
         account, origin = _account_counter(email), _address_counter(address)
-        # Counted before the password is looked at: a thousand guesses at the same moment all see
-        # the count.
+        # Counted before the password is compared, so that a thousand guesses at the same moment all
+        # count.
         self._throttle(account, LOGINS_PER_ACCOUNT)
         self._throttle(origin, LOGINS_PER_ADDRESS)
         row = db.session.execute(
@@ -117,7 +117,7 @@ class People(Counters):
         try:
             right = passwords.matches(row.password_hash if row else None, password)
         except Throttled:
-            # Nobody looked at the password, so it was no failed attempt.
+            # The password was not compared, so this was not a failed attempt.
             for counter in (account, origin):
                 self.uncount(counter, LOGIN_WINDOW_SECONDS, by=1)
             raise
@@ -184,7 +184,7 @@ def _found(session: DbSession, id: int) -> PersonRow:
 
 
 def check_account(email: str, role: str, password: str) -> None:
-    """Raises Invalid when no account can be made of these."""
+    """Raises Invalid if these cannot make an account."""
     _check({"email": email, "role": role}, password)
 
 
@@ -202,7 +202,7 @@ def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
 
 
 def refused(rule: Callable[[str], object], value: str) -> str | None:
-    """Why ``rule`` does not take ``value``, or None."""
+    """Why ``rule`` refuses ``value``, or None."""
     try:
         rule(value)
     except ValueError as fault:
@@ -244,7 +244,7 @@ def _refuse_taken(session: DbSession, email: str, but: int | None = None) -> Non
 def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
     if row.role != Role.ADMIN or row.disabled:
         return
-    # PostgreSQL lets two admins be removed at once unless each removal waits for the other.
+    # PostgreSQL would let two admins be removed at once unless each removal waits for the other.
     admins = session.execute(
         select(PersonRow.id)
         .where(PersonRow.role == Role.ADMIN, PersonRow.disabled.is_(False))
@@ -255,7 +255,7 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
 
 
 def _account_counter(email: str) -> str:
-    # A hash: people type passwords into the email field, and these must not stand in a table.
+    # A hash: people type passwords into the email field, and these must not be stored in a table.
     digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
     return f"login:account:{digest[:32]}"
 
@@ -266,6 +266,6 @@ def _address_counter(address: str | None) -> str:
     except ValueError:
         return "login:address:unknown"
     if isinstance(parsed, ipaddress.IPv6Address) and not parsed.ipv4_mapped:
-        # One subscriber has a whole /64 to count from.
+        # One subscriber can use any address of a /64.
         return f"login:address:{ipaddress.ip_network((parsed, 64), strict=False)}"
     return f"login:address:{parsed}"

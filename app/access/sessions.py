@@ -1,8 +1,8 @@
-"""Who is logged in, and in how many browsers: a record for each, which a cookie only names.
+"""Sessions: who is logged in, in which browsers. Each has a record, which a cookie only names.
 
-A cookie cannot be called back, and each answer gives it a new date; so what a session may still do
-is judged by its record alone, for every copy of its cookie: until 12 hours without use, until 30
-days in all, and until it is ended by a logout or by a change of the person (decisions.md 15).
+A cookie cannot be revoked, and each answer renews its date. So only the record decides whether a
+session is valid, for every copy of its cookie: until 12 hours without use, until 30 days in all,
+and until a logout or a change of the person ends it (decisions.md 15).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Sessions:
     clock: Callable[[], datetime]
 
     def begin_session(self, person_id: int) -> str:
-        """A new session of this person: its token, which nobody sees but its browser."""
+        """Start a session of this person. Returns its token, which only the browser gets."""
         token, now = secrets.token_urlsafe(TOKEN_BYTES), self.clock()
         row = SessionRow(
             digest=_digest(token), person_id=person_id, created_at=now, last_used_at=now
@@ -41,7 +41,7 @@ class Sessions:
         return token
 
     def session_person(self, token: str) -> Person | None:
-        """Whose session this is; None where there is none, or it is over."""
+        """The person of this session; None if it does not exist or is over."""
         found = db.session.execute(
             select(SessionRow, PersonRow)
             .join(PersonRow, PersonRow.id == SessionRow.person_id)
@@ -52,7 +52,7 @@ class Sessions:
             return None
         person = person_record(found.PersonRow)
         id, used_at = found.SessionRow.id, found.SessionRow.last_used_at
-        # In both directions: after a clock was set back, its time is written anew.
+        # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - used_at) >= USED_AFTER:
             best_effort("When a session was last used", lambda: self._touch_session(id, now))
         return person
@@ -67,7 +67,7 @@ class Sessions:
             session.execute(delete(SessionRow).where(SessionRow.digest == _digest(token)))
 
     def forget_old_sessions(self) -> None:
-        """Delete those that are over. The engine's housekeeping calls it."""
+        """Delete sessions that are over. The engine's housekeeping calls it."""
         now = self.clock()
         over = or_(
             SessionRow.last_used_at <= now - IDLE,

@@ -1,4 +1,4 @@
-"""What is set on the settings page, or made once by the service and kept."""
+"""Values that an admin sets on the settings page, or that the service creates once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class SettingsTable:
     clock: Callable[[], datetime]
 
     def setting(self, name: str) -> str | None:
-        """The value kept under ``name``; None when there is none. One that cannot be read counts as
-        not set: ``unreadable_settings`` names it.
+        """The value stored under ``name``, or None. An unreadable value counts as not set:
+        ``unreadable_settings`` names it.
         """
         return readable(settings.stored_setting(name))
 
@@ -25,16 +25,17 @@ class SettingsTable:
         return settings.unreadable_settings()
 
     def notices(self) -> dict[Notice, str]:
-        """What every page has to say now, with the value kept under each."""
+        """The notices that every page shows now, with the value stored under each."""
         return settings.notices()
 
     def set_setting(self, name: str, value: str | None) -> None:
-        """Keep ``value`` under ``name``; None removes it."""
+        """Store ``value`` under ``name``; None removes it."""
         settings.keep_setting(name, value, self.clock())
 
     def setting_or_make(self, name: str, make: Callable[[], str]) -> str:
-        """The value kept under ``name``, made once where it is missing, also when several processes
-        ask at once. Raises Conflict for one that cannot be read: what it was is in use elsewhere.
+        """The value stored under ``name``. If there is none it is made, once, even if several
+        processes ask at the same time. Raises Conflict for an unreadable value, because it
+        is in use elsewhere.
         """
         known = _usable(name)
         if known is not None:

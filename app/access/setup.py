@@ -1,4 +1,4 @@
-"""The first account: made on the first visit with a one-time link that the server prints
+"""The first account: created on the first visit with a one-time link that the server prints
 (decisions.md 6).
 """
 
@@ -24,37 +24,37 @@ VOID = "This set-up link is not valid any more. Log in, or ask an admin for an a
 
 class Setup(People, SettingsTable):
     def setup_needed(self) -> bool:
-        """Whether nobody has an account yet."""
+        """Whether there is no account yet."""
         return not _anybody()
 
     def setup_token(self) -> str:
-        """The secret part of the set-up link: made once, the same until the first account
-        exists. One that cannot be read is made anew: the link is printed at each start.
+        """The secret part of the set-up link: the same until the first account exists. An
+        unreadable one is replaced, because the link is printed at each start.
         """
         if SETUP_TOKEN in self.unreadable_settings():
             self.set_setting(SETUP_TOKEN, None)
         return self.setting_or_make(SETUP_TOKEN, lambda: secrets.token_urlsafe(24))
 
     def is_setup_token(self, token: str) -> bool:
-        """Whether ``token`` would be taken now."""
+        """Whether ``token`` is valid now."""
         known = self.setting(SETUP_TOKEN)
         same = hmac.compare_digest((known or "").encode(), token.encode("utf-8", "surrogatepass"))
         return known is not None and same and self.setup_needed()
 
     def use_setup_token(self, token: str, email: str, password: str) -> Person:
-        """Make the first account, an admin, who is then logged in. Raises Denied when the token is
-        wrong or used up, and Invalid.
+        """Create the first account, an admin, and log in. Raises Denied if the token is wrong or
+        used up, and Invalid.
         """
         if not self.is_setup_token(token):
             raise Denied(VOID)
         check_account(email, Role.ADMIN, password)
         hash_ = passwords.hashed(password)
         with writing() as session:
-            # The token's row is taken away first: of two visitors at once, one finds it gone.
+            # Remove the token's row first: of two visitors at once, the second finds it gone.
             if not remove_setting(SETUP_TOKEN) or _anybody():
                 raise Denied(VOID)
             person = self._add_person(session, email, hash_, Role.ADMIN)
-        return self._logged_in(person.id, None)  # whoever makes it goes straight in
+        return self._logged_in(person.id, None)
 
 
 def _anybody() -> bool:

@@ -1,6 +1,7 @@
-"""The webhook secret of this instance: made once, changed with an overlap in which both sign.
+"""The webhook secret of this instance: created once; after a change, the old and the new one both
+sign for a while.
 
-``WAKEFUL_WEBHOOK_SECRET`` sets it from outside, and then it can only be changed there.
+If ``WAKEFUL_WEBHOOK_SECRET`` sets it, it can only be changed there.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from typing import Protocol
 from app.config import Settings
 from app.errors import Conflict
 
-PREFIX = "whsec_"  # as Standard Webhooks writes secrets: this, and base64
+PREFIX = "whsec_"  # Standard Webhooks: this, and base64
 SETTING = "webhook_secret"
 PREVIOUS = "webhook_secret_previous"
 SHOWN = "webhook_secret_shown"
 OVERLAP = timedelta(hours=24)
-_BYTES = 32  # the standard asks for 24 to 64
+_BYTES = 32  # Standard Webhooks: 24 to 64
 
 
 class SettingsAccess(Protocol):
-    """What this needs of ``app.access.Access``."""
+    """The part of ``app.access.Access`` that this module uses."""
 
     def setting(self, name: str) -> str | None: ...
     def unreadable_settings(self) -> frozenset[str]: ...
@@ -38,32 +39,32 @@ def make_secret() -> str:
 
 
 def webhook_secret(settings: Settings, access: SettingsAccess) -> str:
-    """The secret that receivers verify with; made now if there is none yet. Raises Conflict where
-    the stored one cannot be read: another, made in its place, would be refused by all receivers.
+    """The secret that receivers verify with; created if there is none. Raises Conflict if the
+    stored one cannot be read: receivers would refuse a new one.
     """
     return settings.webhook_secret or access.setting_or_make(SETTING, make_secret)
 
 
 def is_unreadable(settings: Settings, access: SettingsAccess) -> bool:
-    """Whether there is a secret that cannot be read. Changing it ends that."""
+    """Whether there is a secret that cannot be read. Changing it resolves that."""
     return not settings.webhook_secret and SETTING in access.unreadable_settings()
 
 
 def webhook_secrets(settings: Settings, access: SettingsAccess, now: datetime) -> tuple[str, ...]:
-    """What messages are signed with now: the secret, and during an overlap the one before it."""
+    """The secrets that sign messages now: the present one, and in an overlap the previous one."""
     current = webhook_secret(settings, access)
     previous = None if settings.webhook_secret else _previous(access, now)
     return (current,) if previous is None else (current, previous[0])
 
 
 def overlap_until(settings: Settings, access: SettingsAccess, now: datetime) -> datetime | None:
-    """Until when the secret before this one signs too; None outside of an overlap."""
+    """Until when the previous secret signs too; None outside of an overlap."""
     previous = None if settings.webhook_secret else _previous(access, now)
     return None if previous is None else previous[1]
 
 
 def shown_at(settings: Settings, access: SettingsAccess) -> datetime | None:
-    """When a page showed the present secret; None when none has yet."""
+    """When a page showed the present secret, or None."""
     kept = _kept(access, SHOWN, "at")
     if kept is None or is_unreadable(settings, access):
         return None
@@ -71,8 +72,8 @@ def shown_at(settings: Settings, access: SettingsAccess) -> datetime | None:
 
 
 def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
-    """The present secret, for the one page that may show it. Raises Conflict the second time: who
-    comes to an open browser later must not find it.
+    """The present secret, for the one page that may show it. Raises Conflict the second time: a
+    person who finds an open browser later must not see it.
     """
     if shown_at(settings, access) is not None:
         raise Conflict(
@@ -86,18 +87,18 @@ def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
 
 
 def _mark(secret: str) -> str:
-    """Tells one secret from another, and nothing else about it."""
+    """Identifies a secret without revealing it."""
     return hashlib.sha256(secret.encode()).hexdigest()[:16]
 
 
 def rotate(settings: Settings, access: SettingsAccess, now: datetime) -> str:
-    """A new secret; the old one goes on signing beside it for 24 hours. Raises Conflict."""
+    """Make a new secret; the old one also signs for 24 hours. Raises Conflict."""
     if settings.webhook_secret:
         raise Conflict("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart.")
     if not is_unreadable(settings, access):
         old = webhook_secret(settings, access)
         kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}
-        # The old one is kept first: a crash before the last line must not end the overlap at once.
+        # The old one is stored first: a crash before the last line must not end the overlap.
         access.set_setting(PREVIOUS, json.dumps(kept))
     fresh = make_secret()
     access.set_setting(SETTING, fresh)
@@ -110,7 +111,7 @@ def _previous(access: SettingsAccess, now: datetime) -> tuple[str, datetime] | N
 
 
 def _kept(access: SettingsAccess, name: str, moment: str) -> tuple[str, datetime] | None:
-    """What is kept of a secret, with its time; None where there is nothing that can be read."""
+    """The stored record of a secret, with its time; None if there is none that can be read."""
     try:
         kept = json.loads(access.setting(name) or "null")
         at = datetime.fromisoformat(kept[moment])

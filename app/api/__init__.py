@@ -1,7 +1,7 @@
 """/api/v1 and the addresses for machines (/healthz, /readyz, /metrics).
 
-Paths below /api do not go through Flask's routing, which would redirect other spellings and answer
-some errors with HTML; ``dispatch`` answers them all.
+Paths below /api do not use Flask's routing, which would redirect other spellings and answer some
+errors with HTML. ``dispatch`` answers them all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-# Imported for what they put into the table of operations.
+# Importing these registers their operations.
 from app.api import (  # noqa: F401
     deliveries,
     health,
@@ -31,7 +31,7 @@ _BELOW_API = re.compile(r"/+api(/.*)?", re.DOTALL)
 
 
 def init_app(app: Flask) -> None:
-    # First of all: nothing of the dashboard's (sessions, set-up, CSRF) may answer for the API.
+    # First, so that nothing of the dashboard's (sessions, set-up, CSRF) answers for the API.
     app.before_request_funcs.setdefault(None, []).insert(0, _answer_api)
     app.wsgi_app = _WithoutCookies(app.wsgi_app)  # type: ignore[method-assign]
     app.extensions["wakeful.before_body"] = partial(_before_body, app)
@@ -39,8 +39,8 @@ def init_app(app: Flask) -> None:
 
 
 def _before_body(app: Flask, environ: dict[str, Any]) -> Response | None:
-    """For a server that has the header of a request and waits for its body: the answer to who has
-    no key, or None when the body is needed.
+    """For a server that has read the headers of a request and not its body: the answer if the key
+    is missing, or None if the body is needed.
     """
     if not _BELOW_API.fullmatch(environ.get("PATH_INFO", "")):
         return None
@@ -48,7 +48,7 @@ def _before_body(app: Flask, environ: dict[str, Any]) -> Response | None:
         with app.request_context(environ):
             answer = refusal(request)
             return answer and app.process_response(answer)
-    except HTTPException:  # a Host that cannot be read: told when all is there
+    except HTTPException:  # such as an invalid Host: answered when the request is complete
         return None
 
 
@@ -57,7 +57,7 @@ def _answer_api() -> Response | None:
 
 
 class _WithoutCookies:
-    """The API takes no session cookie and sets none, so it needs no CSRF protection."""
+    """The API accepts no session cookie and sets none, so it needs no CSRF protection."""
 
     def __init__(self, wsgi_app: Any) -> None:
         self.wsgi_app = wsgi_app

@@ -1,6 +1,6 @@
-"""Reading bodies and queries ourselves: strictly UTF-8, every name as often as it came.
+"""Read bodies and queries ourselves: strictly as UTF-8, with every name as often as it was sent.
 
-Flask would replace bad bytes, merge double names and drop what it does not expect without a word.
+Flask would replace invalid bytes, merge duplicate names and silently drop unexpected parts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.rules.brackets import Members, Pairs, Typed, flatten
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-# What is read of a body that is too large, so that its sender can finish and hear the answer.
+# How much of a too large body is read, so that its sender can finish and receive the answer.
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _CHUNK = 64 * 1024
 
@@ -33,14 +33,14 @@ class WrongType(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that was read and whose type is known, not yet taken apart."""
+    """A body that was read and whose type is known, but that is not parsed yet."""
 
     raw: bytes
     kind: str
     whole: bool = True
 
     def pairs(self) -> Pairs:
-        """The fields. Raises Invalid with ``errors.body`` when they cannot be read."""
+        """The fields. Raises Invalid with ``errors.body`` if they cannot be read."""
         if not self.whole:
             raise Invalid({"body": ["The body broke off before its end. Send it once more."]})
         if not self.raw:
@@ -59,13 +59,13 @@ def read_body(request: Request) -> Body:
 
 
 def read_query(request: Request) -> Pairs:
-    """The query's parameters in order, the empty ones too. Raises Invalid with ``errors.query``."""
+    """The query's parameters in order, with empty ones. Raises Invalid with ``errors.query``."""
     return _form(_decoded(request.query_string, "query"), "query")
 
 
 def _read(request: Request) -> tuple[bytes, bool]:
-    """What came of the body, and whether that is all of it."""
-    request.max_content_length = _DRAINED_BYTES  # not the dashboard's: what is kept is counted here
+    """The body as far as it was received, and whether that is all of it."""
+    request.max_content_length = _DRAINED_BYTES  # replaces the dashboard's; counted again below
     announced = request.content_length or 0
     if announced > _DRAINED_BYTES:
         raise TooLarge
@@ -80,7 +80,7 @@ def _read(request: Request) -> tuple[bytes, bool]:
             elif seen > _DRAINED_BYTES:
                 break
     except Exception:
-        # The client went away, or its chunks are none: every server has errors of its own for it.
+        # The client left, or its chunks are invalid: each server raises errors of its own.
         whole = False
     if max(seen, announced) > MAX_BODY_BYTES:
         raise TooLarge
@@ -109,7 +109,7 @@ def _json(text: str) -> Pairs:
         document = json.loads(
             text,
             object_pairs_hook=Members,
-            # Numbers keep their spelling: 60.0 is no whole number, and Python refuses to read
+            # Numbers keep their spelling: 60.0 is not a whole number, and Python refuses to parse
             # thousands of digits.
             parse_int=lambda digits: Typed(digits, "number"),
             parse_float=lambda digits: Typed(digits, "number"),

@@ -19,12 +19,12 @@ from app.stores import Store, current_store
 
 @dataclass
 class Call:
-    """``number`` is the id in the path, ``query`` the parameters as sent."""
+    """``number`` is the id in the path, ``query`` is the parameters as sent."""
 
     key: ApiKey | None
     number: int | None
     body: Body
-    read_query: Any  # () -> Pairs; read late, because an unknown record comes before a bad query
+    read_query: Any  # () -> Pairs; read late: the 404 of an unknown record precedes a bad query
 
     @property
     def store(self) -> Store:
@@ -43,7 +43,7 @@ class Call:
 
     @cached_property
     def query(self) -> Pairs:
-        """The parameters of a request that has no body."""
+        """The parameters of a request without a body."""
         self._refuse(self.body.pairs())
         pairs: Pairs = self.read_query()
         return pairs
@@ -53,17 +53,17 @@ class Call:
         binding.query_values(queries.NoQueryForm, self.query)
 
     def new(self, form_class: type[SchemaForm]) -> dict[str, Any]:
-        """The checked fields of a new record. Raises Invalid."""
+        """The validated fields of a new record. Raises Invalid."""
         self._refuse(self.read_query())
         return binding.bind(form_class, self.body.pairs(), self._context())
 
     def changes(self, form_class: type[SchemaForm], record: object) -> dict[str, Any]:
-        """The checked fields that were sent for ``record``. Raises Invalid."""
+        """The validated fields that were sent for ``record``. Raises Invalid."""
         self._refuse(self.read_query())
         return binding.overlay(form_class, record, self.body.pairs(), self._context())
 
     def _refuse(self, pairs: Pairs) -> None:
-        """What no form of this operation reads."""
+        """Refuse input that no form of this operation reads."""
         binding.query_values(queries.NoQueryForm, pairs)
 
     def _context(self) -> Context:

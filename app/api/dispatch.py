@@ -1,7 +1,7 @@
-"""From a request below /api to its answer, in decisions.md 1's order of errors.
+"""Answer a request below /api. Errors are checked in the order of decisions.md 1.
 
-404 of the path, 401 (429), 405, 403, 413, 415; then the handler: 404 of the record, 422, 409.
-Everything that goes wrong is answered here, so that no page of HTML ever leaves /api.
+The order is 404 of the path, 401 (429), 405, 403, 413, 415; then the handler: 404 of the record,
+422, 409. All errors are answered here, so that /api never returns an HTML page.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ def dispatch(request: Request) -> Response:
     """The answer to any request below /api."""
     try:
         return _answer(request)
-    except HTTPException as fault:  # what the framework refuses to read, such as a broken Host
+    except HTTPException as fault:  # the framework refuses the request, such as an invalid Host
         return problem(fault.code or 400, fault.description or "The request cannot be read.")
     except Exception as fault:
         if away := unavailable(fault):
             log.warning("%s %s: %s", request.method, request.path, away)
             return _translated(away)
-        # Not exc_info of the client's choosing: its input may hold secrets, the trace has ours
-        # only.
+        # The log has no input of the client, which may hold secrets; the trace has only our code.
         request_id = secrets.token_hex(8)
         log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
         return problem(
@@ -55,7 +54,7 @@ def dispatch(request: Request) -> Response:
 
 
 def refusal(request: Request) -> Response | None:
-    """What is answered whatever the body says; None when it is to be waited for. Counts nothing:
+    """The answer that does not depend on the body, or None if the body is needed. Counts nothing:
     the whole request comes to ``dispatch`` later.
     """
     known = _known(request)
@@ -63,10 +62,10 @@ def refusal(request: Request) -> Response | None:
 
 
 def _known(request: Request) -> Response | tuple[Path, int | None, ApiKey | None]:
-    """The path, the id in it and the key; the answer when there is no such path or no valid key."""
+    """The path, the id in it and the key; the answer if the path is unknown or the key invalid."""
     if current_app.extensions["wakeful.settings"].store != "local":
         return problem(404, REMOTE)
-    # As it came: the framework's own ``path`` has a double slash at its start taken away.
+    # As sent: the framework's ``path`` removes a double slash at the start.
     sent_path: str = request.environ.get("PATH_INFO", "")
     found = find(sent_path.removeprefix(PREFIX)) if sent_path.startswith(PREFIX) else None
     if found is None:
@@ -123,7 +122,7 @@ def _operate(request: Request, path: Path, number: int | None, key: ApiKey | Non
 
 
 def _translated(fault: errors.WakefulError) -> Response:
-    """An error of the rooms below as an answer."""
+    """The answer for one of our own errors."""
     message = str(fault)
     if isinstance(fault, errors.Invalid):
         return problem(422, message, errors=fault.errors)

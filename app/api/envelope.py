@@ -19,7 +19,7 @@ def answer(
     body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    # Text from a checked server may hold what UTF-8 cannot carry; the answer must not fail on it.
+    # Text from a checked server may hold what UTF-8 cannot encode; the answer must not fail on it.
     return Response(
         text.encode("utf-8", "replace"), status, dict(headers or {}), mimetype="application/json"
     )
@@ -30,7 +30,7 @@ def one(data: Any, status: int = 200, **headers: str) -> Response:
 
 
 def created(data: Mapping[str, Any]) -> Response:
-    """201 with the record's own address."""
+    """201 with the URL of the record."""
     return one(data, 201, Location=f"{here()}/{data['id']}")
 
 
@@ -39,7 +39,7 @@ def deleted(kind: str, id: int) -> Response:
 
 
 def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
-    """A page of a list; ``query`` is what came, so that the links keep it."""
+    """A page of a list; ``query`` is the query as sent, which the links repeat."""
     number, last = page.number, page.last_number
     first_item = (number - 1) * page.per_page + 1 if page.items else None
 
@@ -53,7 +53,7 @@ def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
             "links": {
                 "first": link(1),
                 "last": link(last),
-                # Past the end, the way back leads to where there is something.
+                # Past the end, "prev" leads to the last page with records.
                 "prev": link(min(number - 1, last)) if number > 1 else None,
                 "next": link(number + 1) if number < last else None,
             },
@@ -89,5 +89,5 @@ def problem(
 
 
 def here() -> str:
-    """This request's address without its query, under the host that the client used."""
+    """This request's URL without its query, with the host that the client used."""
     return request.root_url.rstrip("/") + request.path

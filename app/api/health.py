@@ -1,5 +1,4 @@
-"""For machines that look after this one, without a key: /healthz, /readyz, /metrics
-(decisions.md 11)."""
+"""For monitoring this instance, without a key: /healthz, /readyz, /metrics (decisions.md 11)."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ def _healthz() -> Response:
 
 
 def _readyz() -> Response:
-    """200 when checks run and the database answers, 503 with the reasons otherwise. ``warnings``:
-    what is wrong though the service works.
+    """200 if checks run and the database answers, otherwise 503 with the reasons. ``warnings``:
+    faults that do not stop the service.
     """
     found = health(datetime.now(UTC), checks=_checks_here())
     return answer(
@@ -51,7 +50,7 @@ def _readyz() -> Response:
 
 
 def _checks_here() -> bool:
-    """A dashboard over other servers has no checker of its own to miss."""
+    """Whether checks run in this installation; over remote servers there is no checker."""
     return bool(current_app.extensions["wakeful.settings"].store == "local")
 
 
@@ -71,7 +70,7 @@ def _is_bearer(token: str) -> bool:
 
 
 class _Figures(Collector):
-    """Read from the database at each scrape: every web process gives the same, whoever answers."""
+    """Read from the database at each scrape, so that every web process gives the same figures."""
 
     def collect(self) -> Iterator[Metric]:
         found = health(datetime.now(UTC), checks=_checks_here())
@@ -97,7 +96,7 @@ class _Figures(Collector):
             yield _by_status("wakeful_open_incidents", "Open incidents by status.", _incidents())
             yield _by_status("wakeful_deliveries", "Alert deliveries by status.", _deliveries())
         except WakefulError:
-            return  # a remote server that does not offer it, or does not answer us now
+            return  # a remote server does not offer it, or does not answer
 
 
 def _ages(found: Health) -> Iterator[Metric]:

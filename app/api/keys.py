@@ -1,4 +1,4 @@
-"""Who asks: Bearer keys and how often they may (decisions.md 6 and 7)."""
+"""Authentication by Bearer keys, and their rate limit (decisions.md 6 and 7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_KEY = 256
 
 
 def authenticate(request: Request) -> ApiKey | None:
-    """The key of the Authorization header, or None. Cookies do not count."""
+    """The key in the Authorization header, or None. Cookies are ignored."""
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:

@@ -1,4 +1,4 @@
-"""/api/v1/monitors (interface.md 4.1) and what hangs on a monitor (decisions.md 11)."""
+"""/api/v1/monitors (interface.md 4.1) and the resources of a monitor (decisions.md 11)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""/api/v1/openapi.json, written from the table of operations, the forms and the records'
-schemas."""
+"""/api/v1/openapi.json, generated from the table of operations, the forms and the records."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ STATUS_TEXTS = {
 @operation("GET", "/openapi.json", "Show this document", "Document", public=True)
 def show(call: Call) -> Response:
     call.without_input()
-    # The address that the client used, so that the document works behind any proxy path.
+    # The URL that the client used, so that the document works behind any proxy path.
     server = request.root_url.rstrip("/") + PREFIX
     return answer({**document(), "servers": [{"url": server}]})
 

@@ -1,7 +1,7 @@
-"""The table of operations: every path and method of /api/v1, with what each takes and answers.
+"""The table of operations: every path and method of /api/v1, with its input and its answer.
 
-The dispatcher finds a handler here and the OpenAPI document is written from it, so that neither can
-know an operation that the other does not.
+The dispatcher finds handlers here, and the OpenAPI document is generated from it, so the two have
+the same operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Handler = Callable[["Call"], Response]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body's."""
+    """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body."""
 
     name: str
     summary: str
@@ -64,7 +64,7 @@ PATHS: dict[str, Path] = {}
 def operation(
     methods: str, path: str, summary: str, answer: str, *, public: bool = False, **more: Any
 ) -> Callable[[Handler], Handler]:
-    """Put a handler into the table. ``methods`` may be several, with a space between them."""
+    """Add a handler to the table. ``methods`` are separated by spaces."""
 
     def register(handler: Handler) -> Handler:
         entry = PATHS.setdefault(path, Path(path, public))
@@ -79,7 +79,7 @@ def operation(
 
 
 def find(path: str) -> tuple[Path, int | None] | None:
-    """The entry and the id for a path below /api/v1. Only the one spelling is found."""
+    """The entry and the id for a path below /api/v1, in its one valid spelling."""
     for entry in PATHS.values():
         found = entry.pattern.fullmatch(path)
         if found:
@@ -88,5 +88,5 @@ def find(path: str) -> tuple[Path, int | None] | None:
 
 
 def _id(digits: str) -> int:
-    # Longer ones name no record, and Python refuses to read thousands of digits.
+    # More digits match no record, and Python refuses to parse thousands.
     return int(digits[:30])

@@ -1,4 +1,4 @@
-"""/api/v1/report: the figures of monitors between two times, an addition of ours."""
+"""/api/v1/report: figures of monitors between two times, our own addition to the interface."""
 
 from __future__ import annotations
 

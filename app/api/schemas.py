@@ -1,4 +1,4 @@
-"""JSON schemas for the OpenAPI document: of forms, read off their fields, and of the records."""
+"""JSON schemas for the OpenAPI document: of forms, by their fields, and of records."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SENT_MOMENT = (
 
 
 def of_field(field: SchemaField) -> Schema:
-    """What a field reads."""
+    """The schema of a field's input."""
     schema = _kind(field)
     if field.description:
         schema["description"] = str(field.description)
@@ -89,8 +89,9 @@ def _kind(field: SchemaField) -> Schema:
 
 
 def of_form(form_class: type[SchemaForm], *, update: bool) -> Schema:
-    """A request body. An update requires nothing; an optional field may be null, which clears
-    it."""
+    """The schema of a request body. An update requires nothing; an optional field may be null,
+    which clears it.
+    """
     form = form_class()
     monitors = issubclass(form_class, MonitorForm)
     required = [field.short_name for field in form.schema_fields() if getattr(field, "required", 0)]
@@ -114,7 +115,7 @@ def _tell_kinds(schema: Schema, kinds: Sequence[str]) -> None:
 
 
 def parameters(form_class: type[SchemaForm]) -> list[Schema]:
-    """A query's parameters."""
+    """The parameters of a query."""
     found = []
     for field in form_class().schema_fields():
         schema = of_field(field)
@@ -156,9 +157,9 @@ UNREADABLE_WINDOW = array(
 )
 
 KEY = schema_of(ApiKey)
-# null for a URL that no kind reads; none such can be stored
+# null for a URL that no kind can read; such a URL cannot be stored
 KIND = nullable({"type": "string", "enum": [kind.name for kind in KINDS]})
-# Another alert condition may come without a new version of the API.
+# A string and no enum: an alert condition can be added without a new version of the API.
 MONITOR = schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadable=UNREADABLE)
 
 RECORDS: dict[str, Schema] = {

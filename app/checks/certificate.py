@@ -1,9 +1,9 @@
-"""Judging a certificate chain as a server sent it, and reading when it ends.
+"""Judge the certificate chain that a server sent, and read when it ends.
 
-curl says that verification failed, but names one fault of several and stops at the first. The chain
-is read here with cryptography, so that the fault is named in the order of decisions.md 10: expired,
-not yet valid, self-signed, incomplete, untrusted, host name. Reading a certificate costs some 100
-us, so it is done once for each.
+curl reports that verification failed, but names only the first fault that it meets. The chain is
+read here with cryptography, so that the fault is named in the order of decisions.md 10: expired,
+not yet valid, self-signed, incomplete, untrusted, host name. Reading a certificate takes some 100
+us, so each is read once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _MAX_PATH = 10
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What we need to know of one certificate. ``names`` are its DNS names, lower-case;
-    ``addresses`` its IPs.
+    """What a check needs of one certificate. ``names`` are its DNS names in lower case,
+    ``addresses`` its IP addresses.
     """
 
     subject: str
@@ -52,7 +52,7 @@ class Certificate:
 
 @lru_cache(maxsize=20_000)
 def read_certificate(pem: str) -> Certificate | None:
-    """Read one certificate; None for one that cannot be read (curl's verdict stands alone then)."""
+    """Read one certificate; None if it cannot be read, so that only curl's verdict counts."""
     try:
         parsed = _load(pem.encode("ascii"))
         names, addresses = _alternative_names(parsed)
@@ -73,8 +73,7 @@ def read_certificate(pem: str) -> Certificate | None:
 
 def _load(pem: bytes) -> x509.Certificate:
     with warnings.catch_warnings():
-        # Roots with a serial number of zero are old and trusted; nobody can do anything about the
-        # warning.
+        # Some trusted old roots have a serial number of zero; nobody can act on the warning.
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         return x509.load_pem_x509_certificate(pem)
 
@@ -89,7 +88,7 @@ def _alternative_names(parsed: x509.Certificate) -> tuple[tuple[str, ...], tuple
 
 
 def _title(name: x509.Name) -> str:
-    """A name for people: the common name, else the organisation, else the whole."""
+    """A name for people: the common name, else the unit or organisation, else the whole name."""
     for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.ORGANIZATION_NAME):
         for attribute in name.get_attributes_for_oid(oid):
             return str(attribute.value)
@@ -111,7 +110,7 @@ def fits_host(certificate: Certificate, host: str) -> bool:
 
 
 class TrustStore:
-    """The authorities of one bundle file, read at the first need: only failed verifications ask."""
+    """The authorities of one bundle file, read when a verification first fails."""
 
     def __init__(self, bundle: str) -> None:
         self._bundle = bundle
@@ -133,7 +132,7 @@ class TrustStore:
                         one = _load(block)
                         found.setdefault(one.subject.public_bytes(), []).append(one)
                     except ValueError:
-                        # one odd root in a system's bundle must not blind us for the others
+                        # one odd root in a system's bundle must not hide the others
                         continue
             self._by_subject = found
         return self._by_subject
@@ -159,11 +158,10 @@ class Judgement:
 def judge_chain(
     chain: Sequence[Certificate], host: str, trust: TrustStore, now: datetime
 ) -> Judgement | None:
-    """The first fault of the chain in the order of decisions.md 10, or None when none was found
-    here.
+    """The first fault of the chain in the order of decisions.md 10; None if there is none here.
 
-    ``chain`` is as sent, the leaf first. Certificates that do not belong to the leaf's path are not
-    judged: servers send expired cross-signed roots along, and browsers do not mind.
+    ``chain`` is as sent, the leaf first. Certificates outside the leaf's path are not judged:
+    servers also send expired cross-signed roots, which browsers ignore.
     """
     if not chain:
         return None
@@ -193,7 +191,7 @@ def wrong_host(leaf: Certificate, host: str) -> Judgement:
 
 
 def _path(chain: Sequence[Certificate], trust: TrustStore) -> list[Certificate]:
-    """From the leaf upwards through what the server sent, until a trusted authority takes over."""
+    """The certificates that were sent, from the leaf up to the first with a trusted issuer."""
     path = [chain[0]]
     while len(path) < _MAX_PATH:
         last = path[-1]
@@ -268,7 +266,7 @@ def _which(certificate: Certificate, place: int) -> str:
 
 
 def _ago(then: datetime, now: datetime) -> str:
-    """Hours on the first day, then days as the calendar counts them (the date stands beside)."""
+    """Hours on the first day, then calendar days (the sentence has the date too)."""
     minutes = int((now - then).total_seconds()) // 60
     days, hours = -days_left(then, now), minutes // 60
     for count, unit in ((days if hours >= 24 else 0, "day"), (hours, "hour")):

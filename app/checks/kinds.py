@@ -1,7 +1,7 @@
-"""The kinds: how something is checked. A monitor's kind is the one of its URL's scheme.
+"""The kinds: how something is checked. The scheme of a monitor's URL decides its kind.
 
-A new kind is a folder beside ``http`` and a row here. Forms, the API's document and the pages read
-from its row which of a monitor's fields it knows.
+A new kind is a folder beside ``http`` and a row here. Forms, the OpenAPI document and the pages
+read from its row which of a monitor's fields it knows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apar
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What checks of a kind need besides the monitor's fields: a kind that needs something gives a
-    record of its own in its row. HTTP's are fields of the monitor.
+    """What checks of a kind need besides the monitor's fields. A kind that needs something has a
+    record of its own in its row. HTTP's options are fields of the monitor.
     """
 
 
@@ -28,11 +28,11 @@ class Options:
 class Kind:
     """One way to check something.
 
-    ``name`` is the word that the API returns, ``label`` and ``address`` (how its URLs look) are for
-    people. ``read`` takes its address apart, or raises ValueError with a sentence. ``fields`` are
-    those fields of the monitor that not every kind knows and this one does; ``searched`` says where
-    a text is looked up, ``phases`` are those of ``records.Timings`` that it goes through.
-    ``checks`` makes what starts its checks and judges them, once for each prober.
+    ``name`` is the word that the API returns; ``label`` and ``address`` (an example URL) are for
+    people. ``read`` takes a URL apart, or raises ValueError with a sentence. ``fields`` are the
+    fields of the monitor that this kind knows and others may not. ``searched`` says where a text is
+    looked up, ``phases`` are the ``records.Timings`` that it measures. ``checks`` makes the object
+    that starts and judges its checks, once for each prober.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Kind:
     options: type[Options] = Options
 
 
-# Loaded at first use: forms and pages know the kinds, and need neither curl nor OpenSSL for it.
+# Imported on first use: forms and pages need the kinds, but neither curl nor OpenSSL.
 def _http(tools: Tools) -> Checks:
     from app.checks.http.checks import HttpChecks
 
@@ -93,19 +93,19 @@ TCP = Kind(
 KINDS = (HTTP, TCP)
 
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
-# Every field that some kind knows and another may not, in the order of the alphabet.
+# Every field that some kind knows and another may not, in alphabetical order.
 FIELDS = tuple(sorted(frozenset[str]().union(*(kind.fields for kind in KINDS))))
 STRANGE = "Monitors of the kind {} do not have this field. Leave it empty or at its default."
 
 
 def kind_of(url: str) -> Kind | None:
-    """The kind of a URL, by its scheme alone; None for a scheme of no kind."""
+    """The kind of a URL, by its scheme alone; None for an unknown scheme."""
     return _BY_SCHEME.get(scheme_of(url) or "")
 
 
 @lru_cache(maxsize=20_000)
 def read_url(url: str) -> tuple[Kind, Target]:
-    """Take the URL of a monitor apart, as its kind reads it. Raises ValueError with a sentence."""
+    """Take the URL of a monitor apart as its kind does. Raises ValueError with a sentence."""
     kind = kind_of(url)
     if kind is not None:
         return kind, kind.read(url)
@@ -119,8 +119,8 @@ def kinds_that_know(field: str) -> tuple[str, ...]:
 
 
 def strange_fields(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """Of these fields of a monitor, those that its kind does not know and that say something, each
-    with a sentence. Empty and default values say nothing (decisions.md 3).
+    """The fields with a value that the monitor's kind does not know, each with a sentence. Empty
+    and default values do not count (decisions.md 3).
     """
     kind = kind_of(url)
     if kind is None:
@@ -142,5 +142,5 @@ def _rule(url: str, *values: Any) -> Sequence[tuple[str, str]]:
     return strange_fields(url, dict(zip(FIELDS, values, strict=True)))
 
 
-# As the rules of ``app.rules.together``: the fields that it looks at, and the rule itself.
+# Like the rules of ``app.rules.together``: the fields that it reads, and the rule itself.
 RULE = (("url", *FIELDS), _rule)

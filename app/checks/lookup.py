@@ -1,6 +1,4 @@
-"""From a target to the addresses that a check may connect to: the resolver asked, each address
-judged by policy.
-"""
+"""From a target to the addresses that a check may connect to: resolve, then judge by policy."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ from app.rules.url import Target
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a look-up brought. ``addresses`` are those that policy leaves open, ``dns`` is in
-    seconds; there is a ``failure`` when no address is left.
+    """The result of a look-up. ``addresses`` are those that policy leaves open, ``dns`` is in
+    seconds; ``failure`` is set when no address is left.
     """
 
     resolved: tuple[str, ...] = ()
@@ -32,9 +30,9 @@ class Found:
 
 
 class LookUp:
-    """One look-up, up to ``deadline`` (monotonic). ``limit`` is the check's time limit in seconds.
+    """One look-up until ``deadline`` (monotonic). ``limit`` is the check's time limit in seconds.
 
-    ``done`` is called once: at once for an address and for a name that is known, else on the loop.
+    ``done`` is called once: immediately for an IP address or a known name, else on the loop.
     """
 
     def __init__(

@@ -1,6 +1,4 @@
-"""What the outcomes of every kind have in common: failures, verdicts, and when a good check's
-evidence is wanted.
-"""
+"""What outcomes of every kind share: failures, verdicts, and when good evidence is made."""
 
 from __future__ import annotations
 
@@ -16,16 +14,15 @@ UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN,
 RESET = frozenset({errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED})
 _UNKNOWN_CAUSES = frozenset({Cause.BLOCKED_BY_POLICY, Cause.NETWORK_DOWN, Cause.CHECK_ERROR})
 
-# Evidence of good checks is there to compare a failure with. Making and storing it each time would
-# double the price of a check, so it is made when something about the answer changed, and at least
-# this often.
+# Evidence of good checks is there to compare a failure with. Storing it each time would double the
+# cost of a check, so it is stored when something about the answer changed, and at least this often.
 GOOD_EVIDENCE_SECONDS = 600.0
 _REMEMBERED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a check is not good: ``code`` as decisions.md 10 has it, and a sentence."""
+    """Why a check is not good: ``code`` is from decisions.md 10."""
 
     code: str
     sentence: str
@@ -34,7 +31,7 @@ class Failure:
 def verdict_of(
     failure: Failure | None, spec: CheckSpec, response_ms: int | None
 ) -> tuple[Verdict, Failure | None]:
-    """The verdict, and the failure; a good answer that was slow has one too."""
+    """The verdict, and the failure; a good answer that was too slow has one too."""
     if failure is not None:
         return Verdict.UNKNOWN if failure.code in _UNKNOWN_CAUSES else Verdict.DOWN, failure
     if spec.slow_after is None or response_ms is None or response_ms <= spec.slow_after:
@@ -47,8 +44,8 @@ def verdict_of(
 
 
 def connect_failure(number: int, place: str, seconds: float) -> Failure | None:
-    """Why no TCP connection to ``place`` came about, by the system's error number; None for a
-    number that says nothing. ``seconds``: how long it was tried.
+    """Why no TCP connection to ``place`` was made, by the system's error number; None for a number
+    that says nothing. ``seconds``: how long it was tried.
     """
     if number == errno.ECONNREFUSED:
         return Failure(
@@ -73,7 +70,7 @@ def connect_failure(number: int, place: str, seconds: float) -> Failure | None:
 
 
 def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
-    """The outcome of a check in which we failed ourselves."""
+    """The outcome of a check that failed by a fault of our own."""
     result = Result(
         checked_at=datetime.now(UTC),
         verdict=Verdict.UNKNOWN,
@@ -86,13 +83,13 @@ def check_error(spec: CheckSpec, location: str, sentence: str) -> Outcome:
 
 
 class GoodEvidence:
-    """Remembers of which monitor the last good evidence is, and of what."""
+    """Remembers when each monitor's last good evidence was made, and of which answer."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[int, tuple[tuple[object, ...], float]] = OrderedDict()
 
     def wanted(self, monitor_id: int | None, face: tuple[object, ...]) -> bool:
-        """Whether evidence of a good check is wanted. ``face``: what of the answer matters."""
+        """Whether to make evidence of a good check. ``face``: what to compare of the answer."""
         if monitor_id is None:
             return True
         known = self._made.get(monitor_id)

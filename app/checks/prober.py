@@ -1,6 +1,6 @@
-"""The prober: checks in, outcomes out, thousands at once on one thread.
+"""The prober: runs thousands of checks at once on one thread.
 
-Make one after a fork, not before it: threads do not survive a fork.
+Create it after a fork, not before: threads do not survive a fork.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 
 DEFAULT_USER_AGENT = "Wakeful/1.0 (uptime check)"
 MAX_AT_ONCE = 2000
-_FILES_A_CHECK = 4  # its connection, two questions to DNS, the other family
+_FILES_A_CHECK = 4  # file descriptors: its connection, two DNS questions, the other family
 _FILES_OF_OTHERS = 100
-_GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up on us
+_GRACE_SECONDS = 5.0  # beyond a check's own time, before a blocking caller gives up
 
 
 class Prober:
     """Runs checks. Thread-safe; ``done`` is called on the prober's thread and must be quick.
 
-    ``policy`` is asked at the start of each check, so that a change on the Settings page holds at
-    once. ``dns_servers`` (default: the system's) and ``ca_bundle`` (a PEM file added to the trusted
-    authorities) are the settings of the same names.
+    ``policy`` is called at the start of each check, so that a change on the Settings page takes
+    effect at once. ``dns_servers`` (default: the system's) and ``ca_bundle`` (a PEM file added to
+    the trusted authorities) are the settings of the same names.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Prober:
 
     @property
     def in_flight(self) -> int:
-        """Checks submitted whose outcome has not been handed over yet."""
+        """The number of checks submitted whose ``done`` has not been called yet."""
         return len(self._unfinished)
 
     def submit(self, spec: CheckSpec, done: Done) -> None:
@@ -95,9 +95,7 @@ class Prober:
         self._loop.call_soon_threadsafe(partial(self._accept, ticket, spec, done))
 
     def check(self, spec: CheckSpec) -> Outcome:
-        """Run one check and wait for it. Raises TimeoutError if the prober itself does not come
-        back.
-        """
+        """Run one check and wait for it. Raises TimeoutError if the prober does not answer."""
         ready = threading.Event()
         outcomes: list[Outcome] = []
 
@@ -111,7 +109,7 @@ class Prober:
         return outcomes[0]
 
     def close(self, timeout: float = 0.0) -> list[CheckSpec]:
-        """Take no more checks, wait up to ``timeout`` seconds for those in flight, and return the
+        """Accept no more checks, wait up to ``timeout`` seconds for those in flight, and return the
         specs of the rest.
 
         Their ``done`` is never called. Safe to call twice; not from a ``done``.
@@ -176,7 +174,7 @@ class Prober:
                 self._idle.notify_all()
         self._running -= 1
         if self._waiting and self._running < self._at_once:
-            # Not called from here: a thousand checks that fail at once would pile up on the stack.
+            # Not called directly: a thousand checks that fail at once would overflow the stack.
             self._loop.call_soon(self._waiting.popleft())
         if wanted:
             try:
@@ -186,7 +184,7 @@ class Prober:
 
 
 def _places() -> int:
-    """How many checks may hold connections at once, given how many files this process may open."""
+    """How many checks may hold connections at once, by the limit on this process's open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MAX_AT_ONCE

@@ -1,6 +1,6 @@
-"""What is masked of a monitor's secrets, wherever they turn up in what a check saw.
+"""Mask a monitor's secrets wherever they appear in what a check saw.
 
-Secrets are Set-Cookie values, headers that carry tokens, and every echo of the monitor's own
+Secrets are Set-Cookie values, headers that carry tokens, and every copy of the monitor's own
 password, secret headers and request body, also in base64, percent-encoded, JSON or HTML spelling.
 """
 
@@ -19,8 +19,7 @@ from app.records import MASK, CheckSpec, Pair
 _SECRET_NAME = re.compile(
     r"auth|cookie|token|secret|passw|session|signature|credential|api-?key|access-?key", re.I
 )
-# Own headers whose values are no secrets: masking "text/html" wherever it stands would hide the
-# evidence itself.
+# Request headers whose values are not secret: masking each "text/html" would make evidence useless.
 _OPEN_HEADERS = frozenset(
     [
         "accept",
@@ -52,31 +51,31 @@ _OPEN_HEADERS = frozenset(
     ]
 )
 _SHORTEST_SECRET = 4  # characters; masking each "a" of a page would leave nothing to read
-# The user and password of a URL: whose it is, the target alone knows.
+# The user and password in any URL: only the target knows whose they are.
 _USER_INFO = re.compile(r"""(?<=//)[^/?#@\s"'<>]{1,500}@""")
 _MAX_BODY_SECRETS = 200
 
 
 class Redactor:
-    """Masks one monitor's secrets wherever they turn up."""
+    """Masks one monitor's secrets wherever they appear."""
 
     def __init__(self, spec: CheckSpec) -> None:
         self._hidden = _hidden(spec.request_headers, spec.auth, spec.request_body)
 
     def text(self, text: str, *, cut: bool = False) -> str:
-        """``cut``: the text goes on, so what begins a secret at its end is masked too."""
-        # One by one, not by a pattern: of twenty long headers that takes a second to build.
+        """``cut``: the text is cut off, so the beginning of a secret at its end is masked too."""
+        # One by one: a pattern for twenty long headers takes a second to compile.
         spans = [span for secret in self._hidden for span in _spans(text, secret, cut)]
         shown, end = [], 0
         for first, last in sorted(spans):
-            if first >= end:  # one within another, or across its end, needs no mask of its own
+            if first >= end:  # a secret that overlaps the one before needs no mask of its own
                 shown += [text[end:first], MASK]
             end = max(end, last)
         return _USER_INFO.sub(f"{MASK}@", "".join([*shown, text[end:]]))
 
     def whole(self, text: str, first: int, last: int) -> tuple[int, int]:
-        """A piece of ``text``, widened where a secret lies across one of its edges: of a half one
-        nothing would be masked.
+        """The edges of a piece of ``text``, moved so that they cut no secret in half: half a secret
+        would not be masked.
         """
         start, end = first, last
         for secret in self._hidden:
@@ -99,7 +98,7 @@ class Redactor:
 
 
 def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
-    """Where ``secret`` stands in ``text``, and with ``cut`` where it begins and the text ends."""
+    """Where ``secret`` is in ``text``; with ``cut``, also where its beginning ends the text."""
     first = text.find(secret)
     while first >= 0:
         yield first, first + len(secret)
@@ -117,7 +116,7 @@ def _spans(text: str, secret: str, cut: bool) -> Iterable[tuple[int, int]]:
 def _hidden(
     headers: tuple[Pair, ...], auth: tuple[str, str] | None, body: str | None
 ) -> tuple[str, ...]:
-    """Every spelling of every secret, the longest first: a short one may be part of it."""
+    """Every spelling of every secret, the longest first: it may contain a shorter one."""
     found = {spelling for secret in _secrets(headers, auth) for spelling in _spellings(secret)}
     found.update(_body_secrets(body or ""))
     return tuple(
@@ -129,7 +128,7 @@ def _secrets(headers: tuple[Pair, ...], auth: tuple[str, str] | None) -> Iterabl
     for pair in headers:
         if pair.key.lower() not in _OPEN_HEADERS:
             yield pair.value
-            yield from pair.value.split()[1:]  # the token behind "Bearer"
+            yield from pair.value.split()[1:]  # the token after "Bearer"
             if pair.key.lower() == "cookie":
                 yield from (cookie.partition("=")[2].strip() for cookie in pair.value.split(";"))
     if auth is not None:
@@ -139,7 +138,7 @@ def _secrets(headers: tuple[Pair, ...], auth: tuple[str, str] | None) -> Iterabl
 
 
 def _body_secrets(body: str) -> Iterable[str]:
-    """The request body as a whole, and what stands in it: values of a form or of JSON."""
+    """The request body as a whole, and the values of a form or of JSON in it."""
     yield from _spellings(body)
     yield from re.findall(r"""[^\s&=,:;{}\[\]"']{8,}""", body)[:_MAX_BODY_SECRETS]
 

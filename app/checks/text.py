@@ -7,9 +7,7 @@ from app.records import TEXT_CONDITIONS, AlertCondition, Cause
 
 
 def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Cause | None:
-    """The cause that a text condition gives, or None. In a cut body, what was not found proves
-    nothing.
-    """
+    """The cause by a text condition, or None. A missing text in a cut body is not a fault."""
     if condition not in TEXT_CONDITIONS or not lookup:
         return None
     found = lookup in text
@@ -19,7 +17,7 @@ def judge_text(condition: str, lookup: str | None, text: str, cut: bool) -> Caus
 
 
 def excerpt(text: str, lookup: str, redactor: Redactor, around: int = 60) -> str | None:
-    """The found text with what stands around it, on one line; None when it is not there."""
+    """The found text with its surroundings, on one line; None if it is not there."""
     place = text.find(lookup)
     if place < 0:
         return None

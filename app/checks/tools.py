@@ -1,4 +1,4 @@
-"""What the checks of every kind share, and what a kind gives to the prober."""
+"""What the checks of every kind share, and what a kind provides to the prober."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Checks(Protocol):
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
     ) -> None:
-        """Begin a check of ``target``, the URL of ``spec`` taken apart. ``done`` is called once
-        with its outcome, on the loop; an exception, by a fault of ours, goes to ``broken`` instead.
+        """Start a check of ``target``, the URL of ``spec`` taken apart. ``done`` is called once
+        with its outcome, on the loop; if our own code raises, ``broken`` is called instead.
         """
 
     def close(self) -> None:
-        """Drop what is in flight; no ``done`` is called any more."""
+        """Drop the checks in flight without calling ``done``."""
 
 
 def guarded(broken: Broken, step: Callable[..., None], *arguments: Any) -> None:
-    """Call a step of a check; without this, a fault of ours in it would leave the check open."""
+    """Call a step of a check. An exception goes to ``broken``, or the check would never finish."""
     try:
         step(*arguments)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The kinds of values in records: of each its schema, how it is read and how it is written."""
+"""The kinds of values in records: the schema of each, and how it is read and written."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from app.rules.time import iso
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``read`` takes anything at all and gives None for what is no such value.
+    """How one kind of value is read and written. ``read`` accepts anything and returns None for an
+    invalid value.
 
-    ``write`` is None where the value is JSON as it stands. ``hide`` writes a secret for those who
-    may not see it. ``lacking`` is what a field without a default has where nothing was read; None:
-    such a field must be there, unless its type allows None.
+    ``write`` is None if the value is valid JSON already. ``hide`` writes a secret for those who may
+    not see it. ``lacking`` is the value of a missing field that has no default; if it is None, such
+    a field is required unless its type allows None.
     """
 
     schema: Schema
@@ -38,7 +39,7 @@ PAIRS = Kind(schema.array(schema.PAIR), values.pairs, writing.pairs, writing.mas
 FREE = Kind(schema.thing({}), lambda value: value if isinstance(value, Mapping) else None,
             writing.plain)  # fmt: skip
 
-# By type, by type of an array's entries, and by mark, which says more than the type.
+# Looked up by type, by type of an array's entries, and by mark; a mark overrides the type.
 TYPES: Mapping[object, Kind] = {
     str: TEXT,
     int: WHOLE,
@@ -75,7 +76,7 @@ def array(of: Kind) -> Kind:
 
 
 def keyed(names: tuple[str, ...], of: Kind) -> Kind:
-    """A mapping that always has these keys, with None where a value is not known."""
+    """A mapping that always has these keys, with None for an unknown value."""
 
     def read(value: Any) -> dict[str, Any]:
         found = value if isinstance(value, Mapping) else {}

@@ -1,6 +1,6 @@
-"""Records as JSON, as schemas and back, by the annotations of their fields.
+"""Records as JSON and as schemas, and read back from JSON, by the annotations of their fields.
 
-All is worked out once for each class: a list writes a hundred monitors.
+Readers and writers are built once for each class: a list writes a hundred monitors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as its annotation has it. ``optional``: it may be None. ``default``: it has one."""
+    """A field by its annotation. ``optional``: it may be None. ``default``: it has a default."""
 
     name: str
     kind: Kind
@@ -56,12 +56,12 @@ class Field:
 
 
 def json_of(shown: Any, *, masked: bool = False) -> dict[str, Any]:
-    """``masked``: for a key that may only read."""
+    """Convert a record to JSON. ``masked`` hides secrets, for a key that may only read."""
     return _writer(shown.__class__, masked)(shown)
 
 
 def schema_of(of: type, **others: Schema) -> Schema:
-    """``others``: schemas of single fields that say more than their annotations."""
+    """``others``: schemas for single fields that say more than the annotations."""
     known = fields_of(of)
     _refuse_unknown(of, others)
     asked_for = [field.name for field in known if Mark.WHERE_ASKED_FOR in field.marks]
@@ -69,10 +69,10 @@ def schema_of(of: type, **others: Schema) -> Schema:
 
 
 def reader(of: type[R], called: str, **others: Callable[[Any], Any]) -> Callable[[Any], R]:
-    """What reads a record out of JSON, or raises ``Odd`` with the name of a part that must be there
-    and is not.
+    """Return a function that reads a record from JSON. It raises ``Odd`` with the name of a
+    required part that is missing or invalid.
 
-    ``called`` is the name of the whole; ``others`` read single fields in their own way.
+    ``called`` is the name of the whole record; ``others`` are readers for single fields.
     """
     values = _values_reader(of, others)
 
@@ -109,7 +109,7 @@ def _field(name: str, hint: Any, default: bool) -> Field:
 
 @cache
 def kind_of(hint: Any) -> Kind:
-    """Raises TypeError where no rule is known: a new one belongs into ``kinds``."""
+    """The kind of an annotation. Raises TypeError where no rule exists: add it to ``kinds``."""
     base, marks, _ = _unwrapped(hint)
     for mark in (*marks, base):
         if mark in kinds.MARKED:
@@ -183,7 +183,7 @@ def _write(field: Field, masked: bool) -> Callable[[Any], Any] | None:
 def _values_reader(
     of: type, others: Mapping[str, Callable[[Any], Any]]
 ) -> Callable[[Json], dict[str, Any]]:
-    """What reads the fields' values; those without one are left to the record's defaults."""
+    """Return a function that reads the fields' values; it omits missing ones with a default."""
     _refuse_unknown(of, others)
     rules = [(f, others.get(f.name, f.kind.read)) for f in fields_of(of)]
 
@@ -203,7 +203,7 @@ def _values_reader(
 
 
 def _lenient(of: type) -> Callable[[Any], Any]:
-    """Reads what is part of another record: that one can do without it."""
+    """Return a reader of a record within another one: None stands for an invalid record."""
     values = _values_reader(of, {})
 
     def read(data: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The words of a JSON schema."""
+"""Building blocks of JSON schemas."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def thing(properties: dict[str, Schema], **more: Any) -> Schema:
 
 
 def record(properties: dict[str, Schema], *, where_asked_for: Collection[str] = ()) -> Schema:
-    """An answer's object: every one of ``properties`` is always there but for ``where_asked_for``;
-    /api/v1 may grow more (decisions.md 8)."""
+    """The schema of an object in an answer. All ``properties`` are always present except those in
+    ``where_asked_for``; /api/v1 may add more (decisions.md 8)."""
     return thing(properties, required=[name for name in properties if name not in where_asked_for])
 
 

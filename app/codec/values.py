@@ -1,4 +1,4 @@
-"""Single values out of JSON that somebody else sent: each is what it should be, or None."""
+"""Read single values from another server's JSON; None stands for an invalid value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def must(value: T | None, name: str) -> T:
 
 
 def own_id(value: Any) -> int | None:
-    """An id that a record can have."""
+    """An id in the range that records have."""
     id = whole(value)
     return id if id is not None and 0 < id <= MAX_ID else None
 
@@ -63,7 +63,7 @@ def percent(value: Any) -> float | None:
 
 
 def length(value: Any) -> int:
-    """A count or a length of time; what is none counts as nothing."""
+    """A count or a duration; 0 for an invalid value."""
     return max(0, whole(value) or 0)
 
 
@@ -74,7 +74,7 @@ def flag(value: Any) -> bool | None:
 
 
 def moment(value: Any) -> datetime | None:
-    """In UTC; None for what is none, or so far away that other zones have no name for it."""
+    """An aware datetime in UTC; None if invalid, or so far away that other zones cannot show it."""
     if not isinstance(value, str):
         return None
     try:
@@ -86,7 +86,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def time(value: Any) -> str | None:
-    """A time that stays text, as evidence and statistics have it."""
+    """A time that stays text, as in evidence and statistics."""
     read = moment(value)
     return None if read is None else iso(read)
 
@@ -102,7 +102,7 @@ def pairs(value: Any) -> tuple[Pair, ...]:
     if isinstance(value, Mapping):
         value = list(
             value.values()
-        )  # an array whose indices are not dense, as some languages write it
+        )  # some languages encode an array with gaps in its indices as an object
     if not isinstance(value, list):
         return ()
     return tuple(
@@ -113,13 +113,13 @@ def pairs(value: Any) -> tuple[Pair, ...]:
 
 
 def each(value: Any, read: Callable[[Any], T | None]) -> tuple[T, ...]:
-    """What ``read`` makes of each entry of a list, without those that are none."""
+    """The valid results of ``read`` for the entries of a list."""
     found = value if isinstance(value, list) else []
     return tuple(one for entry in found if (one := read(entry)) is not None)
 
 
 def spans(value: Any) -> tuple[tuple[datetime, datetime], ...]:
-    """Pairs of times, from and to; one that lacks an end is none."""
+    """Pairs of times, from and to; incomplete pairs are left out."""
     return each(value, _span)
 
 

@@ -23,8 +23,8 @@ def masked_pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
 
 
 def plain(value: Any) -> Any:
-    """Nested data with its times written as the API writes them."""
-    if value is None or isinstance(value, str | int | float):  # most are, so they come first
+    """Nested data, with its times in the API's format."""
+    if value is None or isinstance(value, str | int | float):  # tested first: most values are
         return value
     if isinstance(value, datetime):
         return iso(value)

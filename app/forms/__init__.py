@@ -1,5 +1,5 @@
-"""The one schema, in WTForms: what the browser posts and what /api/v1 accepts are the same classes.
+"""The one schema, in WTForms: the browser and /api/v1 send their input to the same classes.
 
-``binding`` is what the API calls, ``browser`` what the dashboard's views call; both end in the same
-fields and in the same sentences for the same mistakes.
+``binding`` is for the API, ``browser`` for the dashboard's views. Both use the same fields, and
+answer the same mistake with the same sentence.
 """

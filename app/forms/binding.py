@@ -1,7 +1,7 @@
-"""From pairs to what a store takes: ``bind`` for a new record, ``overlay`` for an update, ``query``
+"""From pairs to values for a store: ``bind`` for a new record, ``overlay`` for an update, ``query``
 for a list.
 
-All three raise ``Invalid`` with every fault at once, under the names as sent.
+All three raise ``Invalid`` with all faults at once, under the names as sent.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, S
 from app.records import MAX_ID, DeliveryQuery, IncidentQuery, MonitorQuery, PageQuery, ResultQuery
 from app.rules.brackets import Pairs, parse
 
-# A body of ten thousand misspelt fields gets a short answer all the same.
+# The answer stays short even if a body has ten thousand misspelt fields.
 MOST_ERRORS = 50
 _LONGEST_NAME = 100
-_LAST_PAGE = MAX_ID // 1000  # page times size must fit what the database counts with
+_LAST_PAGE = MAX_ID // 1000  # page times page size must fit into the database's integers
 
 
 def bind(
@@ -31,8 +31,7 @@ def bind(
 def overlay(
     form_class: type[SchemaForm], record: object, pairs: Pairs, context: Context | None = None
 ) -> dict[str, Any]:
-    """The sent fields of an update, after the whole of ``record`` with them over it was judged.
-    Raises Invalid."""
+    """The sent fields of an update, validated over the whole of ``record``. Raises Invalid."""
     return _validated(form_class, pairs, record, context).values_sent()
 
 
@@ -66,8 +65,7 @@ def _paged(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     values = query_values(form_class, pairs)
     values["page"] = min(values["page"], _LAST_PAGE)
     for name in ("monitor_id", "incident_id", "status_page_id"):
-        # No record has such an id, and the database could not even compare it: 0 finds nothing
-        # either.
+        # No record has such an id, and the database could not compare it. 0 finds nothing either.
         if values.get(name) is not None and not 1 <= values[name] <= MAX_ID:
             values[name] = 0
     return values
@@ -88,7 +86,7 @@ def _validated(
 
 
 def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
-    """Names that the form does not have, that came twice, or both bare and with an index."""
+    """Names that the form does not have, that were sent twice, or both bare and with an index."""
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}
     with_index = {name.field for raw in sent if (name := parse(raw)) and name.index is not None}
@@ -109,6 +107,6 @@ def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
 
 
 def _shown(name: str) -> str:
-    """A name from outside as an error's key: cut, and free of what JSON cannot carry."""
+    """A sent name as an error's key: cut, and without characters that JSON cannot carry."""
     short = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
     return short.encode("utf-8", "replace").decode()

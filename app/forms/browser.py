@@ -35,13 +35,13 @@ PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
 
 class ExtraSwitch(Switch):
-    """A checkbox of the page that is no field of the record."""
+    """A checkbox of the page that is not a field of the record."""
 
     extra = True
 
 
 class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
-    """The base of what the dashboard shows.
+    """The base of the dashboard's forms.
 
     ``record`` fills the form; ``clone`` makes a new record from it. ``zone`` is the person's.
     ``without`` names the fields that this store does not offer: they are neither shown nor read.
@@ -62,8 +62,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
     ) -> None:
         self.clone = clone
         self.submitted: Any = None
-        self.trouble = ""  # why it could not be saved, where that is no field's fault
-        self.unanswered = False  # because the store did not answer: do not ask it for choices now
+        self.trouble = ""  # why it could not be saved, if no field is at fault
+        self.unanswered = False  # the store did not answer: do not ask it for choices now
         context = Context(
             now=now,
             telegram_token_set=telegram_token_set,
@@ -87,8 +87,8 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return [field for field in self if isinstance(field, PairList)]
 
     def change_rows(self) -> bool:
-        """Whether an add or remove button was pressed; the row is then added or removed and
-        nothing is judged."""
+        """Whether an add or remove button was pressed; the row is then added or removed, and
+        nothing is validated."""
         if not self.submitted or not self.is_submitted():
             return False
         add, remove = self.submitted.get("add"), parse(self.submitted.get("remove") or "")
@@ -106,15 +106,15 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return pressed
 
     def fields(self) -> dict[str, Any]:
-        """What the store takes: every field of a new record, the changed ones of an edited one."""
+        """The values for the store: all of a new record, the changed ones of an edited one."""
         values = self.values()
         if self.record is None or self.clone:
             return values
         return {name: value for name, value in values.items() if self._changed(name, value)}
 
     def shown(self) -> str:
-        """What the form held when it was opened, for a hidden input of that name: a mark for each
-        field. Without it, a page that stood open would undo what others changed meanwhile.
+        """The state of the form when it was opened, for a hidden input: a hash of each field.
+        Without it, an old page would undo what others changed since.
         """
         if self.record is None or self.clone:
             return ""
@@ -136,7 +136,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return name not in marks or marks[name] != self._mark(name, value)
 
     def overwritten(self) -> list[str]:
-        """The labels of what this form changes and somebody else changed since it was opened."""
+        """The labels of the fields that both this form and, since it was opened, others changed."""
         marks = self._marks()
         return [
             str(self[name].label.text)
@@ -149,7 +149,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         return dict(part.partition(":")[::2] for part in sent.split())
 
     def _mark(self, name: str, value: Any) -> str:
-        """Keyed, because values may be secrets that nobody should be able to try out."""
+        """A keyed hash: values may be secrets, which a plain hash would let others guess."""
         text = repr((type(self).__name__, write({name: value})))
         key = str(self.meta.csrf_secret).encode()
         return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:16]
@@ -171,7 +171,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
 
 
 class _WithPassword(BrowserForm):
-    """A stored password is never shown: an empty field keeps it, a ticked box removes it."""
+    """A stored password is never shown: an empty field keeps it, a checked box removes it."""
 
     remove_password = ExtraSwitch("Remove the stored password", default=False)
 
@@ -185,11 +185,11 @@ class _WithPassword(BrowserForm):
 
 
 class BrowserMonitorForm(_WithPassword, MonitorForm):
-    """New, edit and clone. Of a clone, ``fields()`` has a password only when one was typed (or
-    None: removed). A URL without a name is enough: the script that fills the name in may not run.
+    """New, edit and clone. For a clone, ``fields()`` has a password only if one was typed (or None:
+    removed). A URL without a name is enough: the script that fills the name in may not run.
 
-    What cannot be read of the record shows as empty. It stays as it is unless something is entered
-    for it, or the box says to remove it.
+    A stored value that cannot be read shows as empty. It is kept unless something is entered for
+    it, or the box to remove it is checked.
     """
 
     remove_unreadable = ExtraSwitch("Delete what cannot be read", default=False)
@@ -212,8 +212,7 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
 
 
 class BrowserCheckForm(_WithPassword, CheckForm):
-    """The monitor page's "test before saving": the same inputs, of which only the URL is
-    required."""
+    """The monitor page's "test before saving": the same inputs, but only the URL is required."""
 
     def fields(self) -> dict[str, Any]:
         fields = self.values()
@@ -229,7 +228,7 @@ class BrowserIncidentStoreForm(BrowserForm, IncidentStoreForm):
 class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
     """Edit an incident: times, cause and comment."""
 
-    classification = None  # has buttons of its own
+    classification = None  # has its own buttons
 
 
 class BrowserWindowForm(BrowserForm, WindowForm):

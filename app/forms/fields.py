@@ -1,9 +1,8 @@
-"""Single-valued fields: strict about what they read, with the sentences of ``text`` for what they
-refuse.
+"""Fields with a single value: strict in what they read; ``text`` has the sentences for refusals.
 
-Each reads at most one value. Not sent: the record's value stays. Sent empty: the default, which is
-None for an optional field without one. Labels, help texts and choices live on the field; templates
-read them from there.
+Each reads at most one value. If it is not sent, the record's value stays. If it is sent empty, it
+gets its default, which is None for an optional field without one. Labels, help texts and choices
+are on the field; templates read them there.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ def looks_masked(value: str) -> bool:
 
 
 class OneValue(SchemaField):
-    """The base of single-valued fields: ``read`` turns a non-empty text into a value or raises
+    """The base of fields with a single value: ``read`` turns non-empty text into a value or raises
     ValueError."""
 
-    # types of ``widget`` in WTForms' stubs are per field class
+    # WTForms' stubs type ``widget`` by field class
     widget: Any = widgets.TextInput()
 
     def __init__(self, *args: Any, required: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.required = required
-        self.shown: str | None = None  # as typed, to show it again beside its error
+        self.shown: str | None = None  # as typed, to show again beside its error
         if required:
             self.flags.required = True
 
@@ -75,7 +74,7 @@ class OneValue(SchemaField):
         raise NotImplementedError
 
     def show(self, data: Any) -> str:
-        """A value as the input shows it."""
+        """The text for the input."""
         return "" if data is None else str(data)
 
     def _value(self) -> str:
@@ -87,8 +86,8 @@ class OneValue(SchemaField):
 
 
 class Text(OneValue):
-    """Text as sent. ``most`` in characters, ``most_bytes`` in UTF-8 bytes; ``lines`` takes tabs
-    and line breaks."""
+    """Text as sent. ``most`` is in characters, ``most_bytes`` in UTF-8 bytes; ``lines`` accepts
+    tabs and line breaks."""
 
     def __init__(
         self,
@@ -127,7 +126,7 @@ class Text(OneValue):
 
 
 class Url(Text):
-    """A URL by the one rule that checks read it with."""
+    """A URL, read by the same rule as in checks."""
 
     widget = widgets.URLInput()
 
@@ -136,7 +135,7 @@ class Url(Text):
 
 
 class Secret(Text):
-    """Text that the dashboard shows masked; the mask sent back keeps what is stored
+    """Text that the dashboard shows masked. If the mask is sent back, the stored value stays
     (decisions.md 3)."""
 
     def read(self, value: str) -> str:
@@ -157,7 +156,7 @@ def _same_lines(value: str) -> str:
 
 
 class Password(Text):
-    """A password: never shown again. What a browser sends empty keeps the stored one."""
+    """A password: never shown again. An empty one from a browser keeps the stored one."""
 
     widget = widgets.PasswordInput(hide_value=True)
 
@@ -191,15 +190,15 @@ class Number(OneValue):
 
 
 class RecordId(OneValue):
-    """A whole number that may name a record; whether it does is the store's to say."""
+    """A whole number that may be an id; only the store knows whether the record exists."""
 
     def read(self, value: str) -> int:
         return text.integer(value)
 
 
 class Ids(OneValue):
-    """Ids of records with commas between them, for a query, whose line has a limit: a tuple of
-    ``int`` without doubles. Whether they name records is the store's to say.
+    """Ids of records, separated by commas because a query's length is limited: a tuple of ``int``
+    without duplicates. Only the store knows whether the records exist.
     """
 
     def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
@@ -228,7 +227,7 @@ class Options(OneValue, SelectFieldBase):
         self.choices += [(str(value), label) for value, label in labels]
 
     def leave_out(self, *values: str) -> None:
-        """Neither show nor take these."""
+        """Neither show nor accept these."""
         self.choices = [choice for choice in self.choices if choice[0] not in values]
         for value in values:
             del self.allowed[value]
@@ -247,8 +246,8 @@ class Options(OneValue, SelectFieldBase):
             yield Choice(value, label, value == current, {})
 
     def __iter__(self) -> Iterator[Any]:
-        # WTForms would bind an option field for each choice here, with arguments that ours do not
-        # take.
+        # WTForms would bind an option field for each choice here, with arguments that our
+        # fields do not accept.
         return self.iter_choices()
 
 
@@ -274,7 +273,7 @@ class NumberChoice(Options):
 
 
 class Switch(OneValue):
-    """True or false. In a browser a checkbox, where not sent means no."""
+    """True or false. In a browser it is a checkbox, and not sent means no."""
 
     widget = widgets.CheckboxInput()
     on: ClassVar[Any] = True
@@ -293,7 +292,7 @@ class Switch(OneValue):
         return self.on if text.boolean(value) else self.off
 
     def _value(self) -> str:
-        return "1"  # what a ticked checkbox sends
+        return "1"  # what a checked checkbox sends
 
 
 class NumberSwitch(Switch):
@@ -336,7 +335,7 @@ class LocalTimeInput(widgets.TextInput):
 
 
 class Moment(OneValue):
-    """A time, aware and in UTC. A browser's is in the person's zone."""
+    """A time, aware and in UTC. A browser sends it in the person's zone."""
 
     widget = LocalTimeInput()
 
@@ -349,7 +348,8 @@ class Moment(OneValue):
         if zone is None or not form_of(self).context.browser:
             return text.moment(value)
         if isinstance(self.object_data, datetime) and value == self.show(self.object_data):
-            # An hour that the clocks show twice would otherwise move by saving the form untouched.
+            # A time that the clocks show twice would otherwise change when an untouched form is
+            # saved.
             return self.object_data
         return typed_in(zone, value)
 
@@ -358,15 +358,15 @@ class Moment(OneValue):
             return ""
         try:
             local = data.astimezone(form_of(self).context.zone or UTC)
-        except OverflowError:  # the last hours of the year 9999 have no local time in the east
+        except OverflowError:  # the last hours of the year 9999 do not exist in eastern zones
             local = data
         return local.replace(tzinfo=None, microsecond=0).isoformat()
 
 
 def typed_in(zone: ZoneInfo, value: str) -> datetime:
-    """A time as typed on a clock of ``zone``; the first of the two where the clocks go back."""
+    """A time as typed in ``zone``; of a time that occurs twice, the first."""
     if len(value) == len("2026-11-21T08:00"):
-        value += ":00"  # browsers leave out seconds of zero
+        value += ":00"  # browsers omit seconds of zero
     if len(value) != len("2026-11-21T08:00:00"):
         raise ValueError(text.MOMENT)
     wall = text.moment(value).replace(tzinfo=None)

@@ -13,7 +13,7 @@ FUTURE = "This time is in the future. Send one that has come, or leave it out."
 
 
 class IncidentUpdateForm(SchemaForm):
-    """What may change about an incident."""
+    """The fields of an incident that can be changed."""
 
     acknowledged_at = Moment("Acknowledged", description="When somebody took charge.")
     ended_at = Moment("Ended", description="Empty: the incident is open.")
@@ -47,8 +47,7 @@ class IncidentUpdateForm(SchemaForm):
     def _check_future(self) -> None:
         latest = self.time_now() + timedelta(seconds=CLOCK_SKEW_SECONDS)
         for field in self.moments():
-            # What is stored was not in the future when it was stored, whatever the clock says
-            # today.
+            # A stored time was not in the future when it was stored, whatever the clock says now.
             if field.sent and field.data is not None and not field.errors and field.data > latest:
                 field.fault(FUTURE)
 
@@ -69,9 +68,9 @@ class IncidentUpdateForm(SchemaForm):
 
 
 class IncidentStoreForm(IncidentUpdateForm):
-    """An incident reported by hand. Whether the monitor exists is the store's to say."""
+    """An incident reported by hand. Only the store knows whether the monitor exists."""
 
-    classification = None  # nobody knows yet
+    classification = None  # not known yet
     monitor_id = RecordId("Monitor", required=True)
     started_at = Moment("Started", required=True)
 

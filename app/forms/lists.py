@@ -1,7 +1,7 @@
-"""Fields that hold several values: rows of key and value, lists of ids, tags.
+"""Fields with several values: rows of key and value, lists of ids, tags.
 
-Any index sent replaces the whole list; the bare name sent empty clears it. Indices need not start
-at 0 or be dense: they order the list as numbers (decisions.md 2). Errors keep the index as sent.
+Any index sent replaces the whole list; the bare name sent empty clears it. Indices may have gaps
+and start anywhere: they order the list as numbers (decisions.md 2). Errors keep the index as sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_SUCH_PLACE = "There is no place of this name."
 
 @dataclass(slots=True)
 class Row:
-    """One row of key and value as sent or as shown; ``index`` has its digits as sent."""
+    """One row of key and value as sent or shown; ``index`` keeps its digits as sent."""
 
     list_name: str
     index: str
@@ -62,14 +62,13 @@ class Row:
 
 
 def indexed(field_name: str, formdata: Any) -> list[Name]:
-    """The names that were sent with an index for a field, in the order of their indices as
-    numbers."""
+    """The names that were sent for a field with an index, in numeric order of the indices."""
     names = (parse(name) for name in formdata if name.startswith(f"{field_name}["))
     return sorted((name for name in names if name), key=lambda name: name.place)
 
 
 class ListField(SchemaField):
-    """The base of fields whose values come under indices."""
+    """The base of fields whose values have indices."""
 
     widget: Any = widgets.ListWidget()
 
@@ -80,8 +79,8 @@ class ListField(SchemaField):
 class PairList(ListField):
     """Rows of key and value: a tuple of ``Pair``.
 
-    ``check`` judges one row and returns the faults of its key and its value (None: none). Values
-    come masked from the dashboard and from read-only keys; a mask that matches a stored row keeps
+    ``check`` validates one row and returns a fault of its key and one of its value, or None. Values
+    from the dashboard and from read-only keys are masked; a mask that matches a stored row keeps
     that row's value.
     """
 
@@ -126,7 +125,7 @@ class PairList(ListField):
                 "or the bare name empty to clear the list."
             ]
             return
-        if len(names) > 10 * self.most:  # a page of so many rows helps nobody
+        if len(names) > 10 * self.most:  # a page with so many rows is of no use
             self.process_errors = [f"There are too many rows. At most {self.most} fit."]
             return
         self.rows = self._read_rows(formdata, names)
@@ -151,11 +150,10 @@ class PairList(ListField):
         return list(rows.values())
 
     def _unmask(self, rows: list[Row], stored: tuple[Pair, ...]) -> None:
-        """Put the stored values back where masks were sent, then judge every row."""
+        """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
         kept: dict[str, Pair] = {}
-        # All rows in their own place first: a row that moved must not take what another still
-        # stands on.
+        # Rows in their own place first: a moved row must not take the value of a row that stayed.
         for in_place in (True, False):
             for row in rows:
                 if row.index in kept or not looks_masked(row.value):
@@ -183,7 +181,7 @@ class PairList(ListField):
         return Pair(str(pair.key), str(pair.value))
 
     def sound(self) -> list[tuple[Row, Pair]]:
-        """A browser's rows without faults, each with what it stands for: not a mask, the value."""
+        """A browser's rows without faults, each with its value (the stored one for a mask)."""
         if self.process_errors:
             return []
         used = [row for row in self.rows if not row.is_blank]
@@ -214,7 +212,7 @@ class PairList(ListField):
                 yield row.id_of("value"), sentence
 
     def add_row(self) -> Row:
-        """One more blank row, for a browser without JavaScript."""
+        """Add a blank row, for a browser without JavaScript."""
         index = max((int(row.index[-9:]) for row in self.rows), default=-1) + 1
         row = Row(self.name, str(index))
         self.rows.append(row)
@@ -230,7 +228,7 @@ class PairList(ListField):
 
 
 class EntryList(ListField):
-    """One value for each index: a tuple without doubles. A browser may also send the bare name
+    """One value for each index: a tuple without duplicates. A browser may also send the bare name
     several times. ``example`` is a value, for sentences.
     """
 
@@ -305,7 +303,7 @@ class IdList(EntryList):
 
 
 def _boxes(field: Places, **_attributes: Any) -> Markup:
-    """A box for each place that there is, or where nobody can tell, for those that are chosen."""
+    """A checkbox for each place, or if the places are not known, for each chosen one."""
     names = form_of(field).context.places or field.data
     box = Markup(
         '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
@@ -346,10 +344,9 @@ class Places(EntryList):
 
 
 class Tags(OneValue):
-    """Words with commas between them: a tuple of ``str`` without doubles, white space around each
-    removed.
+    """Words separated by commas: a tuple of ``str`` without duplicates, stripped of white space.
 
-    A list is read too (in JSON the list that the API returned), one tag for each index.
+    A list is read too, one tag for each index: in JSON, the list that the API returned.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

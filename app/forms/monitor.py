@@ -58,7 +58,7 @@ CONDITION_LABELS = {
     AlertCondition.URL_NO_TEXT: "The response does not contain the text",
 }
 
-# What a server that speaks interface.md alone does not have.
+# Fields that a server that implements interface.md alone does not have.
 OWN_FIELDS = (
     "timeout",
     "accepted_statuses",
@@ -82,7 +82,7 @@ def interval_label(seconds: int) -> str:
 
 
 def name_of(url: str) -> str:
-    """What a monitor is called until somebody gives it a name."""
+    """The name of a monitor until somebody gives it one."""
     return url.partition("://")[2].strip("/")[:MAX_NAME] or url[:MAX_NAME]
 
 
@@ -133,7 +133,7 @@ def _alerts() -> PairList:
 
 
 class MonitorForm(SchemaForm):
-    """What a monitor is made of."""
+    """The fields of a monitor."""
 
     name = Text(
         "Name",
@@ -181,7 +181,7 @@ class MonitorForm(SchemaForm):
         "User name",
         most=MAX_CREDENTIAL,
         description="For Basic authentication of the check.",
-        # The target's user, not the person's: a browser must not fill in the dashboard's own login.
+        # The target's user: a browser must not fill in the person's login to the dashboard.
         render_kw={"autocomplete": "off"},
     )
     request_auth_password = Password(
@@ -277,7 +277,7 @@ class MonitorForm(SchemaForm):
             for name, sentence in strange_fields(self.url.data, values):
                 known[name].fault(sentence)
         for names, rule in RULES:
-            # A server that lacks our own fields has no quiet hours.
+            # Fields of other servers: those without our own have no quiet hours.
             fields = [known[name] for name in names if name in known]
             if len(fields) == len(names) and self.flawless(*fields):
                 for name, sentence in rule(*(field.data for field in fields)):
@@ -285,13 +285,13 @@ class MonitorForm(SchemaForm):
 
 
 class MonitorUpdateForm(MonitorForm):
-    """A monitor's update also takes ``pause``."""
+    """An update of a monitor also accepts ``pause``."""
 
     pause = Switch("Paused", description="A paused monitor is not checked.")
 
 
 class AlertTestForm(SchemaForm):
-    """Alerts that get a test message, stored or not; whose they are, where there is a monitor."""
+    """Alerts for a test message, stored or not; with their monitor, if there is one."""
 
     alerts = _alerts()
     monitor_id = RecordId("Monitor", description="Whose alerts they are.")
@@ -302,8 +302,7 @@ class AlertTestForm(SchemaForm):
 
 
 class CheckForm(MonitorForm):
-    """Monitor fields for a check that stores nothing: ``url`` alone is required (decisions.md
-    11)."""
+    """Monitor fields for a check without storing: only ``url`` is required (decisions.md 11)."""
 
     name = Text("Name", most=MAX_NAME)
     interval = NumberChoice(

@@ -29,7 +29,7 @@ from app.records import (
 
 
 class PageForm(SchemaForm):
-    """A list without parameters of its own."""
+    """A list with no parameters but those of paging."""
 
     per_page = NumberChoice(
         "Page size",
@@ -144,7 +144,7 @@ class StatisticsQueryForm(SchemaForm):
 
 
 class ReportQueryForm(SchemaForm):
-    """Between which whole hours, and of which monitors."""
+    """The whole hours from and to, and the monitors."""
 
     from_ = Moment("From", name="from", required=True, description="A whole hour in UTC.")
     to = Moment("To", required=True, description="A whole hour in UTC; it may be still to come.")

@@ -1,8 +1,8 @@
-"""What every form of ours is: WTForms with a record to overlay, a context, and errors under the
-names as sent.
+"""The base of all forms: WTForms with a record to overlay, a context, and errors under the names as
+sent.
 
-The same classes read a form body, a JSON body (as pairs), a query, and what a browser posts.
-``Context`` says which, and carries what rules need to know besides the input.
+The same classes read a form body, a JSON body (as pairs), a query, and a browser's form.
+``Context`` says which, and carries what rules need besides the input.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ TWICE = "This field was sent more than once. Send it once."
 class Context:
     """What rules need besides the input.
 
-    ``now`` in UTC, for rules about the future. ``zone`` is where times without an offset are typed.
-    ``browser``: absent checkboxes mean no, blank rows count as none, and a time may leave out its
-    seconds. ``places`` are those that there are; none where only the store can tell.
+    ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
+    ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
+    ``places`` are the existing ones; none if only the store knows them.
     """
 
     now: datetime | None = None
@@ -41,7 +41,7 @@ class Context:
 
 
 class Sent(dict[str, list[str]]):
-    """Pairs as WTForms wants them: every name with its values in order."""
+    """Pairs in the form that WTForms reads: every name with its values in order."""
 
     def __init__(self, pairs: brackets.Pairs) -> None:
         grouped: defaultdict[str, list[str]] = defaultdict(list)
@@ -54,14 +54,14 @@ class Sent(dict[str, list[str]]):
 
 
 class SchemaField(Field):
-    """A field that knows whether it was sent and says under which names its errors go."""
+    """A field that knows whether it was sent, and the names for its errors."""
 
     sent = False
-    # Shown and bound, but no field of the record: the browser's extras.
+    # Shown and bound, but not a field of the record: extras of the browser.
     extra = False
 
     def takes(self, name: Name) -> str | None:
-        """The fault of a name with brackets or without, None when this field reads it."""
+        """The fault of a name, bare or with brackets; None if this field reads it."""
         raise NotImplementedError
 
     def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
@@ -74,7 +74,7 @@ class SchemaField(Field):
             yield self.id, sentence
 
     def fault(self, sentence: str) -> None:
-        """Add an error found by looking at several fields together."""
+        """Add an error of a rule about several fields."""
         self.errors = [*self.errors, sentence]
 
 
@@ -104,14 +104,14 @@ class SchemaForm(Form):
         return not any(field.errors for field in self) and not self.named_errors()
 
     def check_together(self) -> None:
-        """Rules about several fields; they add errors with ``fault``. Fields with errors already
-        are left alone."""
+        """Rules about several fields; they add errors with ``fault``. They skip fields that have
+        errors already."""
 
     def flawless(self, *fields: Field) -> bool:
         return not any(field.errors for field in fields)
 
     def named_errors(self) -> dict[str, list[str]]:
-        """Sentences under the names as sent: ``name``, ``alerts.7.value``."""
+        """Sentences by the names as sent: ``name``, ``alerts.7.value``."""
         return {
             name: list(sentences)
             for field in self.schema_fields()
@@ -119,7 +119,7 @@ class SchemaForm(Form):
         }
 
     def values(self) -> dict[str, Any]:
-        """Every field's value under its name."""
+        """The values of all fields, by name."""
         return {field.short_name: field.data for field in self.schema_fields() if not field.extra}
 
     def values_sent(self) -> dict[str, Any]:

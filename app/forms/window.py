@@ -17,7 +17,7 @@ def check_repeat(value: str) -> None:
 
 
 class WindowForm(SchemaForm):
-    """A planned quiet time for some monitors, or for all."""
+    """Planned maintenance of some monitors, or of all."""
 
     name = Text("Name", required=True, most=MAX_NAME)
     start_at = Moment("Start", required=True)

@@ -1,10 +1,13 @@
-"""The one way to the network: bounded in time and size, and judged by policy.
+"""All network access: bounded in time and size, and judged by policy.
 
 policy        which addresses are open; networks is the table behind it, with its sources
-resolver      names to addresses; dnsquery asks the servers, hosts knows the machine's own files
+resolver      names to addresses; dnsquery asks the servers, hosts reads the machine's own files
 client        HTTP requests to addresses that policy has judged, for alerts
-families      whether the other address family of a name answers
-canary        whether our own network works
+race          TCP connections to several addresses at once
+families      whether the other address family of a name accepts connections
+canary        whether this instance's own network works
+codings       gzip and other content codings, decoded within limits
+charset       the bytes of an answer as text; html_text has the text of an HTML page
 trust         the certificate authorities that are trusted
 loop          epoll, timers, calls from other threads
 """

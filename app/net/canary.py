@@ -1,8 +1,8 @@
-"""Does our own network work? Canaries are hosts that somebody else keeps running.
+"""Test whether this instance's own network works, by connecting to hosts that other people run.
 
-Asked when many monitors fail at once (decisions.md 9, ``CANARIES``), and each hour to learn which
-of them accept connections at all. They are exempt from policy: an admin names them, and no byte is
-sent to them beyond the TCP handshake.
+Canaries are asked when many monitors fail at once (decisions.md 9, ``CANARIES``), and hourly to
+learn which of them accept connections at all. They are exempt from policy: an admin names them, and
+nothing is sent to them beyond the TCP handshake.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 Canary = tuple[str, int]  # host and port
 
-# The setting that keeps what canaries have said, by place: each place has a network of its own.
+# The setting that stores the canaries' responses, by place: each place has its own network.
 MEMORY = "canaries"
 ASK_SECONDS = 3.0
 
@@ -29,9 +29,9 @@ class Said(StrEnum):
     NOTHING = "nothing"
 
 
-# Addresses, not names: with our own resolver broken, a name could not be asked whether the network
-# works. Three operators, so that one operator's bad day does not blind us, on anycast addresses
-# that take TCP on port 443 (DNS over HTTPS) from everywhere.
+# Addresses, not names: a broken resolver would make every name fail. Three operators, so that one
+# operator's outage does not count as ours, on anycast addresses that accept TCP on port 443 (DNS
+# over HTTPS) from everywhere.
 DEFAULT_CANARIES: tuple[Canary, ...] = (
     ("1.1.1.1", 443),  # Cloudflare
     ("8.8.8.8", 443),  # Google
@@ -40,9 +40,9 @@ DEFAULT_CANARIES: tuple[Canary, ...] = (
 
 
 def parse_canaries(text: str | None) -> tuple[Canary, ...]:
-    """Read ``host:port,...``; an IPv6 address stands in brackets.
+    """Read ``host:port,...``; an IPv6 address is in brackets.
 
-    None means the default ones, empty text none at all. Raises ValueError with a sentence.
+    None means the default ones, empty text none. Raises ValueError with a sentence.
     """
     if text is None:
         return DEFAULT_CANARIES
@@ -62,7 +62,7 @@ def _host_port(part: str) -> Canary:
 
 
 def name_of(canary: Canary) -> str:
-    """A canary as the setting has it."""
+    """A canary as the setting writes it."""
     host, port = canary
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -70,12 +70,14 @@ def name_of(canary: Canary) -> str:
 def network_works(
     canaries: Sequence[Canary], accepted: Collection[str] = (), timeout: float = ASK_SECONDS
 ) -> bool:
-    """Whether at least one canary answers a TCP connect. ``accepted`` names those that have
-    accepted one before: a firewall or a captive portal refuses in their place, so their refusal is
-    no answer. That of a canary which has never accepted is one, or it would be worth nothing.
+    """Whether at least one canary answers a TCP connect.
 
-    The first answer ends the wait, at most ``timeout`` seconds. Without any canary there is nothing
-    to blame the network by, so it counts as working. Never raises.
+    ``accepted`` names those that have accepted a connection before. A refusal from one of these is
+    no answer: a firewall or a captive portal refuses in its place. A refusal from any other counts,
+    or a canary that always refuses would be useless.
+
+    The first answer ends the wait of at most ``timeout`` seconds. Without canaries the network
+    counts as working. Never raises.
     """
     return not canaries or any(
         said is Said.ACCEPTED or (said is Said.REFUSED and name_of(canary) not in accepted)
@@ -84,29 +86,29 @@ def network_works(
 
 
 def ask(canaries: Sequence[Canary], timeout: float = ASK_SECONDS) -> dict[str, Said]:
-    """What each canary does with a TCP connect, by its name. Never raises."""
-    told = {name_of(canary): said for canary, said in _answers(canaries, timeout)}
-    return {name: told.get(name, Said.NOTHING) for name in map(name_of, canaries)}
+    """How each canary responds to a TCP connect, by its name. Never raises."""
+    responses = {name_of(canary): said for canary, said in _answers(canaries, timeout)}
+    return {name: responses.get(name, Said.NOTHING) for name in map(name_of, canaries)}
 
 
 def read_memory(text: str | None, place: str) -> dict[str, Said]:
-    """What the canaries of a place have said so far, from the setting ``MEMORY``."""
+    """How the canaries of a place have responded so far, from the setting ``MEMORY``."""
     try:
         kept = json.loads(text or "{}").get(place, {})
         return {str(name): Said(said) for name, said in kept.items()}
-    except (AttributeError, ValueError):  # it is learnt anew
+    except (AttributeError, ValueError):  # unreadable: learn it again
         return {}
 
 
-def write_memory(text: str | None, place: str, told: Mapping[str, Said]) -> str:
-    """The setting with what was told now: who has accepted once is never forgotten."""
+def write_memory(text: str | None, place: str, responses: Mapping[str, Said]) -> str:
+    """The setting with new responses added; that a canary has accepted once is kept for ever."""
     try:
         kept = dict(json.loads(text or "{}"))
     except (TypeError, ValueError):
         kept = {}
     before = read_memory(text, place)
     proven = {name: said for name, said in before.items() if said is Said.ACCEPTED}
-    kept[place] = {**before, **told, **proven}
+    kept[place] = {**before, **responses, **proven}
     return json.dumps(kept, sort_keys=True)
 
 
@@ -115,17 +117,17 @@ def have_accepted(memory: Mapping[str, Said]) -> frozenset[str]:
 
 
 def only_refuse(canaries: Sequence[Canary], memory: Mapping[str, Said]) -> list[str]:
-    """Those that have refused and never accepted, by name: worth naming to a person."""
+    """The names of canaries that have refused and never accepted, for a warning to the admin."""
     return [name for name in map(name_of, canaries) if memory.get(name) is Said.REFUSED]
 
 
 def _answers(canaries: Sequence[Canary], timeout: float) -> Iterator[tuple[Canary, Said]]:
-    """What each says, as it comes; all are asked at once, and who is late says nothing."""
+    """The responses as they arrive. All canaries are asked at once; late ones are left out."""
     deadline = time.monotonic() + timeout
     answers: queue.SimpleQueue[tuple[Canary, Said]] = queue.SimpleQueue()
     for canary in canaries:
-        # A thread each: the system's look-up of a name blocks, and cannot be stopped, for many
-        # seconds just when the network is down. The threads are left behind and end by themselves.
+        # One thread each: the system's look-up of a name blocks, and cannot be cancelled, for many
+        # seconds when the network is down. Threads that are left over end by themselves.
         asking = threading.Thread(
             target=lambda one=canary: answers.put((one, _asked(one, deadline))),
             name=f"canary {canary[0]}",
@@ -140,12 +142,12 @@ def _answers(canaries: Sequence[Canary], timeout: float) -> Iterator[tuple[Canar
 
 
 def _asked(canary: Canary, deadline: float) -> Said:
-    """The best that any of its addresses says."""
+    """The best response of any of its addresses."""
     host, port = canary
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return Said.NOTHING  # a name that cannot be looked up is a canary that does not answer
+        return Said.NOTHING  # a name that cannot be resolved counts as no answer
     best = Said.NOTHING
     for row in rows:
         said = _connected(row[0], row[4], deadline)

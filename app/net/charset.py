@@ -1,4 +1,4 @@
-"""Bytes of an answer as text: which charset they are in (decisions.md 3)."""
+"""Decode the bytes of an answer: which charset they are in (decisions.md 3)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import lru_cache
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_LOOK_FOR_DECLARATION = 4096  # bytes; HTML says 1024, real pages put their comments first
-# None of these gives back what it has taken (``*+``): of a line of spaces that would take time with
-# the square of its length, and 64 KiB of header or 4 KiB of a page would hold up every check.
+_LOOK_FOR_DECLARATION = 4096  # bytes; HTML says 1024, but many pages begin with comments
+# Possessive quantifiers (``*+``) only: with backtracking, a line of spaces takes quadratic time,
+# and 64 KiB of header or 4 KiB of a page would delay every check.
 _DECLARATIONS = (
     re.compile(
         rb"""<meta[^>]{0,400}?charset\s*+=\s*+["']?+\s*+([A-Za-z0-9._:-]+)""", re.IGNORECASE
@@ -29,8 +29,7 @@ _LONGEST_LABEL = 40  # of a charset
 _COMMENTS = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _HEADER_CHARSET = re.compile(r"""charset\s*+=\s*+["']?+\s*+([^\s;"',]+)""", re.IGNORECASE)
 
-# Python has codecs under these names that are no charset of a document; some would run code paths
-# nobody asked for.
+# Python codecs that are not the charset of any document.
 _NO_CHARSETS = frozenset(
     {
         "idna",
@@ -44,8 +43,8 @@ _NO_CHARSETS = frozenset(
         "palmos",
     }
 )
-# What browsers take for these labels (WHATWG Encoding): the superset that such pages are really
-# written in.
+# The superset that browsers use for these labels (WHATWG Encoding), because such pages are written
+# in it.
 _MEANT = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
@@ -71,8 +70,8 @@ _EXTRA_NAMES = {
 
 
 def codec_name(label: str) -> str | None:
-    """Python's codec for a charset's name, or None for a name that nobody knows."""
-    # Python remembers every name that it was ever asked for.
+    """Python's codec for a charset's name; None for an unknown name."""
+    # Python caches every name that it is asked for, so a long one is not asked.
     return _codec_name(label.strip().lower()) if len(label) <= _LONGEST_LABEL else None
 
 
@@ -82,7 +81,7 @@ def _codec_name(label: str) -> str | None:
         return _EXTRA_NAMES[label]
     try:
         info = codecs.lookup(label)
-        b"x".decode(info.name, "replace")  # refuses what is no text encoding, such as base64
+        b"x".decode(info.name, "replace")  # raises for codecs of bytes, such as base64
     except (LookupError, ValueError):
         return None
     return None if info.name.replace("-", "_") in _NO_CHARSETS else _MEANT.get(info.name, info.name)
@@ -107,13 +106,13 @@ def _declared(body: bytes) -> str | None:
     for pattern in _DECLARATIONS:
         named = pattern.search(start)
         if named and (found := codec_name(named[1].decode("ascii"))):
-            # A declaration that can be read as ASCII is not in UTF-16, whatever it says (HTML
+            # A declaration that is readable as ASCII cannot be in UTF-16, whatever it says (HTML
             # 13.2.3.2).
             return "utf-8" if found.startswith(("utf-16", "utf-32")) else found
     return None
 
 
 def decode(body: bytes, content_type: str | None) -> str:
-    """The body as text; bytes that the charset does not know become U+FFFD."""
+    """The body as text; bytes that are invalid in the charset become U+FFFD."""
     name, mark = charset(body, content_type)
     return body[mark:].decode(name, errors="replace")

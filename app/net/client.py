@@ -1,8 +1,8 @@
-"""HTTP for alert senders: policy first, pinned to the judged address, no redirects, bounded in
-time.
+"""HTTP for alert senders: judged by policy, pinned to the judged address, without redirects,
+bounded in time.
 
-A name is resolved once and the connection goes to an address that was judged, so a name that
-changes its mind between the two (DNS rebinding) leads nowhere new.
+A name is resolved once, and the connection goes to an address that policy has judged. So a name
+that resolves differently the second time (DNS rebinding) reaches no other address.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from app.net.policy import Policy
 from app.net.resolver import Cache, resolve
 from app.rules.url import Target, parse_url
 
-TOTAL_SECONDS = 20.0  # below the lease of 30 s, so that nobody else takes the row meanwhile
+TOTAL_SECONDS = 20.0  # below the lease of 30 s, so that no other worker claims the row meanwhile
 CONNECT_SECONDS = 8.0
 READ_SECONDS = 15.0
 RESOLVE_SECONDS = 5.0
@@ -49,7 +49,7 @@ class Blocked(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: the text says in which way. It names the host and nothing more of the URL."""
+    """No answer arrived. The text says why, and names of the URL only the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Response:
 
     @property
     def words(self) -> str:
-        """What a person reads of the body: proxies and gateways answer with pages."""
+        """The readable text of the body: proxies and gateways answer with HTML pages."""
         said_so = self.headers.get("Content-Type", "").lower().startswith("text/html")
         return page_text(self.text) if said_so or _PAGE.match(self.text) else self.text
 
     @property
     def body(self) -> Any:
-        """The body read as JSON; None when it is not."""
+        """The body parsed as JSON; None if it is not JSON."""
         try:
             return json.loads(self.text)
         except (ValueError, RecursionError):
@@ -75,7 +75,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The way out for one delivery. ``ca_bundle`` is a file that is added to the trust store."""
+    """Network access for one delivery. ``ca_bundle`` is a file that is added to the trust store."""
 
     policy: Policy
     names: SystemNames
@@ -84,7 +84,7 @@ class Network:
     cache: Cache = field(default_factory=Cache, repr=False)
 
     def __post_init__(self) -> None:
-        # Read the machine's files now: of two threads that come first, one would see them empty.
+        # Read the machine's files now: of two threads that read first, one would see them empty.
         self.names.local("localhost")
         self.names.config()
 
@@ -99,9 +99,9 @@ class Network:
     ) -> Response:
         """POST once. ``own_setting``: the URL is this instance's own setting, which policy trusts.
 
-        The status line is the answer: what fails behind it, in headers or body, does not undo that
-        the service took the message, and to send it again would repeat it for a day. Raises Blocked
-        and Unreachable.
+        The status line decides the result. An error after it, in headers or body, is ignored: the
+        service has taken the message, and retries would repeat it for a day. Raises Blocked and
+        Unreachable.
         """
         deadline = monotonic() + self.total_seconds
         target = parse_url(url)
@@ -109,8 +109,8 @@ class Network:
         sent = {"User-Agent": USER_AGENT, "Accept": "*/*", **(headers or {})}
         request = requests.Request("POST", target.url, sent, data=body, auth=auth).prepare()
         adapter = _PinnedAdapter(addresses, self.ca_bundle)
-        # The adapter alone: a session reads a proxy from the environment, which would connect past
-        # the policy, and the whole body of a redirect, however large.
+        # The adapter alone: a session would connect through a proxy from the environment, past the
+        # policy, and would read the whole body of a redirect, however large.
         with closing(adapter), _watchdog(adapter.sockets, deadline) as expired:
             try:
                 answer = adapter.send(
@@ -142,12 +142,12 @@ class Network:
 
 
 def _read(answer: requests.Response) -> str:
-    """The start of the body as text, or what came of it where it is broken or too slow.
+    """The start of the body as text, or what arrived of it if it is broken or too slow.
 
-    Decoded here, in bounds: a service that streams or unpacks without end must not fill our memory.
+    Decoded here, within limits: an endless stream or a compression bomb must not fill the memory.
     """
     raw = bytearray()
-    with suppress(Exception):  # the status has decided already
+    with suppress(Exception):  # the status has already decided the result
         decoder = Decoder(codings([answer.headers.get("Content-Encoding", "")]), MAX_BODY)
         raw = decoder.out
         while not decoder.cut and (piece := answer.raw.read1(4096, decode_content=False)):
@@ -156,7 +156,7 @@ def _read(answer: requests.Response) -> str:
 
 
 def _say(fault: requests.RequestException, target: Target, expired: bool) -> str:
-    """A sentence of our own: what the library says holds the whole URL."""
+    """A sentence of our own: the library's message contains the whole URL."""
     host = target.host
     if expired or isinstance(fault, requests.ReadTimeout):
         return f"{host} took the connection and gave no answer in time."
@@ -174,8 +174,8 @@ def _say(fault: requests.RequestException, target: Target, expired: bool) -> str
 
 @contextmanager
 def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threading.Event]:
-    """Cut the connection at ``deadline``: a time limit on each read never ends a server that
-    drips.
+    """Close the connection at ``deadline``: a time limit on each read does not stop a server that
+    sends one byte at a time.
     """
     expired = threading.Event()
 
@@ -199,30 +199,30 @@ def _watchdog(sockets: list[socket.socket], deadline: float) -> Iterator[threadi
 
 
 class _Head(HTTPResponse):
-    """The status line and the headers of an answer. ``told`` gets the status as soon as it is read:
-    headers that are too many, too long or cut off raise behind it.
+    """Reads the status line and headers of an answer. ``on_status`` gets the status as soon as it
+    is read: headers that are too many, too long or cut off raise after that.
     """
 
-    def __init__(self, told: Callable[[int], None], *args: Any, **kwargs: Any) -> None:
-        self._told = told
+    def __init__(self, on_status: Callable[[int], None], *args: Any, **kwargs: Any) -> None:
+        self._on_status = on_status
         super().__init__(*args, **kwargs)
 
     def begin(self) -> None:
         try:
             super().begin()
-            while self.status < 200:  # 103 and the like only announce the answer
+            while self.status < 200:  # a 1xx answer precedes the real one
                 self.headers = None  # type: ignore[assignment]  # as before the first line
                 super().begin()
         finally:
-            # Both are words until they are read.
+            # Both are text until they are parsed.
             if isinstance(self.version, int) and isinstance(self.status, int) and self.status > 199:
-                self._told(self.status)
+                self._on_status(self.status)
 
 
 class _PinnedAdapter(HTTPAdapter):
-    """Connects to these addresses whatever the URL's host says; names and certificates stay the
-    host's. ``sockets`` are second handles on its connections, for the watchdog; ``status`` is that
-    of the answer, once its first line is there.
+    """Connects to these addresses whatever the URL's host is; the Host header and the certificate
+    check use the host. ``sockets`` are duplicate handles of its connections, for the watchdog;
+    ``status`` is the answer's status once its first line is read.
     """
 
     def __init__(self, addresses: Sequence[str], ca_bundle: str | None) -> None:
@@ -276,7 +276,7 @@ def _connect(
             fault = error
             continue
         made.settimeout(READ_SECONDS)
-        # A handle of its own: TLS takes the first one over, and closes it as it likes.
+        # A duplicate handle: TLS takes over the first one, and closes it when it likes.
         sockets.append(socket.socket(fileno=os.dup(made.fileno())))
         return made
     raise NewConnectionError(connection, str(fault)) from fault

@@ -1,7 +1,7 @@
-"""Content codings, undone as the bytes come in and never further than the cap.
+"""Decode content codings as the bytes arrive, and never beyond the cap.
 
-Done here and not by curl, because the wheel's libcurl lacks zstd, and because a bomb (a kilobyte
-that unpacks to a gigabyte) must stop at the cap in the middle of a piece.
+Done here and not by curl, because the wheel's libcurl lacks zstd, and because a compression bomb (a
+kilobyte that unpacks to a gigabyte) must stop at the cap in the middle of a piece.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ import zstandard
 
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
-_PIECE = 64 * 1024  # bytes that a stage hands on at once
-_MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: what a zstd sender may ask of us
-_ZSTD_SLICE = 64  # its decoder cannot be told to stop; 64 bytes in are at most 2 MiB out
+_PIECE = 64 * 1024  # bytes that a stage passes on at once
+_MAX_WINDOW = 8 * 1024 * 1024  # RFC 9659: the largest window that a zstd sender may use
+_ZSTD_SLICE = 64  # bytes in, at most 2 MiB out: its decoder cannot be told to stop
 _MAX_STAGES = 3
-# An empty member is a few bytes long and takes longer to begin than to send: a body of nothing else
-# never reaches the cap. Honest bodies have at most some hundred.
+# An empty member is a few bytes long and takes longer to decode than to send, and a body of empty
+# members never reaches the cap. Real bodies have some hundred at most.
 _MAX_MEMBERS = 10_000
 
-# Not codings, but sent as if they were by misconfigured servers; browsers show such pages, so no
-# alarm.
+# Misconfigured servers send these, which are not codings. Browsers show such pages, so the check
+# does not fail.
 _NOT_CODED = frozenset(
     {"", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text/html"}
 )
 
 
 class Undecodable(Exception):
-    """The body is not what its Content-Encoding says. ``str`` is a part of a sentence."""
+    """The body does not match its Content-Encoding. ``str`` is a part of a sentence."""
 
 
 class _Members:
-    """Counts the members of a body that is coded in pieces."""
+    """Counts the members of a body that consists of several."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,16 +57,14 @@ class _Stage(Protocol):
 
 
 class _Zlib:
-    """gzip (one member after another) and deflate (with or without the zlib header, as servers
-    disagree).
-    """
+    """gzip (one or more members) and deflate (with or without the zlib header: servers differ)."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._gzip = name == "gzip"
         self._inflate = zlib.decompressobj(31) if self._gzip else None
         self._members = _Members(name)
-        self._head = b""  # of deflate, until it is long enough to tell its two kinds apart
+        self._head = b""  # of deflate, until it is long enough to tell its two forms apart
         self.whole = False
 
     def push(self, data: bytes) -> Iterator[bytes]:
@@ -89,8 +87,8 @@ class _Zlib:
                 yield out
 
     def _another_member(self, data: bytes) -> bool:
-        """Start the next gzip member; anything else behind the end is padding, which browsers
-        ignore too.
+        """Start the next gzip member. Anything else after the end is padding, which browsers ignore
+        too.
         """
         if not self._gzip or not data.startswith(b"\x1f\x8b"[: len(data)]):
             return False
@@ -130,15 +128,15 @@ class _Brotli:
         try:
             return bool(self._decoder.is_finished())
         except brotli.error:
-            return False  # after an error brotli answers even this question with another one
+            return False  # after an error, brotli raises here too
 
 
 def _narrow(first: int) -> bytes:
-    """The first byte of a brotli stream, asking for a window of 2 MiB where it asked for up to 16.
+    """The first byte of a brotli stream, with a window of up to 16 MiB reduced to 2 MiB.
 
-    The decoder fills its window before it hands anything on, so a few bytes would take 16 MiB. A
-    window larger than all that we ever decode makes no difference to what comes out (RFC 7932 9.1:
-    the low four bits 1001, 1011, 1101 and 1111 stand for 21 to 24 bits of window).
+    The decoder fills its window before it outputs anything, so a few bytes would take 16 MiB. A
+    window larger than the cap does not change the output (RFC 7932 9.1: the low four bits 1001,
+    1011, 1101 and 1111 stand for 21 to 24 bits of window).
     """
     return bytes([first & 0xF0 | 0x09 if first & 0x0F in (0x0B, 0x0D, 0x0F) else first])
 
@@ -185,8 +183,8 @@ def _stage(name: str) -> _Stage:
 
 
 class Decoder:
-    """Undoes the codings of one body. ``out`` never grows beyond ``cap`` bytes; ``cut`` says that
-    there was more.
+    """Decodes the codings of one body. ``out`` holds at most ``cap`` bytes; ``cut`` says that there
+    was more.
     """
 
     def __init__(self, codings: list[str], cap: int) -> None:
@@ -194,13 +192,13 @@ class Decoder:
             raise Undecodable(f"{len(codings)} codings on top of each other")
         self._stages = [_stage(name) for name in reversed(codings)]
         self._cap = cap
-        self._between = 0  # bytes that one coding has handed to the next
+        self._between = 0  # bytes that one coding has passed to the next
         self._fed = False
         self.out = bytearray()
         self.cut = False
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes from the wire. Raises Undecodable."""
+        """Decode the next bytes from the wire. Raises Undecodable."""
         self._fed = True
         self._push(0, data)
 
@@ -218,8 +216,8 @@ class Decoder:
                 return
 
     def _count_between(self, size: int) -> None:
-        """What is still coded is no longer than what it stands for, or it is a bomb whose next
-        stage hands on nothing: that one would run for minutes and never reach the cap.
+        """Limit the bytes between two codings. Coded data that is longer than the whole body is a
+        bomb: its next stage outputs nothing, so it would run for minutes without reaching the cap.
         """
         self._between += size
         if self._between > _MAX_STAGES * self._cap:
@@ -227,11 +225,11 @@ class Decoder:
 
     @property
     def whole(self) -> bool:
-        """Whether the coded body reached its own end; an empty body has nothing to decode."""
+        """Whether the coded body is complete; an empty body has nothing to decode."""
         return not self._fed or all(stage.whole for stage in self._stages)
 
 
 def codings(values: list[str]) -> list[str]:
-    """The codings that the Content-Encoding headers name, in the order of their use."""
+    """The codings that the Content-Encoding headers name, in the order in which they apply."""
     names = [name.strip().lower() for value in values for name in value.split(",")]
     return [name for name in names if name not in _NOT_CODED]

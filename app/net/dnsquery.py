@@ -1,9 +1,9 @@
-"""One question to the DNS servers: sent, repeated, validated, read. The loop calls; nothing here
-blocks.
+"""Send one question to the DNS servers, retry it, and validate and read the answer. The loop calls
+this module; nothing in it blocks.
 
-Each attempt has a random id and a socket, so a random port, of its own; the socket is connected, so
-the kernel drops what comes from anybody else. An answer must carry the id and the question. A cut
-answer is fetched again over TCP.
+Each attempt has its own random id and its own socket, hence a random port. The socket is connected,
+so the kernel drops packets from other hosts. An answer must carry the id and the question. A
+truncated answer is fetched again over TCP.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ A = dns.rdatatype.A
 AAAA = dns.rdatatype.AAAA
 
 ROUNDS = 3
-FIRST_WAIT = 0.8  # seconds for a server in the first round; doubles with each round
+FIRST_WAIT = 0.8  # seconds to wait for a server in the first round; doubles with each round
 _TCP_WAIT = 3.0
 _MAX_CHAIN = 16  # CNAMEs in a row; more is taken for a loop
 _FAULT_OF_RCODE = {
@@ -41,8 +41,8 @@ _FAULT_OF_RCODE = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one question came to: addresses with their seconds to live, or ``fault``; neither means
-    no such record.
+    """The result of one question: addresses with their TTL in seconds, or ``fault``; neither if no
+    such record exists.
     """
 
     addresses: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Question:
                 self._wait(pause, partial(self._gone_silent, server))
                 return
             if place == len(self._servers) - 1:
-                # Nobody is there: ask again in a while, not a thousand times a second.
+                # No server can be reached: wait, or this would loop a thousand times a second.
                 self._wait(pause, self._next)
                 return
 
@@ -128,16 +128,16 @@ class Question:
         self._next()
 
     def so_far(self) -> Part:
-        """What it comes to if nobody says any more: the error of a server, or silence."""
+        """The result if nothing more arrives: the error of a server, or a timeout."""
         faults = set(self._faults.values())
         for fault in (Cause.DNS_SERVFAIL, Cause.DNS_REFUSED):
             if fault in faults:
-                told = next(server for server, said in self._faults.items() if said == fault)
-                return Part(fault=fault, server=told)
+                failed = next(server for server, said in self._faults.items() if said == fault)
+                return Part(fault=fault, server=failed)
         return Part(fault=Cause.DNS_TIMEOUT)
 
     def _failed(self, server: Server, fault: Cause) -> None:
-        """The server answered, but with an error: another may know better."""
+        """The server answered with an error: ask another one."""
         self._faults[server] = fault
         self._next()
 
@@ -173,14 +173,14 @@ class Question:
             data = udp.recv(65_535)
         except BlockingIOError:
             return
-        except OSError:  # the port is closed: no need to wait for this one
+        except OSError:  # the port is closed: do not wait for this server
             latest = udp is self._sockets[-1]
             self._close(udp)
             if latest and self._attempt % len(self._servers) < len(self._servers) - 1:
                 self._next()
             return
         if data[:2] != struct.pack("!H", query.id):
-            return  # forged, or late: keep waiting for the real one
+            return  # forged or late: keep waiting for the real answer
         answer = _parse(data)
         if answer is not None and not query.is_response(answer):
             return
@@ -212,7 +212,7 @@ class Question:
                 return
             if data is not None:
                 answer = _parse(data)
-                # Cut over TCP as well is no answer at all.
+                # An answer that is truncated over TCP too is invalid.
                 right = answer is not None and query.is_response(answer)
                 whole = answer is not None and not answer.flags & dns.flags.TC
                 self._read(answer if right and whole else None, server)
@@ -235,7 +235,7 @@ class Question:
         if target is None:
             self._finish(
                 Part(fault=Cause.DNS_SERVFAIL, server=server)
-            )  # a CNAME loop: no other server knows better
+            )  # a CNAME loop: other servers have it too
         elif addresses:
             self._finish(Part(addresses, ttl, server=server))
         elif code == dns.rcode.NXDOMAIN:
@@ -246,8 +246,8 @@ class Question:
             self._finish(Part(server=server))
 
     def _ask_for(self, target: dns.name.Name, server: Server) -> None:
-        """The server gave a CNAME but not what it points at: ask on, as authoritative servers make
-        one do.
+        """The server sent a CNAME without its target: ask for the target, as a client of
+        authoritative servers must.
         """
         self._hops += 1
         if self._hops > _MAX_CHAIN:
@@ -272,8 +272,8 @@ class _TcpExchange:
         return not self._out
 
     def step(self) -> bytes | None:
-        """Go on as far as the socket lets us; the answer once it is whole. Raises OSError when it
-        will not come.
+        """Send or receive as much as the socket allows. Returns the answer once it is complete;
+        raises OSError if it cannot complete.
         """
         try:
             if self._out:
@@ -304,7 +304,7 @@ def _parse(data: bytes) -> dns.message.Message | None:
 def _follow(
     answer: dns.message.Message, name: dns.name.Name, rdtype: dns.rdatatype.RdataType
 ) -> tuple[dns.name.Name | None, int, tuple[str, ...]]:
-    """Where the CNAMEs lead, the least time to live, the addresses there. A loop: None."""
+    """The end of the CNAME chain, the lowest TTL, and the addresses there. A loop: None."""
     ttl = 2**31
     seen = {name}
     for _ in range(_MAX_CHAIN):

@@ -1,9 +1,10 @@
-"""Is the other address family alive? A dead one is a warning, not an outage (decisions.md 10).
+"""Test the address family that a check did not use. A dead one is a warning, not an outage
+(decisions.md 10).
 
-curl races the families as browsers do and uses the winner; what became of the loser it does not
-say. So the family that was not used gets a TCP connection of its own, closed at once. A living one
-is not tried again for a while, and a dead one is waited for only once, so that a name with a dead
-family is not slower to check for ever.
+curl races both families as browsers do, and does not report what became of the slower one. So the
+family that was not used gets a TCP connection of its own, which is closed at once. A family that
+accepted it is not tested again for a while. After a failure the next tests are short, so that a
+name with a dead family does not stay slow to check.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from app.net.loop import Loop
 from app.net.race import Race, Raced, is_six
 from app.records import Warn
 
-ALIVE_SECONDS = 300.0  # how long a living family is taken for granted
-DEAD_SECONDS = 900.0  # how long a family known as dead is not waited for in full
-DEAD_WAIT = 1.0  # seconds for it to come back
-LEAST_WAIT = 0.3  # with less time left, nothing can be said
-ROUTE_SECONDS = 5.0  # how long a route is taken for granted
+ALIVE_SECONDS = 300.0  # how long a family that accepted a connection is not tested again
+DEAD_SECONDS = 900.0  # how long tests of a dead family wait only DEAD_WAIT
+DEAD_WAIT = 1.0  # seconds
+LEAST_WAIT = 0.3  # seconds; with less time left, there is no test
+ROUTE_SECONDS = 5.0  # how long it is remembered whether there is a route
 _REMEMBERED = 20_000
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 
@@ -31,7 +32,7 @@ _Key = tuple[tuple[str, ...], int]
 
 
 def has_route(address: str) -> bool:
-    """Whether this machine would know where to send a packet for the address. Sends nothing."""
+    """Whether this machine has a route to the address. Sends nothing."""
     family = socket.AF_INET6 if is_six(address) else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as udp:
@@ -42,10 +43,11 @@ def has_route(address: str) -> bool:
 
 
 def routed(addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """Without those of a family that this machine has no route to, unless that leaves none.
+    """The addresses without those of a family that this machine has no route to; all of them if
+    none would be left.
 
-    Browsers do the same. Where there is no IPv6, a name whose IPv4 refuses would else be called
-    unreachable.
+    Browsers do the same. Without this, a machine without IPv6 would report a name whose IPv4
+    address refuses connections as unreachable.
     """
     six = next((one for one in addresses if is_six(one)), None)
     four = next((one for one in addresses if not is_six(one)), None)
@@ -58,12 +60,12 @@ def routed(addresses: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _known_route(address: str, turn: int) -> bool:
-    """As ``has_route``, asked once in each turn of some seconds."""
+    """``has_route``, cached for each ``turn``: a number that changes every few seconds."""
     return has_route(address)
 
 
 class Families:
-    """Knows which families of a name take connections. Lives on the loop's thread."""
+    """Remembers which families of a name accept connections. Lives on the loop's thread."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -78,11 +80,10 @@ class Families:
         deadline: float,
         done: Callable[[Warn | None], None],
     ) -> None:
-        """Call ``done`` with a warning when the family that was not used is dead; at once where
-        that is known.
+        """Call ``done`` with a warning if the family that was not used is dead, else with None.
 
-        ``addresses`` are the open ones of a name, ``used`` the one that answered, ``deadline`` in
-        monotonic seconds.
+        ``addresses`` are those of a name that policy allows, ``used`` is the one that answered,
+        ``deadline`` is in monotonic seconds. ``done`` is called at once if the result is known.
         """
         others = tuple(address for address in addresses if is_six(address) != is_six(used))
         if not others or len(others) == len(addresses) or not has_route(others[0]):
@@ -92,7 +93,7 @@ class Families:
         key = (others, port)
         alive, since = self._known.get(key, (None, 0.0))
         now = time.monotonic()
-        # IPv6 is tried first: when IPv4 was used all the same, what we knew of IPv6 is in doubt.
+        # IPv6 is tried first: if IPv4 was used all the same, IPv6 may have failed since its test.
         if alive and now - since < ALIVE_SECONDS and not is_six(others[0]):
             done(None)
             return

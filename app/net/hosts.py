@@ -1,4 +1,4 @@
-"""What this machine knows of names: /etc/hosts, /etc/resolv.conf, ``localhost`` and
+"""Names and servers that this machine knows: /etc/hosts, /etc/resolv.conf, ``localhost`` and
 ``DNS_SERVERS``.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-_LOOK_AGAIN_SECONDS = 5.0  # how old our knowledge of a file may be
+_LOOK_AGAIN_SECONDS = 5.0  # how often a file is looked at
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
@@ -28,14 +28,14 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class SystemConfig:
-    """Whom to ask, and which names to try for a short one."""
+    """The DNS servers, and how a short name is completed."""
 
     servers: tuple[Server, ...]
     search: tuple[str, ...] = ()
     ndots: int = 1
 
     def names(self, host: str) -> tuple[str, ...]:
-        """The names to ask for, in order, as the C library would."""
+        """The names to look up, in order, as the C library does."""
         found = tuple(f"{host}.{domain}" for domain in self.search if len(host) + len(domain) < 253)
         return (host, *found) if host.count(".") >= self.ndots else (*found, host)
 
@@ -65,8 +65,8 @@ def _server(part: str) -> Server:
 
 
 def read_resolv_conf(text: str) -> SystemConfig:
-    """What /etc/resolv.conf says; without a server there, the one on this machine, as the C library
-    does.
+    """Read /etc/resolv.conf. If it names no server, it is the one on this machine, as in the C
+    library.
     """
     servers: list[Server] = []
     search: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def read_resolv_conf(text: str) -> SystemConfig:
 
 
 def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
-    """What /etc/hosts says: addresses by lower-case name, in the file's order, each once."""
+    """Read /etc/hosts: addresses by lower-case name, in the file's order, without duplicates."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
@@ -105,7 +105,7 @@ def read_hosts(text: str) -> dict[str, tuple[str, ...]]:
 
 
 class _File:
-    """A file's text, read again when it has changed."""
+    """A file's text, read again when the file has changed."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -132,8 +132,8 @@ class _File:
 
 
 class SystemNames:
-    """The machine's files, looked at again every few seconds: a DHCP lease changes them under a
-    running server.
+    """The machine's files, looked at every few seconds: a DHCP lease changes them while the server
+    runs.
     """
 
     def __init__(
@@ -149,13 +149,13 @@ class SystemNames:
         self._config = SystemConfig((Server("127.0.0.1"),))
 
     def local(self, host: str) -> tuple[str, ...] | None:
-        """The addresses that this machine itself gives the name; None: ask DNS."""
+        """The addresses that this machine itself has for the name; None: ask DNS."""
         text = self._hosts_file.changed()
         if text is not None:
             self._hosts = read_hosts(text)
         known = self._hosts.get(host)
         if known is None and (host == "localhost" or host.endswith(".localhost")):
-            return _LOCALHOST  # RFC 6761 6.3: never asked for in DNS
+            return _LOCALHOST  # RFC 6761 6.3: DNS is never asked for it
         return known
 
     def config(self) -> SystemConfig:

@@ -1,7 +1,7 @@
-"""The words of an HTML page, for where only a line of text fits.
+"""The text of an HTML page, for places where only one line fits.
 
-Not by ``html.parser``: on tags that never end it takes time with the square of their number, 16 s
-for the 16 KiB that are read of an answer, and it raises on some marks.
+``html.parser`` is not used: with tags that never end it takes quadratic time, 16 s for the 16 KiB
+that are read of an answer, and it raises on some marks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import html
 import re
 
-# What is in the page and is not read by anybody.
+# Elements whose content a browser does not show.
 _SILENT = frozenset({"script", "style", "template", "noscript"})
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"/?[a-z][a-z0-9]*|[!?/]", re.IGNORECASE)
 
 
 def page_text(markup: str) -> str:
-    """Its text on one line. What is the title and a heading too is said once."""
+    """The text on one line. Repeated text, such as a title that is also a heading, appears once."""
     begin, *rest = _COMMENT.sub("", markup).split("<")
     found, silent = [begin], ""
     for piece in rest:
@@ -33,5 +33,5 @@ def page_text(markup: str) -> str:
 def _line(text: str) -> str:
     try:
         return " ".join(html.unescape(text).split())
-    except ValueError:  # a character's number of thousands of digits
+    except ValueError:  # a character reference with thousands of digits
         return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""A small event loop on epoll: files, timers and calls from other threads, and nothing else.
+"""A small event loop on epoll: file descriptors, timers and calls from other threads.
 
 curl's multi interface and the resolver share one, so that ten thousand checks a minute need one
 thread. asyncio on top of curl costs half as much CPU again for each check.
@@ -62,14 +62,14 @@ class Loop:
                 self._epoll.modify(fd, events)
             else:
                 self._epoll.register(fd, events)
-        except FileNotFoundError:  # closed and reopened with the same number behind our back
+        except FileNotFoundError:  # closed, then reopened with the same number
             self._epoll.register(fd, events)
         except FileExistsError:
             self._epoll.modify(fd, events)
         self._handlers[fd] = handler
 
     def unwatch(self, fd: int) -> None:
-        """Forget ``fd``; harmless when it is unknown or closed already."""
+        """Stop watching ``fd``; harmless if it is unknown or closed already."""
         if self._handlers.pop(fd, None) is not None:
             with suppress(OSError, ValueError):
                 self._epoll.unregister(fd)
@@ -113,7 +113,7 @@ class Loop:
         for fd, events in self._epoll.poll(wait, 256):
             if fd == self._wakeup:
                 os.eventfd_read(fd)
-                # Before the calls are counted: one that comes later must write again.
+                # Reset before the calls are counted: a call that is added later must wake us again.
                 self._woken = False
                 continue
             handler = self._handlers.get(fd)
@@ -156,5 +156,5 @@ def _guarded(call: Callable[..., Any], *arguments: Any) -> None:
     try:
         call(*arguments)
     except Exception:
-        # One broken handler must not end the thread that all checks live on.
+        # One broken handler must not end the thread that runs all checks.
         log.exception("A handler of the check loop failed")

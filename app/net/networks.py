@@ -1,11 +1,11 @@
-"""The special networks of the internet, each with its source, and the IPv4 addresses that hide
-inside IPv6 ones.
+"""The special-purpose networks of the internet, each with its source, and the IPv4 addresses that
+are embedded in IPv6 ones.
 
-Our own table, because ``ipaddress.is_global`` and ``is_private`` are not enough: they call
-64:ff9b::7f00:1 (NAT64 for 127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word that
-opens a row, None where only a network that is named itself does. ``sticky`` rows stay closed even
-when a wider network is allowed: link-local and cloud metadata hand out credentials, so nobody opens
-them by allowing 0.0.0.0/0 or ``private``.
+``ipaddress.is_global`` and ``is_private`` are not enough: they call 64:ff9b::7f00:1 (NAT64 for
+127.0.0.1) global and 100.64.0.1 not private. ``word`` is the word in a setting that opens a row;
+with None, only naming the network opens it. ``sticky`` rows stay closed even when a wider network
+is allowed: link-local and cloud metadata addresses hand out credentials, so allowing 0.0.0.0/0 or
+``private`` must not open them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _IPV4: tuple[Special, ...] = (
     _row("255.255.255.255/32", "the broadcast address", "RFC 919"),
 )
 
-# IPv6: IANA special-purpose address registry; what lies outside 2000::/3 is not handed out at all.
+# IPv6: IANA special-purpose address registry; addresses outside 2000::/3 are not assigned.
 _IPV6: tuple[Special, ...] = (
     _row("::/128", "the unspecified address", "RFC 4291 2.5.2"),
     _row("::1/128", "a loopback address", "RFC 4291 2.5.3", LOOPBACK),
@@ -134,7 +134,7 @@ UNASSIGNED = Special(
 def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
     """Every IPv4 address that this IPv6 address may carry a packet to; none for an ordinary one."""
     number = int(address)
-    if number <= 1:  # :: and ::1 lie in ::/96, but are rows of their own
+    if number <= 1:  # :: and ::1 are in ::/96, but have rows of their own
         return
     low = IPv4Address(number & 0xFFFFFFFF)
     if any(address in network for network in _LAST_32) or (number >> 32) & 0xFFFFFFFF in _ISATAP:
@@ -154,7 +154,7 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
 
 
 def special(address: Address) -> Special | None:
-    """The narrowest row that the address falls in, sticky rows first; None for a public one."""
+    """The narrowest row that contains the address, sticky rows first; None for a public one."""
     for row in STICKY:
         if address in row.network:
             return row
@@ -167,5 +167,5 @@ def special(address: Address) -> Special | None:
     if found is not None or isinstance(address, IPv4Address):
         return found
     if address in _GLOBAL_UNICAST or any(address in network for network in _LAST_32):
-        return None  # the wrappers are judged by the IPv4 address within
+        return None  # judged by the embedded IPv4 address
     return UNASSIGNED

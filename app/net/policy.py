@@ -1,8 +1,8 @@
 """Which addresses checks and alerts may reach (decisions.md 9).
 
-Judges addresses that a name resolved to, never spellings. Out of the box only public addresses are
-open; an admin adds networks, or the words ``private`` and ``loopback``. An address is refused when
-it, or an IPv4 address inside it, is.
+Policy judges the addresses that a name resolves to, never the name. By default only public
+addresses are open; an admin adds networks, or the words ``private`` and ``loopback``. An address is
+refused if it, or an IPv4 address that it embeds, is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.net.networks import (
 
 WHERE = "on the Settings page, or in WAKEFUL_ALLOW_NETWORKS"
 _REMEMBERED = (
-    20_000  # judged addresses kept; the table walk costs some 10 us, a remembered one 0.1 us
+    20_000  # judged addresses kept: searching the table costs some 10 us, a kept answer 0.1 us
 )
 
 
@@ -75,8 +75,8 @@ class Policy:
         return cls(networks, words)
 
     def refusal(self, address: Address | str) -> Refusal | None:
-        """Why this address is closed, or None when it is open. Raises ValueError for text that is
-        no address.
+        """Why this address is closed, or None if it is open. Raises ValueError for text that is not
+        an address.
         """
         try:
             return self._judged[address]

@@ -1,4 +1,4 @@
-"""TCP connections to several addresses of one target; the first that stands wins."""
+"""Connect to several addresses of one target over TCP; the first connection wins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 
 from app.net.loop import WRITE, Loop, Timer
 
-APART = 0.25  # seconds before the next address is tried beside the last one (RFC 8305)
+APART = 0.25  # seconds before the next address is tried in parallel (RFC 8305)
 
 
 def is_six(address: str) -> bool:
@@ -20,7 +20,7 @@ def is_six(address: str) -> bool:
 
 
 def by_turns(addresses: Sequence[str]) -> tuple[str, ...]:
-    """IPv6 and IPv4 by turns, so that a dead family does not take all the time of a check."""
+    """IPv6 and IPv4 in turn, so that a dead family does not use up the time of a check."""
     six = [one for one in addresses if is_six(one)]
     four = [one for one in addresses if not is_six(one)]
     return tuple(one for one in chain(*zip_longest(six, four)) if one is not None)
@@ -28,8 +28,8 @@ def by_turns(addresses: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Raced:
-    """How a race ended. ``tcp`` is the connection to ``address``, for the caller to close; without
-    one, ``errors`` are the system's numbers, and none of an address that was silent to the end.
+    """The result of a race. ``tcp`` is the connection to ``address``, which the caller closes.
+    Without one, ``errors`` are the system's error numbers; addresses that stayed silent have none.
     """
 
     tcp: socket.socket | None = None
@@ -39,7 +39,9 @@ class Raced:
 
 
 class Race:
-    """Lives on the loop's thread. ``deadline`` is monotonic; ``apart`` 0 tries all at once."""
+    """Lives on the loop's thread. ``deadline`` is monotonic; with ``apart`` 0 all are tried at
+    once.
+    """
 
     def __init__(
         self,
@@ -81,12 +83,12 @@ class Race:
         self._end_if_lost()
 
     def _try(self, address: str) -> bool:
-        """Begin to connect; whether it is under way."""
+        """Start to connect. Returns whether the connection is pending."""
         family = socket.AF_INET6 if is_six(address) else socket.AF_INET
         kind = socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
         try:
             tcp = socket.socket(family, kind)
-        except OSError as error:  # no such family here, or no file left
+        except OSError as error:  # no such family here, or no file descriptor left
             self._errors.append(error.errno or 0)
             return False
         code = tcp.connect_ex((address, self._port))

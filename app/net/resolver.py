@@ -1,9 +1,8 @@
-"""Names to addresses, without blocking: a stub resolver on the check loop, with a cache that
-honours times to live.
+"""Resolve names without blocking: a stub resolver on the check loop, with a cache that honours
+TTLs.
 
-A and AAAA are asked at once, of several servers (dnsquery.py); /etc/hosts and ``localhost`` come
-first (hosts.py). ``resolve`` is the same for callers that may block, such as alert senders, which
-judge addresses before connecting.
+/etc/hosts and ``localhost`` come first (hosts.py); then A and AAAA are asked at once, of several
+servers (dnsquery.py). ``resolve`` does the same for callers that may block, such as alert senders.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from app.net.loop import Loop, Timer
 from app.records import Cause
 
 CACHE_SIZE = 20_000
-MAX_TTL = 300  # seconds; a record that says longer is asked for again anyway
-NEGATIVE_TTL = 2  # a name that has just been created must not stay missing
-PARTIAL_TTL = 5  # one family answered, the other was silent
+MAX_TTL = 300  # seconds; a longer TTL is cut to this
+NEGATIVE_TTL = 2  # short, because a name that has just been created must not stay missing
+PARTIAL_TTL = 5  # one family answered, the other did not
 SECOND_FAMILY_WAIT = 0.25  # seconds to wait for the other family once one has answered
-SILENCE_SECONDS = 10.0  # how long a silent server is asked last
+SILENCE_SECONDS = 10.0  # how long a server that did not answer is asked last
 STALE_SECONDS = 120.0  # longer than any look-up takes
 MAX_ADDRESSES = 64  # of each family; curl tries one after another while there is time
 
@@ -45,8 +44,8 @@ class Resolved:
 
 
 class Cache:
-    """Answers by name until they are due, the least recently used dropped first. Safe to share
-    between threads.
+    """Answers by name until they expire; the oldest is dropped first. Safe to share between
+    threads.
     """
 
     def __init__(self, size: int = CACHE_SIZE) -> None:
@@ -84,7 +83,7 @@ class Resolver:
         self._silent: dict[Server, float] = {}
 
     def known(self, host: str) -> Resolved | None:
-        """The answer where it needs no question; ``host`` is lower-case ASCII without a trailing
+        """The answer if it is known without DNS. ``host`` is lower-case ASCII without a trailing
         dot.
         """
         kept = self._cache.get(host)
@@ -94,12 +93,12 @@ class Resolver:
         return None if local is None else Resolved(host, _ordered(local))
 
     def lookup(self, host: str, done: Callable[[Resolved], None]) -> Callable[[], None]:
-        """Ask for ``host``; several callers share one question. Returns what forgets about
+        """Look ``host`` up; concurrent callers share one look-up. Returns a function that removes
         ``done``.
         """
         running = self._running.get(host)
         if running is not None and time.monotonic() - running.born > STALE_SECONDS:
-            # Only a fault of ours leaves one behind; it must not hold up this name for ever.
+            # Only a fault of ours leaves one behind; it must not block this name for ever.
             running.cancel()
             running = None
         if running is None:
@@ -122,9 +121,9 @@ class Resolver:
         return forget
 
     def so_far(self, host: str, seconds: float) -> Resolved:
-        """What to say when a caller's ``seconds`` ran out in the look-up of ``host``.
+        """The result when a caller's ``seconds`` run out during the look-up of ``host``.
 
-        With one server silent and another one failing it is the failure that is known.
+        If one server was silent and another one failed, the failure is reported.
         """
         running = self._running.get(host)
         part = running.so_far() if running else None
@@ -145,7 +144,7 @@ class Resolver:
         return self._names.config().names(host)
 
     def servers(self) -> Sequence[Server]:
-        """In order; those that were silent a moment ago come last."""
+        """In order, but those that did not answer recently come last."""
         now = time.monotonic()
         return sorted(
             self._names.config().servers, key=lambda server: self._silent.get(server, 0.0) > now
@@ -162,7 +161,7 @@ class Resolver:
 
 
 class _Lookup:
-    """One name being looked up: both families, and the search list's names one after another."""
+    """The look-up of one name: both families, and the names of the search list in turn."""
 
     def __init__(self, resolver: Resolver, host: str) -> None:
         self.host = host
@@ -201,7 +200,7 @@ class _Lookup:
             question.start()
 
     def so_far(self) -> Part | None:
-        """The gravest error of a server until now; None while all are silent."""
+        """The most serious error of a server until now; None while all are silent."""
         parts = [
             self._parts.get(kind) or question.so_far() for kind, question in self._questions.items()
         ]
@@ -255,8 +254,8 @@ class _Lookup:
         )
 
 
-# Which of two faults names the failure, when A and AAAA (or two search names) fail differently.
-# NXDOMAIN is about the name, so it wins; "no address" only holds when both families say so.
+# Which fault is reported when A and AAAA (or two search names) fail differently. NXDOMAIN concerns
+# the name itself, so it wins; "no address" holds only if both families say so.
 _GRAVITY: dict[Cause | None, int] = {
     Cause.DNS_NXDOMAIN: 0,
     Cause.DNS_SERVFAIL: 1,
@@ -267,7 +266,7 @@ _GRAVITY: dict[Cause | None, int] = {
 
 
 def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
-    """IPv6 first, as browsers try them; each once, a bounded number of each family."""
+    """IPv6 first, as browsers try them; without duplicates, a bounded number of each family."""
     unique = list(dict.fromkeys(addresses))
     six = [address for address in unique if ":" in address][:MAX_ADDRESSES]
     four = [address for address in unique if ":" not in address][:MAX_ADDRESSES]
@@ -292,11 +291,11 @@ def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
 def resolve(
     host: str, timeout: float, *, names: SystemNames | None = None, cache: Cache | None = None
 ) -> Resolved:
-    """The addresses of ``host``, waiting up to ``timeout`` seconds. Never raises for a name that
-    cannot be resolved.
+    """Resolve ``host``, waiting up to ``timeout`` seconds. Never raises for a name that cannot be
+    resolved.
 
-    ``host`` is a name as it goes on the wire (``Target.ascii_host``). An IP address is its own
-    answer.
+    ``host`` is a name as it is sent (``Target.ascii_host``), or an IP address, which is returned
+    as it is.
     """
     with suppress(ValueError):  # 1.2.3.256 is a name
         return Resolved(host, (str(ip_address(host)),))
@@ -318,7 +317,7 @@ def resolve(
 
 
 def timed_out(host: str, seconds: float) -> Resolved:
-    """What to say when the caller's own time ran out in the look-up."""
+    """The result when the caller's own time runs out during the look-up."""
     return Resolved(
         host, (), Cause.DNS_TIMEOUT, f"No DNS server answered for {host} within {seconds:.3g} s."
     )

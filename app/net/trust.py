@@ -1,6 +1,4 @@
-"""The authorities that a check trusts: those of the certifi package, and the file of CA_BUNDLE
-beside them.
-"""
+"""The certificate authorities that checks trust: those of certifi, and the file of CA_BUNDLE."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import certifi
 
 
 class Bundle:
-    """One file for curl. With ``extra`` it is a temporary one that ``close`` removes. Raises
+    """One file for curl. With ``extra`` it is a temporary file, which ``close`` removes. Raises
     OSError for a bad path.
     """
 

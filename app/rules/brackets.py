@@ -1,8 +1,7 @@
 """The bracket notation of interface.md 2.1: ``alerts[0][key]``, read and written in one place.
 
-A request is a list of pairs (name, text), whatever carried it: a form or a query as it stands, a
-JSON object after ``flatten``. ``write`` turns a form's fields back into such pairs, for a remote
-server and for tests.
+A request becomes a list of pairs (name, text): a form or a query directly, a JSON object through
+``flatten``. ``write`` turns a form's fields back into pairs, for a remote server and for tests.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _NAME = re.compile(r"(?P<field>[^\[\]]+)(?:\[(?P<index>[0-9]+)\](?:\[(?P<half>[a
 
 
 class Typed(str):
-    """A value that was no string in JSON, as a form would write it; ``kind`` is the JSON type.
+    """A JSON value other than a string, as a form would send it; ``kind`` is its JSON type.
 
-    ``list`` and ``object`` stand for a nesting that no field takes; they have no text.
+    ``list`` and ``object`` mark nesting that no field accepts; their text is empty.
     """
 
     __slots__ = ("kind",)
@@ -36,13 +35,14 @@ class Typed(str):
 
 
 class Members(list[tuple[str, Any]]):
-    """A JSON object as its members in order, so that a name that was sent twice is seen."""
+    """The members of a JSON object in order; a name that was sent twice is there twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A field's name taken apart. ``index`` is as sent: its digits may be more than any number
-    type holds."""
+    """A field's name split into its parts. ``index`` is text as sent: no number type holds all of
+    the digits that a client may send.
+    """
 
     field: str
     index: str | None = None
@@ -50,12 +50,12 @@ class Name:
 
     @property
     def dotted(self) -> str:
-        """The name as errors have it: ``alerts.7.value`` (decisions.md 1)."""
+        """The name as errors write it: ``alerts.7.value`` (decisions.md 1)."""
         return ".".join(part for part in (self.field, self.index, self.half) if part is not None)
 
     @property
     def place(self) -> tuple[int, str]:
-        """Orders indices as numbers without converting them; equal numbers have equal places."""
+        """A sort key that orders indices as numbers without converting them."""
         return place(self.index or "")
 
 
@@ -65,17 +65,18 @@ def place(index: str) -> tuple[int, str]:
 
 
 def parse(name: str) -> Name | None:
-    """``alerts[7][value]`` taken apart; None for a name that is not in the notation."""
+    """Split ``alerts[7][value]``; None for a name that is not in the notation."""
     found = _NAME.fullmatch(name)
     return None if found is None else Name(found["field"], found["index"], found["half"])
 
 
 def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
-    """A JSON object's members as pairs: lists of values and of flat objects become brackets.
+    """Convert a JSON object's members to pairs; lists of values and of flat objects become
+    brackets.
 
-    Numbers are expected as ``Typed`` already (the reader keeps their spelling). ``null`` is an
-    empty value, an empty list too. What is nested deeper becomes a ``Typed`` of kind ``list`` or
-    ``object``, which every field refuses.
+    Numbers must be ``Typed`` already (the reader keeps their spelling). ``null`` and an empty list
+    become an empty value. Deeper nesting becomes a ``Typed`` of kind ``list`` or ``object``, which
+    every field refuses.
     """
     pairs: list[tuple[str, str]] = []
     for name, value in members:
@@ -108,8 +109,8 @@ def _scalar(value: Any) -> str:
 
 
 def write(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A form's fields as the pairs that set them: ``None`` and empty lists as an empty value, times
-    in UTC.
+    """Convert a form's fields to the pairs that set them. ``None`` and empty lists become an empty
+    value, times are written in UTC.
 
     Reading the pairs back with the same form gives the same fields.
     """

@@ -1,8 +1,7 @@
-"""What the value of each channel looks like: its label and help text for people, and the rule it
-must keep.
+"""The label, the help text and the rule for the value of each channel.
 
-Pure: forms import it. The rules are those of decisions.md 5; a value is only ever judged by its
-form here, never by asking a network.
+Pure: forms import it. The rules are those of decisions.md 5. They check only the form of a value
+and never use the network.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class ChannelText:
 
 
 def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | None:
-    """A sentence that names the fault of ``value`` and the way out; None when it is fine."""
+    """Return a sentence that names the fault of ``value`` and how to correct it, or None."""
     if channel not in CHANNELS:
         return f"Choose one of these channels: {', '.join(CHANNELS)}."
     text = CHANNELS[Channel(channel)]

@@ -1,4 +1,4 @@
-"""Taking secrets out of what a service answered, before it is kept or logged.
+"""Remove secrets from a service's answer before it is stored or logged.
 
 Services quote what they were sent: a Telegram error names the bot's path, a proxy the whole URL.
 """
@@ -17,13 +17,13 @@ _SHORTEST_SECRET = 6  # a shorter piece, such as "api", would blank out ordinary
 
 
 def secrets_in_url(url: str) -> list[str]:
-    """What is secret in a webhook URL: the parts of its path and query, the user and the password.
+    """The secrets in a webhook URL: the parts of its path and query, the user and the password.
 
-    The host is not: an error without it helps nobody.
+    The host is not one: an error is of no use without it.
     """
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as an open bracket: nothing of it can be told apart
+    except ValueError:  # such as an unclosed bracket: the parts cannot be told apart
         return [url]
     found = [
         url,
@@ -39,8 +39,8 @@ def secrets_in_url(url: str) -> list[str]:
 
 
 def secrets_in_apprise(url: str) -> list[str]:
-    """The same of an Apprise URL, whose host may be the secret: ``tgram://BOT_TOKEN/CHAT``,
-    ``ntfy://TOPIC``. A host with a dot in it is one.
+    """The secrets in an Apprise URL. A host without a dot may be one too:
+    ``tgram://BOT_TOKEN/CHAT``, ``ntfy://TOPIC``.
     """
     found = secrets_in_url(url)
     place = url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
@@ -49,7 +49,7 @@ def secrets_in_apprise(url: str) -> list[str]:
 
 
 def basic(user: str, password: str) -> str:
-    """How a user and a password stand in an Authorization header."""
+    """The credentials of a Basic Authorization header."""
     return b64encode(f"{user}:{password}".encode()).decode()
 
 

@@ -1,7 +1,7 @@
-"""Quiet hours: from when to when a monitor's alerts wait, by the clocks of a time zone. Pure.
+"""Quiet hours: the times of day, in a time zone, during which a monitor's alerts wait. Pure.
 
-A window may go over midnight. A time that the clocks skip counts as an hour later; of a time that
-they show twice, the first begins the window and the second ends it.
+A window may cross midnight. A time that the clocks skip counts as an hour later; of a time that
+occurs twice, the first begins the window and the second ends it.
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ from zoneinfo import ZoneInfo, available_timezones
 CLOCK_TIME = "Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00."
 ZONE = "This time zone is not known. Use a name such as Europe/Berlin."
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
-_DAYS = (-1, 0, 1)  # a window that began yesterday may still last
+_DAYS = (-1, 0, 1)  # a window that began yesterday may still be open
 
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """``start`` and ``end`` are ``HH:MM``, ``zone`` an IANA name. ``start`` belongs to the window,
-    ``end`` does not.
-    """
+    """``start`` and ``end`` are ``HH:MM``, ``zone`` is an IANA name. ``end`` is exclusive."""
 
     start: str
     end: str
     zone: str
 
     def until(self, at: datetime) -> datetime | None:
-        """When the quiet hours that ``at`` lies in end, in UTC; None outside of them."""
+        """The end, in UTC, of the quiet hours that contain ``at``; None outside of them."""
         start, end = parse_clock(self.start), parse_clock(self.end)
         zone = _zone(self.zone)
         today = at.astimezone(zone).date()
@@ -56,7 +54,7 @@ def parse_clock(text: str) -> time:
 
 
 def parse_zone(name: str) -> str:
-    """``name`` when it is a time zone. Raises ValueError with a sentence."""
+    """Return ``name`` if it is a time zone. Raises ValueError with a sentence."""
     if name not in zones():
         raise ValueError(ZONE)
     return name
@@ -64,7 +62,7 @@ def parse_zone(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def zones() -> frozenset[str]:
-    """The names of all time zones: they are read from hundreds of files, once."""
+    """The names of all time zones. Cached: reading them opens hundreds of files."""
     return frozenset(available_timezones())
 
 
@@ -73,12 +71,12 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        # Stored where the zone was known: an alert an hour off is better than none.
+        # The zone was known when it was stored. An alert an hour off is better than none.
         return ZoneInfo("UTC")
 
 
 def _instant(day: date, at: time, zone: ZoneInfo, *, second: bool) -> datetime:
     wall = datetime.combine(day, at, tzinfo=zone)
     first = wall.astimezone(UTC)
-    # In a gap the second reading lies before the first: only a doubled time has a later one.
+    # In a gap, fold=1 gives an earlier moment: only a time that occurs twice has a later one.
     return max(first, wall.replace(fold=1).astimezone(UTC)) if second else first

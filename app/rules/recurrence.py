@@ -1,17 +1,16 @@
-"""When maintenance is: windows that happen once, repeat, or follow a cron line. Pure. Moments are
-in UTC; repeats go by the clocks of the window's zone.
+"""When maintenance takes place: windows that occur once, repeat, or follow a cron line. Pure.
 
-The first occurrence is the window as typed, from ``start_at`` to ``end_at``. Every later one is as
-long as the first:
+Moments are in UTC; repeats follow the clocks of the window's zone. The first occurrence is the
+window as typed, from ``start_at`` to ``end_at``. Every later one is as long as the first:
 
     daily, weekly    at the same time of day
-    monthly          on the same day; in a shorter month on its last day, so that none is left out
-    a cron line      whenever the line says, after ``start_at``
+    monthly          on the same day; in a shorter month on its last day, so that none is skipped
+    a cron line      whenever the line matches, after ``start_at``
 
-A time of day that the clocks skip is the moment of the skip; of one that they show twice it is the
-first. So the order on the clocks is the order in time.
+A time of day that the clocks skip becomes the moment of the skip; of one that occurs twice, the
+first counts. So the order on the clocks is the order in time.
 
-None starts after ``repeat_until``. An occurrence includes its start and not its end.
+No occurrence starts after ``repeat_until``. An occurrence includes its start but not its end.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Span = tuple[datetime, datetime]
 
 @lru_cache(maxsize=256)  # asked for each result of a check
 def repeat_fault(repeat: str) -> str | None:
-    """Why ``repeat`` is neither a word nor a cron line, or None."""
+    """Why ``repeat`` is not valid (neither a word nor a cron line), or None."""
     if repeat in WORDS:
         return None
     try:
@@ -59,14 +58,14 @@ def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
-    """When ``repeat`` comes, in words; a cron line's times are on the clocks of ``zone``."""
+    """Say in words when ``repeat`` occurs; a cron line's times are on the clocks of ``zone``."""
     if repeat in WORDS:
         return {ONCE: "Once", "daily": "Every day", "weekly": "Every week"}.get(
             repeat, "Every month"
         )
     try:
         return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} ({zone})"
-    except CronSimError:  # another server may repeat in ways that we do not know
+    except CronSimError:  # another server may have repeats that this version does not know
         return repeat
 
 
@@ -141,7 +140,7 @@ def _zone(name: str) -> ZoneInfo | None:
 def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | None:
     """The start of the last occurrence that began at ``moment`` or before.
 
-    All are of one length, so if any covers the moment, the last one does.
+    All have the same length, so if any contains the moment, the last one does.
     """
     if moment < window.start_at or not _applies(window):
         return None
@@ -157,7 +156,7 @@ def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | Non
 
 
 def _number_before(window: MaintenanceWindow, wall: datetime) -> int:
-    """How many repeats begin before a time on the clocks, or one more."""
+    """How many repeats begin before a time on the clocks; may be one too many."""
     first = _wall(window, window.start_at)
     if window.repeat in STEPS:
         return max(0, (wall - first) // STEPS[window.repeat])
@@ -183,7 +182,7 @@ def _latest_tick(window: MaintenanceWindow, latest: datetime) -> datetime | None
 
 # Clocks ---------------------------------------------------------------------------------------
 
-# No zone has set its clocks back by more in our time.
+# No zone has set its clocks back by more than this in our time.
 SET_BACK = timedelta(hours=3)
 
 
@@ -192,8 +191,8 @@ def _wall(window: MaintenanceWindow, moment: datetime) -> datetime:
 
 
 def _wall_before(window: MaintenanceWindow, moment: datetime) -> datetime:
-    """The latest time that the clocks have shown until ``moment``: before they were set back it was
-    a later one.
+    """The latest time that the clocks have shown up to ``moment``. After they are set back, it is
+    later than the time that they show.
     """
     return max(_wall(window, moment), _wall(window, moment - SET_BACK) + SET_BACK)
 
@@ -203,7 +202,7 @@ def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
     found = wall.replace(tzinfo=zone).astimezone(UTC)
     if found.astimezone(zone).replace(tzinfo=None) == wall:
         return found
-    # The clocks skip it: the moment of the skip lies between what the two offsets make of it.
+    # The clocks skip this time: the skip lies between the moments that the two offsets give.
     early, late = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), found
     before = early.astimezone(zone).utcoffset()
     while late - early > timedelta(seconds=1):

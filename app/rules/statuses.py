@@ -1,6 +1,4 @@
-"""``accepted_statuses``: codes and ranges by comma, such as ``200-299,401``. One rule for forms and
-checks.
-"""
+"""``accepted_statuses``: codes and ranges separated by commas, such as ``200-299,401``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Rules about single values: pure functions that return what was read or raise ValueError with a
-sentence."""
+"""Rules for single values: pure functions that return the value read, or raise ValueError with a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +34,18 @@ _MOMENT = re.compile(
     re.ASCII,
 )
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)  # RFC 9110, 5.6.2
-_LONGEST_NUMBER = 25  # digits; more than any field or id holds, and int() refuses thousands
+_LONGEST_NUMBER = 25  # digits: more than any field or id has, and int() refuses thousands
 
 
 def one_value(value: str) -> str:
-    """Refuses what JSON nested where one value belongs."""
+    """Refuse nested JSON where a single value belongs."""
     if isinstance(value, Typed) and value.kind in ("list", "object"):
         raise ValueError(ONE_VALUE if value.kind == "list" else NO_OBJECT)
     return value
 
 
 def characters(value: str, *, lines: bool = False) -> str:
-    """Refuses NUL, lone surrogates and control characters (decisions.md 1). ``lines`` allows
+    """Refuse NUL, lone surrogates and control characters (decisions.md 1). ``lines`` allows
     tabs and line breaks."""
     if isinstance(value, Typed):
         one_value(value)
@@ -112,7 +113,7 @@ def one_of(words: list[str]) -> str:
 
 
 def moment(value: str) -> datetime:
-    """``Y-m-dTH:i:s``, with ``Z`` or an offset or as UTC; an aware datetime in UTC."""
+    """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC."""
     found = _MOMENT.fullmatch(one_value(value))
     if found is None:
         raise ValueError(MOMENT_PLUS if re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value) else MOMENT)

@@ -1,7 +1,7 @@
-"""Moments as every part writes and counts them: the ISO stamp, and the days until an expiry.
+"""One way to write moments and to count days: the ISO stamp, and the days until an expiry.
 
-List, page, alert and condition of one certificate count its days here. Where each counted for
-itself, one said "expires today" while another said "tomorrow".
+List, page, alert and condition count a certificate's days here. Separate counts disagreed: one
+said "expires today" while another said "tomorrow".
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rules about several fields of a monitor together.
+"""Rules that concern several fields of a monitor.
 
-A form asks them of the record with what was sent over it, the store once more of what it is about
-to keep: two updates at once, each right by itself, may make a monitor that nobody would have taken.
-Each rule gives the fields that must change, with a sentence.
+The form checks them on the stored record with the sent fields over it. The store checks them again
+before it writes, because two valid updates at the same time may combine into an invalid monitor.
+Each rule returns the fields that must change, each with a sentence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def quiet_hours(start: str | None, end: str | None) -> Faults:
     return ()
 
 
-# The fields that each rule looks at, in the order of its arguments.
+# The fields that each rule reads, in the order of its arguments.
 RULES: Sequence[tuple[Sequence[str], Callable[..., Faults]]] = (
     (("alert_condition", "alert_text_lookup", "request_method"), text_condition),
     (("maintenance_start_at", "maintenance_end_at"), maintenance),

@@ -1,9 +1,9 @@
-"""Reading a URL: what may be stored, and what goes on the wire (decisions.md 9).
+"""Read a URL: which ones may be stored, and what is sent for them (decisions.md 9).
 
-``parse_url`` reads a web address, ``take_apart`` one of any schemes. An odd spelling of an IP
-address (decimal, octal, hexadecimal, short, full-width digits) is accepted and read as
-``inet_aton`` would, so that policy judges the address that the connection would go to, and curl
-never reads a spelling in its own way.
+``parse_url`` reads an http or https URL, ``take_apart`` one of any schemes. An IP address in an odd
+spelling (decimal, octal, hexadecimal, short, full-width digits) is accepted and read as
+``inet_aton`` reads it. So policy judges the address that the connection goes to, and curl cannot
+read the spelling differently.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _SHAPE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTA
 _AUTHORITY = re.compile(
     r"//(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.DOTALL
 )
-# What the URL standard forbids in a host, and what curl refuses beyond that.
+# Characters that the URL standard or curl forbids in a host.
 _FORBIDDEN_IN_HOST = re.compile(r"[\x00-\x20\x7f#/:<>?@\[\\\]^|%\"`{}!$&'()*+,;=]")
 _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
-# More characters than any host name has, however it is composed: putting the marks of a long one
-# into order takes time with the square of their number.
+# Longer than any host name in any Unicode form. Normalizing a long run of combining marks takes
+# quadratic time.
 _LONGEST_HOST = 1_000
 _TOO_LONG = "The URL's host is too long: 253 characters in all, 63 between dots."
-# What browsers, and urljoin, take off a Location before they read it, and out of it.
+# What browsers and urljoin strip from around a Location, and remove from within it.
 _AROUND = "".join(map(chr, range(0x21)))
 _WITHIN = str.maketrans("", "", "\t\r\n")
-# What may stay as it is in a path or query; everything else is percent-encoded as UTF-8.
+# Characters that stay as they are in a path or query; others are percent-encoded as UTF-8.
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL taken apart.
+    """The parts of a URL.
 
-    ``host`` is as typed, ``ascii_host`` is what goes on the wire (IDNA, or a plain IP address
-    without brackets), ``address`` is the IP address when the host is one. ``request_target`` is
-    path and query, never empty.
+    ``host`` is as typed. ``ascii_host`` is what is sent: IDNA, or a plain IP address without
+    brackets. ``address`` is the IP address if the host is one. ``request_target`` is path and
+    query, never empty.
     """
 
     scheme: str
@@ -57,7 +57,7 @@ class Target:
 
     @property
     def netloc(self) -> str:
-        """Host and port as a Host header has them."""
+        """Host and port as a Host header writes them."""
         host = f"[{self.ascii_host}]" if ":" in self.ascii_host else self.ascii_host
         return host if self.port == DEFAULT_PORTS.get(self.scheme) else f"{host}:{self.port}"
 
@@ -67,25 +67,25 @@ class Target:
 
     @property
     def url(self) -> str:
-        """The URL in the one spelling that is sent; without fragment."""
+        """The URL as it is sent, in one normalized spelling, without fragment."""
         return f"{self.scheme}://{self.netloc}{self.request_target}"
 
 
 @lru_cache(maxsize=20_000)
 def parse_url(text: str) -> Target:
-    """Take a URL apart. Raises ValueError with a sentence when it is no plain http or https URL."""
+    """Take an http or https URL apart. Raises ValueError with a sentence for any other."""
     return take_apart(text, DEFAULT_PORTS)
 
 
 def scheme_of(text: str) -> str | None:
-    """The scheme in lower case, known or not; None for text that begins with none."""
+    """The scheme in lower case, known or not; None for text that does not begin with one."""
     shape = _SHAPE.fullmatch(text)
     return None if shape is None else shape["scheme"].lower()
 
 
 def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
-    """Take a URL apart whose scheme is one of ``ports``, which gives each scheme's own port; None
-    where the URL has to name one. Raises ValueError with a sentence.
+    """Take a URL apart. ``ports`` maps each accepted scheme to its default port, or to None where
+    the URL must name one. Raises ValueError with a sentence.
     """
     _refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
@@ -117,13 +117,12 @@ def _listed(schemes: Iterable[str]) -> str:
 
 
 def join(base: Target, location: str) -> Target:
-    """The target of a ``Location`` header, relative ones included. Raises ValueError with a
-    sentence.
+    """The target of a ``Location`` header, absolute or relative. Raises ValueError with a sentence.
 
     Spaces and non-ASCII characters, which servers send unescaped, are encoded as browsers do; the
     rest is as strict as ``parse_url``.
     """
-    # Not kept in the cache: a server may send another one, of any length, each time.
+    # Not cached: a server may send a different one, of any length, each time.
     tidy = location.strip(_AROUND).translate(_WITHIN).replace(" ", "%20")
     if tidy.startswith("//"):
         return take_apart(f"{base.scheme}:{tidy}", DEFAULT_PORTS)
@@ -167,7 +166,7 @@ def _port(text: str) -> int | None:
 
 
 def _ascii_host(host: str) -> tuple[str, str | None]:
-    """The host as it goes on the wire, and the address if it is one."""
+    """The host as it is sent, and the IP address if it is one."""
     if not host or host == "[]":
         raise ValueError("The URL needs a host, such as https://example.com.")
     if len(host) > _LONGEST_HOST:
@@ -196,8 +195,8 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
 def _to_ascii(host: str) -> str:
     if host.isascii():
         return host.lower()
-    # NFKC first: it turns full-width and circled digits and the ideographic full stop into what
-    # inet_aton would read.
+    # NFKC first: it turns full-width and circled digits and the ideographic full stop into
+    # characters that inet_aton reads.
     plain = unicodedata.normalize("NFKC", host).replace("\u3002", ".").lower()
     if plain.isascii():
         return plain
@@ -208,7 +207,7 @@ def _to_ascii(host: str) -> str:
 
 
 def _legacy_ipv4(host: str) -> str | None:
-    """Dotted, short, decimal, octal and hexadecimal IPv4 as the C library reads them; None for a
+    """Read dotted, short, decimal, octal and hexadecimal IPv4 as the C library does; None for a
     name.
     """
     if not _LEGACY_IPV4.fullmatch(host):

@@ -1,7 +1,7 @@
-"""Response times counted in fixed buckets, so that hours add up to days and percentiles stay known.
+"""Response times counted in fixed buckets, so that hours can be added to days with percentiles.
 
-Bucket ``i`` holds what is above ``RATIO ** i`` ms and at most ``RATIO ** (i + 1)`` ms; bucket 0
-begins at nothing. With a ratio of 1.05 a percentile is right to 2.5 %, and a minute is bucket 225.
+Bucket ``i`` holds times above ``RATIO ** i`` ms and up to ``RATIO ** (i + 1)`` ms; bucket 0 begins
+at 0. With a ratio of 1.05 a percentile is accurate to 2.5 %, and a minute is in bucket 225.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _LOG = math.log(RATIO)
 Histogram = dict[int, int]
 
 
-@lru_cache(maxsize=4096)  # few different ones come again and again, and a logarithm takes its time
+@lru_cache(maxsize=4096)  # the same few values come again and again, and a logarithm is slow
 def bucket(ms: int) -> int:
     """The bucket of a response time in milliseconds."""
     return 0 if ms <= 1 else max(0, math.ceil(math.log(ms) / _LOG - 1e-9) - 1)
 
 
 def middle(bucket: int) -> float:
-    """The response time that stands for a bucket, in ms: its geometric middle."""
+    """The response time that represents a bucket, in ms: its geometric mean."""
     return float(RATIO ** (bucket + 0.5))
 
 
@@ -36,7 +36,7 @@ def merge(histograms: Iterable[Mapping[int, int]]) -> Histogram:
 
 
 def percentile(histogram: Mapping[int, int], percent: float, highest: int | None) -> int | None:
-    """The response time in ms that ``percent`` of all stay within; ``highest`` bounds it."""
+    """The response time in ms that ``percent`` of all do not exceed; ``highest`` bounds it."""
     count = sum(histogram.values())
     if not count:
         return None
@@ -50,7 +50,7 @@ def percentile(histogram: Mapping[int, int], percent: float, highest: int | None
 
 
 def exact_percentile(values: Sequence[int], percent: float) -> int | None:
-    """The same over single response times (nearest rank)."""
+    """The percentile of single response times (nearest rank)."""
     ranked = sorted(values)
     return ranked[_rank(len(ranked), percent) - 1] if ranked else None
 

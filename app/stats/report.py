@@ -1,9 +1,8 @@
-"""The figures of an availability report: each monitor between two times, and all together. Pure.
+"""The figures of an availability report: of each monitor between two times, and of all. Pure.
 
-What counts as up, down, maintenance and gap is ``app/stats``'. An incident belongs to a report when
-it touches its time and was not classified as maintenance or a false alarm. Of one that reaches
-beyond, ``longest`` counts the part within; ``mttr`` is the mean whole length of those that ended
-within.
+``app/stats`` defines up, down, maintenance and gap. An incident belongs to a report if it overlaps
+the time and is not classified as maintenance or a false alarm. ``longest`` counts only the part of
+an incident within that time; ``mttr`` is the mean whole length of the incidents that ended in it.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from app.stats.histogram import percentile
 from app.stats.series import mttr
 from app.stats.tally import Sums
 
-ALL = 0  # the key of all monitors together; no record has this id
+ALL = 0  # the key for all monitors together; no record has this id
 
-# The figures beside ``uptime``: seconds and numbers, and what there may be none of.
+# The figures beside ``uptime``: seconds and counts; and those that may be None.
 COUNTS = ("downtime", "watched", "maintenance", "unknown", "gaps", "checks", "incidents")
 MEASURES = ("mttr", "longest", "avg", "p95")
 
@@ -32,10 +31,10 @@ def figures(
     pieces: Mapping[int, Pieces],
     incidents: Mapping[int, Sequence[Incident]],
 ) -> dict[int, dict[str, Any]]:
-    """By monitor id, and under ``ALL``. ``start``, ``end`` and ``pieces`` in ms since 1970.
+    """Figures by monitor id, and under ``ALL``. ``start``, ``end``, ``pieces`` are ms since 1970.
 
-    Durations in the answer are whole seconds, response times ms, ``uptime`` percent; beside it
-    ``COUNTS`` and ``MEASURES``.
+    Durations in the answer are whole seconds, response times ms, ``uptime`` percent; ``COUNTS`` and
+    ``MEASURES`` are there too.
     """
     whole, everything = Sums(), []
     answer: dict[int, dict[str, Any]] = {}

@@ -1,6 +1,4 @@
-"""The answer of ``statistics`` (decisions.md 11): figures of a range, and buckets for a chart.
-Pure.
-"""
+"""The answer of ``statistics`` (decisions.md 11): figures of a range, and chart buckets. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from app.stats.histogram import exact_percentile, percentile
 from app.stats.tally import DAY_MS, HOUR_MS, PHASES, Sums
 
 MINUTE_MS = 60_000
-# How wide a bucket of each range is: from 60 to some 370 of them.
+# The width of a bucket of each range: a range has from 60 to some 370 of them.
 BUCKETS: Mapping[str, int] = {
     "3h": 3 * MINUTE_MS,
     "24h": 15 * MINUTE_MS,
@@ -24,14 +22,14 @@ BUCKETS: Mapping[str, int] = {
     "90d": DAY_MS,
     "365d": DAY_MS,
 }
-# Ranges for which single results are read: their percentiles are exact.
+# Ranges for which single results are read, so that percentiles are exact.
 EXACT = frozenset({"3h", "24h"})
 PERCENTILES = (50, 95, 99)
 
 
 def start_of(range_: str, now_ms: int) -> int:
-    """Where a range begins: on the hour (the three hours: on a bucket), never longer than it
-    says.
+    """The start of a range: on the hour (of the three hours: on a bucket), never earlier than its
+    length says.
     """
     step = HOUR_MS if range_ != "3h" else BUCKETS["3h"]
     begin = now_ms - RANGES[range_] // timedelta(milliseconds=1)
@@ -45,17 +43,17 @@ def statistics(
     incidents: Sequence[tuple[int, int | None, str | None]],
     response_times: Sequence[int] | None = None,
 ) -> dict[str, Any]:
-    """The JSON-ready answer. Times are ISO 8601 in UTC, durations seconds, response times ms.
+    """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
 
     ``pieces``: start and sums of periods within the range, none wider than a bucket.
-    ``incidents``: start, end and classification of those that touch it. ``response_times``: the
-    single ones, where percentiles can be exact.
+    ``incidents``: start, end and classification of those that overlap it. ``response_times``: the
+    single ones, if percentiles are to be exact.
     """
     start, width = start_of(range_, now_ms), BUCKETS[range_]
     total, buckets = Sums(), _empty_buckets(start, now_ms, width)
     for begin, sums in pieces:
         buckets[begin - begin % width].add(sums)
-    for sums in buckets.values():  # fewer than the pieces, and histograms take long to add
+    for sums in buckets.values():  # fewer than ``pieces``: adding histograms is slow
         total.add(sums)
     counted = [one for one in incidents if one[2] not in list(Classification)]
     return {
@@ -77,13 +75,13 @@ def statistics(
 
 
 def mttr(incidents: Iterable[tuple[int, int | None, str | None]]) -> int | None:
-    """Mean time to recovery of those that ended, in whole seconds; None when none did."""
+    """Mean time to recovery of the incidents that ended, in whole seconds; None if none did."""
     lengths = [stop - start for start, stop, _ in incidents if stop is not None]
     return _seconds(sum(lengths) // len(lengths)) if lengths else None
 
 
 def day_state(bucket: Mapping[str, Any]) -> str:
-    """What one bucket of a bar shows: ``down`` as soon as anything was, else the first that was."""
+    """The state of one bucket of a bar: ``down`` if any of it was, else the first that occurs."""
     for name in ("down", "up", "maintenance", "unknown"):
         if bucket[name]:
             return name
@@ -91,14 +89,12 @@ def day_state(bucket: Mapping[str, Any]) -> str:
 
 
 def iso(ms: int) -> str:
-    """A time as the API shows it."""
+    """A time as the API writes it."""
     return time.iso(datetime.fromtimestamp(ms / 1000, UTC))
 
 
 def _empty_buckets(start: int, end: int, width: int) -> dict[int, Sums]:
-    """All buckets of a range, so that one without data is a gap in the chart, not a missing
-    step.
-    """
+    """All buckets of a range, so that one without data shows as a gap in the chart."""
     return {begin: Sums() for begin in range(start - start % width, end, width)}
 
 
@@ -138,5 +134,5 @@ def _mean(total: int, count: int) -> int | None:
 
 
 def _seconds(ms: int) -> int:
-    # Half up: a second of downtime must not vanish because its halves are even.
+    # Half up: rounding half to even would drop half a second of downtime.
     return (ms + 500) // 1000

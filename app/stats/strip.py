@@ -1,6 +1,4 @@
-"""The last hours of a monitor in a few figures, for lists: a bar of states and a line of response
-times. Pure.
-"""
+"""The last hours of a monitor for lists: a bar of states, a line of response times. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ HOURS = 24
 
 
 def start_of_strip(now_ms: int) -> int:
-    """Where the first hour of a strip begins; its last hour is the one that ``now_ms`` is in."""
+    """The start of a strip's first hour; its last hour contains ``now_ms``."""
     return now_ms - now_ms % HOUR_MS - (HOURS - 1) * HOUR_MS
 
 
 class Hour(NamedTuple):
-    """What a strip needs of an hour: seconds, and response times (count and sum in ms)."""
+    """The figures of one hour for a strip: seconds, and response times (count and sum in ms)."""
 
     up: int
     down: int
@@ -35,14 +33,14 @@ NOTHING = Hour(0, 0, 0, 0, 0, 0)
 def strips(
     now_ms: int, found: Mapping[int, Iterable[tuple[int, Hour]]]
 ) -> dict[int, list[dict[str, Any]]]:
-    """For each key of ``found``, one entry for each of the last ``HOURS``, oldest first, in the
-    form of ``series.day_state``.
+    """One entry for each of the last ``HOURS``, oldest first, by the key of ``found``; in the form
+    of ``series.day_state``.
 
     ``found``: start (ms) and figures of hours, each hour once. ``up``, ``down``, ``unknown`` and
     ``maintenance`` are seconds, ``response_time`` a mean in ms or None.
     """
     start = start_of_strip(now_ms)
-    # Once for all: a list shows a hundred monitors.
+    # Once for all monitors: a list shows a hundred.
     begins = [(at, iso(at)) for at in range(start, start + HOURS * HOUR_MS, HOUR_MS)]
     return {
         id: [_entry(text, hours.get(at, NOTHING)) for at, text in begins]

@@ -1,7 +1,6 @@
-"""Checks and incidents of one monitor, summed by period. What counts as what: see ``app/stats``.
+"""Checks and incidents of one monitor, summed by period. ``app/stats`` defines what counts.
 
-Times are whole milliseconds since 1970. Nothing here knows the clock: ``end`` is as far as time
-has come.
+Times are whole milliseconds since 1970. No clock is read: ``end`` is the present or earlier.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from app.stats.histogram import Histogram, bucket
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-LATE_MS = 60_000  # how much later than due a check may come before we call the time between a gap
+LATE_MS = 60_000  # how late a check may be before the time until it is a gap
 
 PHASES = ("dns", "connect", "tls", "ttfb", "download")
-GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: it is asked for each check, and hashes are slow
+GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and faster than a set
 Span = tuple[int, int]
 _UNKNOWN = Verdict.UNKNOWN
-# What the time after a check is; whether watched time is up or down only incidents tell.
+# The kind of the time after a check. Whether watched time is up or down depends on incidents.
 WATCHED, UNKNOWN, MAINTENANCE = range(3)
 
 
 def cover_limit_ms(interval: int, timeout: int) -> int:
-    """How long one result stands for a monitor; ``interval`` and ``timeout`` in seconds."""
+    """How long one result counts for a monitor; ``interval`` and ``timeout`` in seconds."""
     return (interval + timeout) * 1000 + LATE_MS
 
 
-# How far before a time to look for the result that stands for it.
+# How far before a time to look for the result that covers it.
 LONGEST_COVER_MS = cover_limit_ms(max(INTERVALS), max(TIMEOUT_SECONDS))
 
 
 class Check(NamedTuple):
-    """One result, as far as it counts. ``phases``: milliseconds, in the order of ``PHASES``.
+    """The part of a result that counts. ``phases``: milliseconds, in the order of ``PHASES``.
 
-    ``covers``: how long it stands at most, in ms; 0: not at all, None: as long as the monitor's
-    present interval says.
+    ``covers``: how long it counts at most, in ms; 0: not at all, None: by the monitor's present
+    interval.
     """
 
     at: int
@@ -51,15 +50,14 @@ class Check(NamedTuple):
 
     @property
     def response_counts(self) -> bool:
-        """Whether its response time is among the figures."""
+        """Whether its response time counts."""
         return self.verdict in GOOD and not self.maintenance and self.covers != 0
 
 
 @dataclass(slots=True)
 class Sums:
-    """What one period adds up to. ``up``, ``down``, ``unknown``, ``maintenance`` in milliseconds.
-
-    Response times and ``phases`` (sums, in the order of ``PHASES``) in milliseconds.
+    """The sums of one period. ``up``, ``down``, ``unknown`` and ``maintenance`` are milliseconds,
+    as are response times and ``phases`` (sums, in the order of ``PHASES``).
     """
 
     checks: int = 0
@@ -108,8 +106,8 @@ class Sums:
 
 
 def percent(up: int, down: int) -> float | None:
-    """Uptime in percent to four places; 100 and 0 only where nothing was down, or up. None: no
-    data.
+    """Uptime in percent to four places. It is 100 only if nothing was down, and 0 only if nothing
+    was up. None: no data.
     """
     if up + down == 0:
         return None
@@ -121,7 +119,7 @@ def percent(up: int, down: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The incidents and the windows of one monitor, as far as they count: merged spans in order."""
+    """The incidents and windows of one monitor that count: merged spans in order."""
 
     down: tuple[Span, ...] = ()
     excused: tuple[Span, ...] = ()  # classified as maintenance
@@ -147,7 +145,7 @@ def trouble(
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans in order, those that touch made one, empty ones left out."""
+    """Spans in order; adjoining ones are merged, empty ones left out."""
     result: list[Span] = []
     for start, stop in sorted(spans):
         if stop <= start:
@@ -162,14 +160,14 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
 def tally(
     checks: Sequence[Check], trouble: Trouble, limit: int, period: int, start: int, end: int
 ) -> dict[int, Sums]:
-    """Sums by the start of each period of ``period`` ms between ``start`` and ``end``.
+    """Sums by the start of each period of ``period`` ms from ``start`` to ``end``.
 
-    ``checks`` are in order of time and begin early enough: a check before ``start`` may cover time
-    after it. Periods are aligned to 1970, and those without any data are left out.
+    ``checks`` are in order of time and begin early enough: one before ``start`` may cover time
+    after it. Periods are aligned to 1970; periods without data are left out.
     """
     found: dict[int, Sums] = {}
-    following = start  # where the period after the one of ``sums`` begins
-    # Taken apart, here and below: a list reads thousands of checks, and each name of one is a call.
+    following = start  # the start of the period after the one of ``sums``
+    # Unpacked, here and below: a list reads thousands of checks, and each named access is a call.
     for at, verdict, maintenance, response_time, phases, covers in checks:
         if not start <= at < end or covers == 0:
             continue
@@ -195,12 +193,11 @@ def tally(
 def covered(
     checks: Iterable[Check], limit: int, planned: Sequence[Span] = ()
 ) -> list[tuple[int, int, int]]:
-    """The time that checks in order cover: its kind, begin and end. What touches is one.
+    """The time that ``checks`` (in order) cover: kind, begin and end; adjoining spans are merged.
 
-    A check in a window of ``planned`` does not make the time after the window maintenance too.
+    A check in a window of ``planned`` does not make the time after the window maintenance.
 
-    Most monitors are of one kind all day, so that what follows works on a span or two, not on
-    each check.
+    Most monitors have one kind all day, so callers work on a span or two, not on each check.
     """
     spans: list[tuple[int, int, int]] = []
     kind, begin, stop = WATCHED, 0, 0  # nothing yet
@@ -218,7 +215,7 @@ def covered(
 
 
 def _split(spans: Sequence[Span], begin: int, end: int) -> list[tuple[bool, int, int]]:
-    """``begin`` to ``end`` in pieces, and whether each is in one of ``spans`` (in order)."""
+    """``begin`` to ``end`` in pieces, each with whether it is in one of ``spans`` (in order)."""
     if not spans:
         return [(False, begin, end)]
     pieces = []
@@ -251,7 +248,7 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
 
 
 def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
-    """How much of ``begin`` to ``end`` the spans (merged, in order) cover."""
+    """How much of ``begin`` to ``end`` is covered by ``spans`` (merged, in order)."""
     total = 0
     place = max(0, bisect_right(spans, (begin,)) - 1)
     while place < len(spans) and spans[place][0] < end:
@@ -261,7 +258,7 @@ def overlap(spans: Sequence[Span], begin: int, end: int) -> int:
 
 
 def _both(trouble: Trouble, begin: int, end: int) -> int:
-    """Time that is excused and down at once; excused wins."""
+    """Time that is both excused and down; it counts as excused."""
     return sum(
         overlap(trouble.excused, max(begin, start), min(end, stop))
         for start, stop in trouble.down

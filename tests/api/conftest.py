@@ -1,4 +1,4 @@
-"""A client of /api/v1 with a key, and what most tests store first."""
+"""A client of /api/v1 with a key, and the records that most tests need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MONITOR = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
 
 @dataclass
 class Api:
-    """Sends requests with a key; ``data`` goes as a form, ``json`` as JSON."""
+    """Sends requests with a key: ``data`` as a form, ``json`` as JSON."""
 
     client: FlaskClient
     secret: str | None

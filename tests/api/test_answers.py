@@ -1,4 +1,4 @@
-"""The envelope, the order of errors and the ways of HTTP (decisions.md 1, 6 and 7)."""
+"""The envelope, the order of errors, and HTTP (decisions.md 1, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_section_1_store_show_update_delete(api):
         "status": 200,
     }
     assert api("GET", path).status_code == 404
-    # An id is never given out twice.
+    # An id is never used twice.
     assert api.monitor()["id"] > record["id"]
 
 
@@ -105,7 +105,7 @@ def big(request_type=FORM):
 
 
 ORDER = [
-    # who, method, path, what is sent, status: each has every later fault as well
+    # who, method, path, input, status: each request has every later error as well
     ("stranger", "BREW", "/nothing", big("text/plain"), 404),
     ("stranger", "BREW", "/monitors/99", big("text/plain"), 401),
     ("reader", "POST", "/monitors/99", big("text/plain"), 405),
@@ -121,7 +121,7 @@ ORDER = [
 
 @pytest.mark.parametrize(("who", "method", "path", "sent", "status"), ORDER)
 @pytest.mark.sqlite
-def test_section_1_of_several_faults_the_first_in_order_is_told(
+def test_section_1_the_first_of_several_errors_in_order_is_returned(
     request, api, who, method, path, sent, status
 ):
     monitor = str(api.monitor()["id"])
@@ -204,7 +204,7 @@ def test_section_6_a_revoked_key_ends_at_once(app, api):
 
 
 @pytest.mark.sqlite
-def test_section_11_me_is_the_key(reader):
+def test_section_11_me_returns_the_key(reader):
     reader("GET", "/me")
     mine = reader.get("/me")["data"]
     assert (mine["name"], mine["scope"], mine["expires_at"]) == ("reader", "read", None)
@@ -212,10 +212,10 @@ def test_section_11_me_is_the_key(reader):
 
 
 @pytest.mark.settings(rate_limit=3)
-def test_section_7_a_key_may_ask_so_often_a_minute(app, api, reader):
-    """Counted for each key; 429 says when to come back."""
+def test_section_7_each_key_has_a_rate_limit_for_each_minute(app, api, reader):
+    """Counted for each key; 429 says when to retry."""
     seen = [api("GET", "/me") for _ in range(4)]
-    # A minute may end in between; then the count begins anew, and the next four are in one minute.
+    # A minute may end meanwhile: then the count restarts, and the next four are in one minute.
     if seen[-1].status_code == 200:
         seen = [api("GET", "/me") for _ in range(4)]
     refused = seen[-1]
@@ -235,7 +235,7 @@ def test_section_7_a_rate_limit_of_0_is_off(api):
 
 
 @pytest.mark.sqlite
-def test_section_1_a_fault_of_ours_is_500_with_a_request_id_and_no_trace(
+def test_section_1_an_exception_is_500_with_a_request_id_and_no_traceback(
     app, api, monkeypatch, caplog
 ):
     def fail(*_args, **_more):
@@ -252,7 +252,7 @@ def test_section_1_a_fault_of_ours_is_500_with_a_request_id_and_no_trace(
 
 @pytest.mark.settings(store="remote", remotes=(("http://127.0.0.1:9", "key"),))
 @pytest.mark.sqlite
-def test_over_a_remote_store_there_is_no_api_and_it_says_so(app):
+def test_over_a_remote_store_the_api_is_404_and_says_why(app):
     answer = app.test_client().get("/api/v1/monitors")
     assert answer.status_code == 404
     assert "another server" in answer.json["message"]
@@ -286,7 +286,7 @@ def test_section_7_a_body_of_exactly_1_mib_is_read_and_one_byte_more_is_413(api)
 
 
 @pytest.mark.sqlite
-def test_what_an_operation_does_not_take_is_refused_wherever_it_stands(api):
+def test_unknown_input_is_refused_in_body_and_query(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert list(api.errors("GET", path + "?a=1")) == ["a"]
     assert list(api.errors("PATCH", path + "?name=New", data={"name": "New"})) == ["name"]

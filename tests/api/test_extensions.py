@@ -1,4 +1,4 @@
-"""The resources of our own (decisions.md 11), and the addresses for machines."""
+"""Our own resources (decisions.md 11), and the paths for monitoring this instance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_paused_monitor_can_be_checked_without_counting(api, target):
 
 
 @pytest.mark.sqlite
-def test_a_check_of_unsaved_fields_keeps_nothing(api, target):
+def test_a_check_of_unsaved_fields_stores_nothing(api, target):
     result = api.data("POST", "/checks", data={"url": target})
     assert list(result) == RESULT
     assert (result["verdict"], result["id"], result["monitor_id"]) == ("up", None, None)
@@ -69,7 +69,7 @@ def test_section_9_a_target_that_policy_blocks_is_stored_and_unknown(api, target
     assert (result["verdict"], result["cause_code"]) == ("unknown", "blocked_by_policy")
 
 
-def test_a_monitor_carries_its_last_hours_where_they_are_asked_for(api, target):
+def test_a_monitor_has_its_last_hours_if_they_are_requested(api, target):
     api.data("POST", f"/monitors/{api.monitor(url=target)['id']}/check")
     assert "hours" not in api.get("/monitors")["data"][0]
     answer = api.get("/monitors", hours="true")
@@ -82,7 +82,7 @@ def test_a_monitor_carries_its_last_hours_where_they_are_asked_for(api, target):
     assert list(api.errors("GET", "/monitors?hours=all")) == ["hours"]
 
 
-def test_a_report_sums_up_monitors_between_two_hours(api):
+def test_a_report_has_the_figures_of_monitors_between_two_hours(api):
     first, second = api.monitor()["id"], api.monitor()["id"]
     times = {"started_at": "2026-03-01T10:00:00", "ended_at": "2026-03-01T10:30:00"}
     api.data("POST", "/incidents", data={"monitor_id": first, **times})
@@ -104,7 +104,7 @@ def test_a_report_sums_up_monitors_between_two_hours(api):
         ("", ["from", "to"]),
         ("from=2026-03-01T00:00:00&to=2026-03-01T00:00:00", ["to"]),
         ("from=2026-03-01T00:30:00&to=2026-03-01T02:00:01", ["from", "to"]),
-        ("from=2025-03-01T00:00:00&to=2026-03-02T01:00:00", ["to"]),  # an hour over 366 days
+        ("from=2025-03-01T00:00:00&to=2026-03-02T01:00:00", ["to"]),  # an hour more than 366 days
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,x", ["monitors"]),
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=1,,2", ["monitors"]),
         ("from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors=0", ["monitors"]),
@@ -116,7 +116,7 @@ def test_a_report_sums_up_monitors_between_two_hours(api):
         ),
     ],
 )
-def test_a_report_names_what_is_wrong_with_its_parameters(api, query, faulty):
+def test_a_report_names_its_invalid_parameters(api, query, faulty):
     assert list(api.errors("GET", f"/report?{query}")) == faulty
 
 
@@ -131,7 +131,7 @@ def test_a_report_names_what_is_wrong_with_its_parameters(api, query, faulty):
         f"from=2026-03-01T00:00:00&to=2026-03-02T00:00:00&monitors={2**63 - 1}",
     ],
 )
-def test_a_report_goes_as_far_as_its_limits(api, query):
+def test_a_report_accepts_parameters_at_their_limits(api, query):
     assert api("GET", f"/report?{query}").status_code == 200
 
 
@@ -150,7 +150,7 @@ def test_an_incident_is_classified_by_a_word_or_by_none(api):
 
 
 @pytest.mark.sqlite
-def test_results_and_statistics_refuse_what_they_do_not_know(api):
+def test_results_and_statistics_refuse_unknown_parameters(api):
     path = f"/monitors/{api.monitor()['id']}"
     assert list(api.errors("GET", path + "/results?verdict=broken")) == ["verdict"]
     assert list(api.errors("GET", path + "/results?from=2026-01-01")) == ["from"]
@@ -164,7 +164,7 @@ def test_results_and_statistics_refuse_what_they_do_not_know(api):
 @pytest.mark.parametrize(
     "path", ["/monitors/1/check", "/checks", "/monitors/1/test-alert", "/alerts/test"]
 )
-def test_what_acts_needs_a_key_with_write_scope(reader, path):
+def test_actions_need_a_key_with_write_scope(reader, path):
     assert reader("POST", path).status_code == 403
 
 
@@ -193,7 +193,7 @@ def test_a_test_alert_goes_to_every_channel_and_its_deliveries_are_shown(app, ap
 
 
 @pytest.mark.sqlite
-def test_channels_that_no_monitor_has_yet_are_tested_too(api):
+def test_channels_that_are_not_saved_can_be_tested(api):
     email = {"alerts[3][key]": "email", "alerts[3][value]": "ops@shop.example"}
     ids = api.data("POST", "/alerts/test", data=email)["deliveries"]
     shown = api.get(f"/deliveries/{ids[0]}")["data"]
@@ -292,7 +292,7 @@ def test_metrics_count_monitors_by_status(api, client):
 
 @pytest.mark.settings(metrics_token="sesame")
 @pytest.mark.sqlite
-def test_metrics_may_be_closed_with_a_token(client):
+def test_metrics_can_require_a_token(client):
     assert client.get("/metrics").status_code == 401
     for header, status in (("Bearer sesame", 200), ("Bearer Sesame", 401), ("Basic sesame", 401)):
         answer = client.get("/metrics", headers={"Authorization": header})

@@ -1,5 +1,4 @@
-"""Whatever is sent, the answer is a clear 4xx in JSON and nothing changes (issue 2, decisions.md
-1)."""
+"""Invalid input gets a clear 4xx in JSON and changes nothing (issue 2, decisions.md 1)."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ HOSTILE = {
 
 @pytest.fixture
 def world(api):
-    """One monitor, one incident, one window; and what the API shows of everything."""
+    """One monitor, one incident, one window, and what the API returns for all of them."""
     monitor = api.monitor()
     times = {"started_at": "2026-01-01T00:00:00", "ended_at": "2026-01-02T00:00:00"}
     api.data("POST", "/incidents", data={"monitor_id": monitor["id"]} | times)

@@ -1,4 +1,4 @@
-"""/api/v1/openapi.json says what the API does (decisions.md 11); it is read from the same forms."""
+"""/api/v1/openapi.json documents what the API does (decisions.md 11), from the same forms."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def written(stranger):
     return stranger.get("/openapi.json")
 
 
-def test_it_needs_no_key_and_names_the_address_it_was_asked_under(stranger):
+def test_the_document_needs_no_key_and_names_the_requested_url(stranger):
     answer = stranger("GET", "/openapi.json", headers={"Host": "status.example"})
     assert answer.json["servers"] == [{"url": "http://status.example/api/v1"}]
     assert answer.json["openapi"] == "3.1.0"
     assert stranger("POST", "/openapi.json").status_code == 405
 
 
-def test_it_has_every_operation_under_a_name_of_its_own(written):
+def test_the_document_has_every_operation_under_a_unique_name(written):
     described = {
         (path, method.upper()) for path, found in written["paths"].items() for method in found
     }
@@ -50,7 +50,7 @@ def test_it_has_every_operation_under_a_name_of_its_own(written):
     assert len(names) == len(set(names))
 
 
-def test_its_choices_and_limits_are_those_of_the_forms(written):
+def test_the_documents_choices_and_limits_are_those_of_the_forms(written):
     body = written["paths"]["/monitors"]["post"]["requestBody"]["content"]
     fields = body["application/json"]["schema"]
     assert body["application/x-www-form-urlencoded"]["schema"] == fields
@@ -70,11 +70,11 @@ def test_its_choices_and_limits_are_those_of_the_forms(written):
     assert query["per_page"] == {"type": "integer", "enum": list(PAGE_SIZES), "default": 10}
 
 
-def test_the_ranges_of_statistics_are_those_that_statistics_know():
+def test_the_documented_ranges_are_those_of_statistics():
     assert list(StatisticsRange) == list(RANGES)
 
 
-def test_what_the_api_returns_is_what_the_document_says(app, api, written):
+def test_answers_match_the_document(app, api, written):
     """Every property is documented and every documented property is there."""
     monitor = make_monitor(app)
     make_incident(app, monitor)
@@ -119,13 +119,13 @@ CHECKS = [
 
 
 @pytest.mark.slow
-def test_made_up_requests_get_documented_answers(app):
-    """Schemathesis makes them up from the document, right ones and wrong ones."""
+def test_generated_requests_get_documented_answers(app):
+    """Schemathesis generates valid and invalid ones from the document."""
     make_incident(app, make_monitor(app))
     key = {"Authorization": f"Bearer {make_key(app)}"}
     schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", app)
     tried = 0
-    # A check reaches out to whatever URL is made up.
+    # Without this, a check would connect to generated URLs.
     for found in schema.exclude(path_regex="check").get_all_operations():
         operation = found.ok()
 

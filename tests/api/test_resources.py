@@ -109,7 +109,7 @@ def test_section_3_a_read_only_key_sees_secrets_masked(api, reader):
         assert record["alerts"] == [{"key": "slack", "value": masked(ALERT)}]
         assert record["request_body"] == "••••cret"
         assert "not to be seen" not in str(record)
-    # What it saw, sent back by somebody who may write, changes nothing.
+    # A masked record that is sent back with write scope changes nothing.
     same = {"alerts": record["alerts"], "request_body": record["request_body"]}
     updated = api.data("PATCH", f"/monitors/{id}", json=same | {"name": "New"})
     assert updated["alerts"] == [{"key": "slack", "value": ALERT}]
@@ -152,12 +152,12 @@ def test_section_2_put_and_patch_are_the_same_partial_update(api, method):
     after = api.data(method, path, data={"interval": "300"})
     for record in (before, after):
         record.pop("updated_at")
-        record.pop("next_check_at")  # another interval has other times
+        record.pop("next_check_at")  # differs with the interval
     assert after == before | {"interval": 300}
     # any index replaces the whole list
     headers = {"request_headers[5][key]": "A", "request_headers[5][value]": ""}
     assert api.data(method, path, data=headers)["request_headers"] == [{"key": "A", "value": ""}]
-    # sent empty they clear it; an empty value clears or brings back the default
+    # an empty list clears it; an empty value clears or restores the default
     cleared = api.data(method, path, data={"request_headers": "", "alerts": "", "tags": "",
                                            "request_method": ""})  # fmt: skip
     assert (cleared["request_headers"], cleared["alerts"], cleared["tags"]) == ([], [], [])
@@ -257,7 +257,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
 
 
 @pytest.mark.sqlite
-def test_section_4_an_incident_runs_through_its_states(api):
+def test_section_4_an_incident_changes_its_states(api):
     monitor = api.monitor()
     incident = api.data(
         "POST", "/incidents", data={"monitor_id": monitor["id"], "started_at": START}
@@ -302,7 +302,7 @@ def test_section_4_an_unknown_monitor_is_422_on_monitor_id(api, id):
 
 
 INCIDENTS = [
-    ({}, ["open", "late", "early"]),  # under ended_at desc open ones come first
+    ({}, ["open", "late", "early"]),  # with ended_at desc, open ones come first
     ({"sort": "asc"}, ["early", "late", "open"]),
     ({"sort_by": "started_at", "sort": "asc"}, ["late", "early", "open"]),
     ({"status": "unresolved"}, ["open"]),

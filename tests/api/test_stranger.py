@@ -25,7 +25,7 @@ FORM = "application/x-www-form-urlencoded"
 
 @pytest.fixture
 def server(app: Flask, settings: Settings) -> Iterator[str]:
-    """The address of a gunicorn over this test's database, on a socket that is ours."""
+    """The URL of a gunicorn over this test's database, on a socket of our own."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         environ = os.environ | {
             "WAKEFUL_DATABASE_URL": settings.database_url,
@@ -36,7 +36,7 @@ def server(app: Flask, settings: Settings) -> Iterator[str]:
         command = [
             *(str(Path(sys.executable).with_name("gunicorn")), "wsgi:app"),
             *("--bind", f"fd://{descriptor}", "--worker-class", "gthread", "--threads", "4"),
-            "--no-control-socket",  # a file in the home directory that every test would share
+            "--no-control-socket",  # a file in the home directory, which all tests would share
         ]
         process = subprocess.Popen(command, env=environ, cwd=ROOT, pass_fds=[descriptor])
         try:
@@ -47,8 +47,8 @@ def server(app: Flask, settings: Settings) -> Iterator[str]:
 
 
 class Stranger:
-    """Knows paths, field names and headers of interface.md, and of the answers only their
-    status."""
+    """A client that knows paths, field names and headers from interface.md, and reads only the
+    status of answers."""
 
     def __init__(self, base_url: str, key: str) -> None:
         self.base_url = base_url
@@ -150,7 +150,7 @@ def test_a_client_written_against_interface_md_alone_works(stranger):
 
 
 def raw(server: str, request: bytes, *, ends: bool = False) -> bytes:
-    """What comes back for these bytes on a connection of their own; ``ends``: that says no more."""
+    """The answer to these bytes on a new connection; ``ends``: nothing more is sent."""
     host, port = server.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request)
@@ -162,11 +162,11 @@ def raw(server: str, request: bytes, *, ends: bool = False) -> bytes:
         return answer
 
 
-def test_the_wire(stranger, server):
+def test_http_at_the_level_of_bytes(stranger, server):
     """Bodies that are too large or chunked, paths that clients would tidy, and HEAD."""
     session, monitors = stranger.session, f"{server}/api/v1/monitors"
     form = {"Content-Type": FORM}
-    for _ in range(2):  # the connection lives on afterwards
+    for _ in range(2):  # the connection stays open
         large = session.post(monitors, data=b"name=" + b"a" * 2_097_152, headers=form, timeout=60)
         assert large.status_code == 413
         assert large.json()["status"] == 413
@@ -191,7 +191,7 @@ def test_the_wire(stranger, server):
         answer = raw(server, b"GET " + path + lines + b"\r\n")
         assert answer.startswith(b"HTTP/1.1 404"), path
         assert b'"status":404' in answer
-    # A method nobody knows, a host nobody has, and a body that waits to be asked for.
+    # An unknown method, an invalid host, and a body that waits for 100 Continue.
     odd = raw(server, b"BREW /api/v1/monitors" + lines + b"\r\n")
     assert odd.startswith(b"HTTP/1.1 405")
     assert b"\r\nAllow: GET, HEAD, POST, OPTIONS\r\n" in odd
@@ -207,7 +207,7 @@ def test_the_wire(stranger, server):
     )
     assert b"HTTP/1.1 422" in asked
 
-    # A client that goes away in the middle, and chunks that are none: nothing of it is stored.
+    # A client that disconnects early, and invalid chunks: nothing of it is stored.
     before = stranger.read("monitors").json()["meta"]["total"]
     post = b"POST /api/v1/monitors" + lines + b"Content-Type: application/x-www-form-urlencoded\r\n"
     half = b"name=Half&url=http%3A%2F%2Fhalf.example&interval=60"

@@ -1,4 +1,4 @@
-"""Small real servers for the tests of checks: names from a table, a trap, answers as written."""
+"""Small real servers for the tests of checks: DNS from a table, a trap, HTTP with fixed answers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ import dns.rrset
 from app.net.hosts import Server
 
 Records = Sequence[tuple[str, str, str]]  # (name, type, value)
-# What a name gets: records, or a function of (query, how often the name was asked before) that
-# gives a message, bytes as they are, or None for silence.
+# The answer for a name: records, or a function of (query, how often the name was asked before) that
+# returns a message, raw bytes, or None for no answer.
 Answer = Records | Callable[[dns.message.Message, int], dns.message.Message | bytes | None]
 
 
@@ -92,7 +92,7 @@ def reply(
     rcode: dns.rcode.Rcode = dns.rcode.NOERROR,
     ttl: int = 0,
 ) -> dns.message.Message:
-    """Those of ``records`` that fit the question, CNAMEs always; None is NXDOMAIN."""
+    """An answer with the ``records`` that match the question, CNAMEs always; None is NXDOMAIN."""
     message = dns.message.make_response(query, recursion_available=True)
     message.set_rcode(dns.rcode.NXDOMAIN if records is None else rcode)
     wanted = dns.rdatatype.to_text(query.question[0].rdtype)
@@ -111,7 +111,7 @@ def host(name: str, *addresses: str) -> Records:
 
 
 class Trap:
-    """Listens on every address of this machine, in both families, and counts who connects."""
+    """Listens on every address of this machine, in both families, and records connections."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(
@@ -121,8 +121,8 @@ class Trap:
         self.port = int(self._socket.getsockname()[1])
 
     def caught(self) -> list[str]:
-        """The addresses that somebody connected to. The kernel completes a connection whether or
-        not it is accepted, so none can be missed.
+        """The addresses that were connected to. The kernel completes a connection even before it is
+        accepted, so none is missed.
         """
         found = []
         while True:
@@ -181,7 +181,7 @@ class Web:
                 return connection, peer
 
             def handle_error(self, request: Any, client_address: Any) -> None:
-                """A check that hangs up is no news."""
+                """Ignore checks that close the connection early."""
 
         Threads.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._server = Threads((address, 0), Handler)

@@ -1,4 +1,4 @@
-"""Canaries tell whether our own network works (decisions.md 9 and 10)."""
+"""Canaries show whether our own network works (decisions.md 9 and 10)."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def test_a_canary_that_accepts_shows_that_our_network_works(accepting: tuple[str
     assert network_works([accepting], [name_of(accepting)])
 
 
-def test_a_refusal_is_an_answer_only_of_who_has_never_accepted(
+def test_a_refusal_counts_only_from_a_canary_that_never_accepted(
     accepting: tuple[str, int], refusing: tuple[str, int]
 ) -> None:
-    """A firewall or a captive portal refuses in the place of all that lies behind it."""
+    """A firewall or a captive portal refuses in the place of every host behind it."""
     assert network_works([refusing])
     assert not network_works([refusing], [name_of(refusing)])
     assert network_works([refusing, accepting], [name_of(refusing), name_of(accepting)])
 
 
-def test_each_canary_is_heard(
+def test_the_response_of_each_canary_is_returned(
     accepting: tuple[str, int], refusing: tuple[str, int], dropping: tuple[str, int]
 ) -> None:
     told = ask([accepting, refusing, dropping, UNREACHABLE], 0.5)
@@ -67,7 +67,7 @@ def test_each_canary_is_heard(
     assert told[name_of(accepting)] is Said.ACCEPTED
 
 
-def test_who_has_accepted_once_is_never_forgotten() -> None:
+def test_a_canary_that_accepted_once_is_remembered() -> None:
     kept = write_memory(None, "here", {"a:1": Said.ACCEPTED, "b:1": Said.REFUSED})
     kept = write_memory(kept, "there", {"a:1": Said.REFUSED})
     kept = write_memory(
@@ -82,20 +82,20 @@ def test_who_has_accepted_once_is_never_forgotten() -> None:
 @pytest.mark.parametrize(
     "odd", [None, "", "no JSON", "[]", "1", '{"here": 1}', '{"here": {"a": 1}}']
 )
-def test_a_memory_that_cannot_be_read_is_learnt_anew(odd: str | None) -> None:
+def test_an_unreadable_memory_is_replaced(odd: str | None) -> None:
     assert read_memory(odd, "here") == {}
     kept = write_memory(odd, "here", {"a:1": Said.ACCEPTED})
     assert have_accepted(read_memory(kept, "here")) == {"a:1"}
 
 
-def test_an_ipv6_canary_goes_by_the_name_that_the_setting_has() -> None:
+def test_an_ipv6_canary_has_the_name_that_the_setting_writes() -> None:
     assert [name_of(one) for one in parse_canaries("[::1]:443,a.example:53")] == [
         "[::1]:443",
         "a.example:53",
     ]
 
 
-def test_one_dead_canary_does_not_blind_us_and_costs_no_wait(
+def test_one_dead_canary_neither_hides_a_working_network_nor_delays_the_answer(
     accepting: tuple[str, int], dropping: tuple[str, int]
 ) -> None:
     began = time.monotonic()
@@ -103,7 +103,7 @@ def test_one_dead_canary_does_not_blind_us_and_costs_no_wait(
     assert time.monotonic() - began < 2.5
 
 
-def test_silence_and_no_route_mean_that_our_network_is_down(dropping: tuple[str, int]) -> None:
+def test_the_network_is_down_if_no_canary_answers_or_has_a_route(dropping: tuple[str, int]) -> None:
     began = time.monotonic()
     assert not network_works([dropping, dropping, UNREACHABLE], timeout=0.3)
     assert 0.3 <= time.monotonic() - began < 1.5
@@ -111,7 +111,7 @@ def test_silence_and_no_route_mean_that_our_network_is_down(dropping: tuple[str,
     assert time.monotonic() - began < 2.5
 
 
-def test_without_canaries_there_is_nothing_to_blame_the_network_by() -> None:
+def test_without_canaries_the_network_counts_as_working() -> None:
     assert network_works([])
 
 
@@ -125,13 +125,15 @@ def test_without_canaries_there_is_nothing_to_blame_the_network_by() -> None:
         ("a.example:53, [2001:db8::1]:443", (("a.example", 53), ("2001:db8::1", 443))),
     ],
 )
-def test_the_setting_is_read(text: str | None, canaries: tuple[tuple[str, int], ...]) -> None:
+def test_the_canaries_setting_is_read(
+    text: str | None, canaries: tuple[tuple[str, int], ...]
+) -> None:
     assert parse_canaries(text) == canaries
 
 
 @pytest.mark.parametrize(
     "text", ["example", "example:", ":443", "example:0", "example:70000", "a:٣", "2001:db8::1:443"]
 )
-def test_a_wrong_setting_is_named(text: str) -> None:
+def test_an_invalid_canary_is_named_in_the_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"host:port|port from 1"):
         parse_canaries(text)

@@ -1,4 +1,4 @@
-"""Judging chains (decisions.md 10): made with cryptography, fault by fault and fault upon fault."""
+"""Judging certificate chains (decisions.md 10): each fault alone, and several faults at once."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustStore:
         ([make("x", MIDDLE, names=[f"{n}.example" for n in "abcde"]), MIDDLE], Cause.TLS_HOSTNAME,
          ("a.example, b.example, c.example and 2 more",)),
         ([make(HOST, MIDDLE), MIDDLE], Cause.TLS_HOSTNAME, ("alternative names",)),
-        # Two faults and more: the order is of decisions.md.
+        # Two faults or more: decisions.md has the order.
         ([make("x", names=["other.example"], **EXPIRED)], Cause.TLS_EXPIRED, ()),
         ([make("x", names=["other.example"], **EARLY)], Cause.TLS_NOT_YET_VALID, ()),
         ([make("x", names=["other.example"])], Cause.TLS_SELF_SIGNED, ()),
@@ -154,7 +154,7 @@ def test_the_first_fault_in_order_is_named(
         (["xn--bcher-kva.example"], "xn--bcher-kva.example", True),
     ],
 )  # fmt: skip
-def test_a_certificate_fits_its_names(names: list[str], host: str, fits: bool) -> None:
+def test_a_certificate_is_valid_for_its_names_only(names: list[str], host: str, fits: bool) -> None:
     certificate = read_certificate(make("x", MIDDLE, names=names).pem)
     assert certificate is not None
     assert fits_host(certificate, host) == fits
@@ -175,6 +175,6 @@ def test_the_sentence_says_how_long_ago(trust: TrustStore, age: timedelta, says:
     assert says in found.sentence
 
 
-def test_a_certificate_that_cannot_be_read_is_none() -> None:
+def test_an_unreadable_certificate_is_read_as_none() -> None:
     junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     assert read_certificate(junk) is None

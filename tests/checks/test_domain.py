@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
         ("example.com", "example.com"),
         ("www.Shop.Example.COM.", "example.com"),
         ("a.b.example.co.uk", "example.co.uk"),
-        ("someone.github.io", "github.io"),  # a private suffix is registered by somebody too
+        ("someone.github.io", "github.io"),  # a private suffix is registered too
         ("example.kawasaki.jp", None),
         ("www.city.kawasaki.jp", "city.kawasaki.jp"),
         ("www.bücher.example", "xn--bcher-kva.example"),
@@ -41,9 +41,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
         ("", None),
     ],
 )
-def test_the_registrable_domain_is_the_part_that_somebody_pays_for(
-    host: str, domain: str | None
-) -> None:
+def test_the_registrable_domain_of_a_host(host: str, domain: str | None) -> None:
     assert registrable_domain(host) == domain
 
 
@@ -216,7 +214,7 @@ WhoisServer = Callable[[str], str]
 
 @pytest.fixture
 def whois_server() -> Iterator[WhoisServer]:
-    """Starts a WHOIS server that gives one answer, and tells its ``host:port``."""
+    """Starts a WHOIS server with one answer, and returns its ``host:port``."""
     listeners: list[Listener] = []
 
     def start(answer: str) -> str:
@@ -234,7 +232,7 @@ def whois_server() -> Iterator[WhoisServer]:
 
 @pytest.fixture
 def registries(tmp_path: Path, httpserver: HTTPServer) -> Callable[..., str]:
-    """Writes a list of registries for .test to a fresh file, in IANA's form."""
+    """Writes a list of registries for .test to a new file, in IANA's form."""
     count = iter(range(100))
 
     def write(url: str | None = None, **more: Any) -> str:
@@ -253,7 +251,7 @@ def ask(bootstrap: str, servers: dict[str, str] | None = None, **more: Any) -> A
     )
 
 
-def test_the_registry_tells_the_expiry_by_rdap(
+def test_the_expiry_comes_from_the_registry_by_rdap(
     httpserver: HTTPServer, registries: Callable[..., str]
 ) -> None:
     answer = rdap_json(("expiration", "2027-08-13T04:00:00Z"))
@@ -263,7 +261,7 @@ def test_the_registry_tells_the_expiry_by_rdap(
     assert (found.domain, found.note) == ("example.test", None)
 
 
-def test_the_list_of_registries_comes_from_a_url_too_and_is_fetched_once(
+def test_the_list_of_registries_is_read_from_a_url_once(
     httpserver: HTTPServer,
 ) -> None:
     services = [[["test"], [httpserver.url_for("/rdap")]]]
@@ -301,7 +299,7 @@ def test_whois_is_asked_when_rdap_gives_no_date(
         assert (found.expires_at, found.source) == (datetime(2027, 1, 2, tzinfo=UTC), "whois")
 
 
-def test_the_expiry_is_unknown_with_a_note_that_says_why(
+def test_an_unknown_expiry_has_a_note_that_says_why(
     httpserver: HTTPServer, registries: Callable[..., str], whois_server: WhoisServer
 ) -> None:
     httpserver.expect_request("/rdap/domain/example.test").respond_with_data("no", status=429)
@@ -325,7 +323,7 @@ def test_the_expiry_is_unknown_with_a_note_that_says_why(
         ('{"services": [1, 2]}', "could not be"),
     ],
 )
-def test_a_broken_list_of_registries_is_no_catastrophe(
+def test_a_broken_list_of_registries_gives_an_unknown_expiry(
     tmp_path: Path, content: str, why: str
 ) -> None:
     path = tmp_path / "bootstrap.json"
@@ -336,7 +334,9 @@ def test_a_broken_list_of_registries_is_no_catastrophe(
     assert "WHOIS: no server is known for .test." in found.note
 
 
-def test_a_missing_list_and_dead_servers_are_no_catastrophe(registries: Callable[..., str]) -> None:
+def test_a_missing_list_and_dead_servers_give_an_unknown_expiry(
+    registries: Callable[..., str],
+) -> None:
     closed, hole = ClosedPort(), BlackHole()
     try:
         assert "could not be loaded" in ask("/no/such/file.json", {}).note

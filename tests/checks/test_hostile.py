@@ -1,4 +1,4 @@
-"""Targets that never stop: a check ends in time and takes little memory (issue 3)."""
+"""Targets that never stop sending: a check ends in time and takes little memory (issue 3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.lab.runner import peak_memory_of
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
-# How it begins, what comes again and again, and what a check of two seconds makes of it.
+# How the answer begins, what it repeats for ever, and the cause after a check of two seconds.
 FLOODS = {
     "100 Continue without end": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", Cause.HEADERS_TOO_LARGE),
     "early hints without end": (b"", b"HTTP/1.1 103 E\r\nA: b\r\n\r\n", Cause.HEADERS_TOO_LARGE),
@@ -41,7 +41,7 @@ def prober() -> Iterator[Prober]:
 
 
 @pytest.mark.parametrize(("begins", "goes_on", "cause"), FLOODS.values(), ids=FLOODS)
-def test_a_flood_is_named_in_time_and_in_little_memory(
+def test_an_endless_answer_gets_its_cause_in_time_and_in_little_memory(
     prober: Prober, begins: bytes, goes_on: bytes, cause: Cause | None
 ) -> None:
     def flood(connection: Connection) -> None:
@@ -53,10 +53,10 @@ def test_a_flood_is_named_in_time_and_in_little_memory(
 
     target = Listener(flood)
     outcomes: list[Outcome] = []
-    # One that ends at the cap needs time to get there: on a busy machine, more than 4 s.
+    # Reaching the cap takes time: on a busy machine, more than 4 s.
     spec = CheckSpec(url=f"http://127.0.0.1:{target.port}/", timeout=4 if cause else 30)
     with closing(target):
-        prober.check(spec)  # what is loaded once belongs to no check
+        prober.check(spec)  # load modules before memory is measured
         began = time.monotonic()
         peak = peak_memory_of(lambda: outcomes.append(prober.check(spec)))
         took = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""No request ever leaves for an address that policy forbids (issue 3; decisions.md 9)."""
+"""No connection is made to an address that policy forbids (issue 3; decisions.md 9)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.loopback import IPV6
 
 # --- The rule itself ------------------------------------------------------------------------------
 
-# Addresses, one or more from every row of the table and of every way to hide IPv4 in IPv6.
+# Addresses: at least one from every row of the table, and one for every form of embedded IPv4.
 CLOSED = [
     "0.0.0.0", "0.1.2.3", "10.0.0.0", "10.255.255.255", "100.64.0.1", "100.100.100.200",
     "100.127.255.255", "127.0.0.1", "127.255.255.254", "168.63.129.16", "169.254.0.1",
@@ -52,7 +52,7 @@ OPEN = [
 
 
 @pytest.mark.parametrize("address", CLOSED)
-def test_out_of_the_box_it_is_closed(address: str) -> None:
+def test_special_addresses_are_closed_by_default(address: str) -> None:
     refusal = Policy.parse("").refusal(address)
     assert refusal is not None
     assert "Settings page" in refusal.sentence
@@ -93,7 +93,7 @@ def test_public_addresses_are_open(address: str) -> None:
         ("", [], ["127.0.0.1"]),
     ],
 )  # fmt: skip
-def test_a_word_or_network_opens_what_it_says(
+def test_a_word_or_network_in_the_setting_opens_its_addresses(
     allowed: str, opened: list[str], closed: list[str]
 ) -> None:
     policy = Policy.parse(allowed)
@@ -108,13 +108,13 @@ def test_a_word_or_network_opens_what_it_says(
         ("loopback, 1.2.3", "'1.2.3'"), ("http://10.0.0.1", "'http://10.0.0.1'"),
     ],
 )  # fmt: skip
-def test_a_bad_part_is_named(text: str, says: str) -> None:
+def test_an_invalid_part_of_the_setting_is_named_in_the_error(text: str, says: str) -> None:
     with pytest.raises(ValueError, match="network") as error:
         Policy.parse(text)
     assert says in str(error.value)
 
 
-def test_every_row_of_the_table_closes_its_ends_and_has_a_source() -> None:
+def test_every_row_closes_its_first_and_last_address_and_has_a_source() -> None:
     policy = Policy.parse("")
     for row in (*SPECIAL, *STICKY):
         assert row.source
@@ -122,7 +122,7 @@ def test_every_row_of_the_table_closes_its_ends_and_has_a_source() -> None:
         assert policy.refusal(row.network[-1]), row
 
 
-def test_hidden_addresses_are_found() -> None:
+def test_embedded_ipv4_addresses_are_found() -> None:
     found = {
         text: [str(one) for one in embedded(ip_address(text))]  # type: ignore[arg-type]
         for text in ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "2002:c000:204::", "::1", "2606::1")
@@ -137,7 +137,7 @@ def test_hidden_addresses_are_found() -> None:
 
 # --- On the wire ----------------------------------------------------------------------------------
 #
-# Loopback is closed but for one address, from which redirects come. The trap listens on every
+# Loopback is closed except for one address, which redirects come from. The trap listens on every
 # address of this machine.
 
 REDIRECTOR = "127.0.0.77"
@@ -145,12 +145,12 @@ ALLOWED_TEXT = f"{REDIRECTOR}/32"
 ALLOWED = Policy.parse(ALLOWED_TEXT)
 
 SPELLINGS = [
-    # the dotted, the short, the decimal, the octal, the hexadecimal, mixed
+    # dotted, short, decimal, octal, hexadecimal, mixed
     "127.0.0.1", "127.0.1", "127.1", "2130706433", "017700000001", "0x7f000001", "0x7f.1",
     "0X7F.0.0.1", "0177.0.0.1", "0177.0.0.01", "127.0x0.0.1", "0x7f.0.0x0.0x1", "00000177.1",
     "127.000.000.001", "0x7f.0.1", "127.0.0.1.", "127.1.", "0", "0.0.0.0", "0x0", "00.0.0",
     "127.65535", "127.16777215", "2130706434", "0x7F000002",
-    # digits that are no ASCII, dots that are none
+    # non-ASCII digits and dots
     "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "127\uff0e0\uff0e0\uff0e1",
     "\u2460\u2461\u2466.0.0.1", "\U0001d7cf\U0001d7d0\U0001d7d5.0.0.1", "127\uff610\uff610\uff611",
     "\uff10x7f000001", "\u00b92\u2077.0.0.1",
@@ -162,18 +162,18 @@ SPELLINGS = [
     "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]", "[2002:7f00:0001::1]", "[2001:0:7f00:1::]",
     "[2001::80ff:fffe]", "[2606:4700::5efe:7f00:1]", "[fd00::2]", "[fe80::1]", "[ff02::1]",
     "[fc00::1]", "[fec0::1]", "[fd00:ec2::254]", "[100::1]", "[2001:db8::1]", "[::ffff:0.0.0.0]",
-    # networks of others
+    # other networks
     "10.0.0.1", "10.1", "0xa.1", "167772161", "172.16.0.1", "192.168.1.1", "0300.0250.1.1",
     "3232235777", "100.64.0.1", "169.254.169.254", "0xa9fea9fe", "2852039166",
     "0251.0376.0251.0376",
     "169.254.43518", "169.16689662", "100.100.100.200", "168.63.129.16", "192.0.0.192",
     "192.0.2.2", "198.18.0.1", "203.0.113.9", "224.0.0.1", "240.0.0.1", "255.255.255.255",
     "0xffffffff", "4294967295",
-    # names that are always this machine
+    # names of this machine
     "localhost", "LOCALHOST", "localhost.", "any.localhost", "\uff4cocalhost",
 ]  # fmt: skip
 
-# Names that DNS resolves to a closed address: one for each address, and CNAMEs to some of them.
+# Names that DNS resolves to closed addresses: one for each address, and CNAMEs to some of them.
 NAMED = [address for address in CLOSED if address not in ("0.0.0.0", "::")]
 
 
@@ -236,7 +236,7 @@ def check_all(prober: Prober, urls: list[str]) -> dict[str, Outcome]:
 
 
 def refused(outcomes: dict[str, Outcome]) -> dict[str, str | None]:
-    """What was not simply blocked."""
+    """The results that were not blocked."""
     return {
         url: outcome.result.cause
         for url, outcome in outcomes.items()
@@ -280,7 +280,7 @@ def test_no_redirect_leads_to_a_name_with_a_closed_address(
     assert trap.caught() == []
 
 
-def test_of_open_and_closed_addresses_only_the_open_ones_are_used(
+def test_a_name_with_open_and_closed_addresses_uses_only_the_open_ones(
     prober: Prober, redirector: Web
 ) -> None:
     outcome = prober.check(CheckSpec(url=f"http://mixed.test:{redirector.port}/", timeout=5))
@@ -290,7 +290,7 @@ def test_of_open_and_closed_addresses_only_the_open_ones_are_used(
     assert [one["address"] for one in outcome.evidence["refused"]] == ["::1", "127.0.0.1"]
 
 
-def test_a_name_that_changes_between_hops_is_judged_at_each(
+def test_a_name_is_judged_again_at_each_hop(
     prober: Prober, names: NameServer, redirector: Web
 ) -> None:
     names.asked.clear()
@@ -303,18 +303,18 @@ def test_a_name_that_changes_between_hops_is_judged_at_each(
     assert not any("/again" in head for head in redirector.heads)
 
 
-def test_an_address_that_was_judged_is_the_one_that_is_used(
+def test_the_connection_goes_to_the_address_that_was_judged(
     prober: Prober, names: NameServer, redirector: Web
 ) -> None:
-    """Nobody asks DNS a second time between the judgement and the connection."""
+    """DNS is not asked again between the judgement and the connection."""
     names.asked.clear()
     outcome = prober.check(CheckSpec(url=f"http://rebinding.test:{redirector.port}/", timeout=5))
     assert (outcome.result.verdict, outcome.result.ip) == (Verdict.UP, REDIRECTOR)
     assert names.asked["rebinding.test", "A"] == 1
 
 
-def test_a_second_line_refuses_the_socket_itself(names: NameServer, trap: Trap) -> None:
-    """Should the first judgement ever be fooled, the one before the connection is not."""
+def test_policy_is_checked_again_when_the_socket_is_opened(names: NameServer, trap: Trap) -> None:
+    """If the first judgement is bypassed, the one at the connection still refuses."""
 
     class Fooled(Policy):
         answers = threading.local()
@@ -342,11 +342,11 @@ def test_no_alert_url_leads_to_a_closed_address(names: NameServer, trap: Trap) -
 
 
 def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -> None:
-    """Apprise connects by itself, so its process refuses each connection at the last moment."""
+    """Apprise connects by itself, so its process refuses each connection when it is opened."""
     child = apprise._Child()
     urls = [f"json://{REDIRECTOR}:{redirector.port}/trap"]
     urls += [f"json://{host}:{trap.port}/" for host in SPELLINGS if host.isascii()]
-    # Not even on the port of DNS, of which no connection of Apprise's own is in need.
+    # Also on the port of DNS, to which Apprise itself never needs to connect.
     urls += ["json://127.0.0.1:53/", "json://169.254.169.254:53/"]
     told = {}
     try:
@@ -373,7 +373,9 @@ def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -
         "http://user:pass@127.0.0.1:{port}/", "http://127.0.0.1:{port}:80/",
     ],
 )  # fmt: skip
-def test_what_is_no_plain_url_is_not_tried(prober: Prober, trap: Trap, url: str) -> None:
+def test_a_url_that_is_not_plain_http_is_not_connected_to(
+    prober: Prober, trap: Trap, url: str
+) -> None:
     outcome = prober.check(CheckSpec(url=url.format(port=trap.port), timeout=5))
     assert outcome.result.cause_code == Cause.CHECK_ERROR
     assert trap.caught() == []
@@ -383,8 +385,8 @@ def test_what_is_no_plain_url_is_not_tried(prober: Prober, trap: Trap, url: str)
     ("host", "caught"),
     [("127.1", "::ffff:127.0.0.1"), pytest.param("[::1]", "::1", marks=IPV6)],
 )
-def test_the_trap_does_catch(trap: Trap, host: str, caught: str) -> None:
-    """The tests above cannot pass for want of a listener."""
+def test_the_trap_counts_connections(trap: Trap, host: str, caught: str) -> None:
+    """The tests above do not pass only because nothing listens."""
     prober = Prober(policy=lambda: Policy.parse("loopback"))
     outcome = prober.check(CheckSpec(url=f"http://{host}:{trap.port}/", timeout=1))
     prober.close(5)
@@ -392,14 +394,14 @@ def test_the_trap_does_catch(trap: Trap, host: str, caught: str) -> None:
     assert trap.caught() == [caught]
 
 
-def test_the_tables_are_as_large_as_promised() -> None:
+def test_the_tables_have_the_promised_number_of_rows() -> None:
     assert len(SPELLINGS) * 2 + len(NAMED) * 2 >= 150
     assert len(set(SPELLINGS)) == len(SPELLINGS)
     assert all(ip_network(address) for address in CLOSED)
 
 
-def test_the_policy_in_force_is_the_one_of_now(names: NameServer, redirector: Web) -> None:
-    """A change on the Settings page holds for the next check."""
+def test_a_changed_policy_applies_to_the_next_check(names: NameServer, redirector: Web) -> None:
+    """A change on the Settings page applies to the next check."""
     policies = [Policy.parse("")]
     prober = Prober(policy=lambda: policies[-1], dns_servers=[names.server])
     spec = CheckSpec(url=f"http://{REDIRECTOR}:{redirector.port}/", timeout=5)
@@ -410,7 +412,7 @@ def test_the_policy_in_force_is_the_one_of_now(names: NameServer, redirector: We
     assert (before, after) == (Verdict.UNKNOWN, Verdict.UP)
 
 
-def test_settings_carry_the_same_policy() -> None:
+def test_a_policy_can_be_made_from_networks_and_words() -> None:
     assert Policy([ip_network("10.0.0.0/8")], ["loopback"]).allows("127.0.0.1")
     assert not Policy().allows("127.0.0.1")
     with pytest.raises(ValueError, match="intern"):

@@ -1,6 +1,6 @@
-"""The prober: what it sends, what it hands back, and that nothing ends its thread.
+"""The prober: what it sends, what it returns, and that nothing ends its thread.
 
-What each failure is called stands in tests/lab/table.py; here is what a row there cannot show.
+tests/lab/table.py has the cause of each failure; this file has what its rows cannot show.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def prober(
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """Answers what the path asks for: /to/STATUS?LOCATION redirects, the rest is a page."""
+    """Answers by path: /to/STATUS?LOCATION redirects, any other path is a page."""
 
     def answer(head: str, body: bytes) -> bytes:
         path = head.split(" ")[1]
@@ -90,7 +90,7 @@ def spec(web: Web, path: str = "/", name: str = "a.test", **fields: Any) -> Chec
 
 
 def sent(web: Web, number: int = -1) -> dict[str, str]:
-    """A request that the server took: the request line as "", headers by lower-case name."""
+    """A request as received: the request line under "", headers by lower-case name."""
     line, *lines = web.heads[number].split("\r\n")
     pairs = (one.partition(": ") for one in lines)
     return {"": line} | {name.lower().rstrip(":"): value for name, _, value in pairs}
@@ -99,7 +99,7 @@ def sent(web: Web, number: int = -1) -> dict[str, str]:
 # --- What goes out --------------------------------------------------------------------------------
 
 
-def test_a_plain_check_sends_this_and_nothing_else(prober: Prober, web: Web) -> None:
+def test_a_check_without_options_sends_only_default_headers(prober: Prober, web: Web) -> None:
     assert prober.check(spec(web, "/x?y=1")).result.verdict == Verdict.UP
     assert sent(web) == {
         "": "GET /x?y=1 HTTP/1.1",
@@ -120,7 +120,7 @@ def test_a_plain_check_sends_this_and_nothing_else(prober: Prober, web: Web) -> 
         ("OPTIONS", None, "OPTIONS", None),
     ],
 )  # fmt: skip
-def test_each_method_goes_out_with_its_body(
+def test_each_method_is_sent_with_its_body(
     prober: Prober, web: Web, method: str, body: str | None, line: str, length: str | None
 ) -> None:
     outcome = prober.check(spec(web, request_method=method, request_body=body))
@@ -135,7 +135,7 @@ def test_each_method_goes_out_with_its_body(
     assert "content-length" not in sent(web)
 
 
-def test_own_headers_go_out_as_written_and_win(prober: Prober, web: Web) -> None:
+def test_own_headers_are_sent_unchanged_and_replace_defaults(prober: Prober, web: Web) -> None:
     headers = [
         ("X-Token", "sécret"), ("x-empty", ""), ("User-Agent", "mine"), ("Accept", "text/html"),
         ("Accept-Encoding", "identity"), ("Host", "other.test"), ("Content-Length", "999"),
@@ -180,7 +180,9 @@ SECRETS = {
 }
 
 
-def test_credentials_stay_with_their_origin_and_never_come_back(prober: Prober, web: Web) -> None:
+def test_credentials_are_never_sent_again_after_a_change_of_origin(
+    prober: Prober, web: Web
+) -> None:
     """a.test, a.test again, b.test, and back to a.test: only the first two see secrets."""
     b, a = f"http://b.test:{web.port}", f"http://a.test:{web.port}"
     chain = f"/to/302?/to/307?{b}/to/308?{a}/end"
@@ -242,8 +244,8 @@ def test_methods_change_at_redirects_as_in_browsers(
     assert web.bodies[-1] == (b"a=1" if kept else b"")
 
 
-def test_a_redirect_is_followed_before_its_body_comes(prober: Prober) -> None:
-    """A server that announces a body with its redirect and never sends it is up for browsers."""
+def test_a_redirect_is_followed_without_waiting_for_its_body(prober: Prober) -> None:
+    """A browser shows a site whose redirects announce a body that never arrives, so it is up."""
 
     def answer(head: str, body: bytes) -> bytes:
         if head.startswith("GET /end"):
@@ -295,7 +297,7 @@ def test_a_phase_that_was_not_reached_has_no_time(prober: Prober) -> None:
     assert not outcome.answered
 
 
-def test_a_certificate_is_told_with_each_https_check(prober: Prober, authority: trustme.CA) -> None:
+def test_each_https_check_returns_the_certificate(prober: Prober, authority: trustme.CA) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("tls.test").configure_cert(context)
     web = Web(lambda head, body: http(), context=context)
@@ -317,7 +319,7 @@ def test_a_certificate_is_told_with_each_https_check(prober: Prober, authority: 
     assert leaf["not_after"] == f"{outcome.ssl_expires_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_of_several_certificates_the_one_that_ends_first_is_told_with_its_host(
+def test_the_certificate_that_expires_first_on_a_chain_of_redirects_is_returned(
     prober: Prober, authority: trustme.CA
 ) -> None:
     context, soon = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
@@ -335,10 +337,10 @@ def test_of_several_certificates_the_one_that_ends_first_is_told_with_its_host(
 
 
 @pytest.mark.parametrize("ending", ["with", "without"])
-def test_a_body_that_ends_with_the_connection_needs_no_farewell_of_tls(
+def test_a_body_may_end_with_the_connection_without_tls_close_notify(
     prober: Prober, authority: trustme.CA, ending: str
 ) -> None:
-    """Many old servers just hang up; browsers show the page, so it is no outage."""
+    """Many old servers just close the connection; browsers show the page, so it is up."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("tls.test").configure_cert(context)
     length = "Content-Length: 99\r\n" if ending == "with" else ""
@@ -352,7 +354,7 @@ def test_a_body_that_ends_with_the_connection_needs_no_farewell_of_tls(
 # --- Evidence -------------------------------------------------------------------------------------
 
 
-def test_evidence_holds_what_was_seen_and_no_secret(prober: Prober) -> None:
+def test_evidence_has_the_answer_and_no_secret(prober: Prober) -> None:
     secrets = ["pa$$wörd", "t0ken-1234567", "c00kie-value", "body secret & more"]
 
     def answer(head: str, body: bytes) -> bytes:
@@ -408,10 +410,10 @@ def test_a_secret_across_the_edge_of_what_is_kept_is_masked_too(prober: Prober) 
 
 @pytest.mark.parametrize("piece", ["t0ken-é-1234567 ", "abcdefghi"])
 @pytest.mark.parametrize("shift", range(0, 60, 7))
-def test_a_long_secret_that_is_echoed_many_times_shows_no_beginning(
+def test_the_beginning_of_a_long_secret_is_masked_when_it_is_echoed_many_times(
     prober: Prober, piece: str, shift: int
 ) -> None:
-    """Masked it is so short that the edge of what is read comes into what is kept."""
+    """With masks in their place, the end of the text that is read is within what is kept."""
     secret = f"{piece * 60}end"
     page = b"x" * shift + f"{secret}\n".encode() * 20
     web = Web(lambda head, body: http("500 Oh", page, "Content-Type: text/plain; charset=utf-8"))
@@ -446,7 +448,7 @@ def test_the_excerpt_of_a_matched_text_is_redacted(prober: Prober) -> None:
         ("ftp://shop.example/?key=t0ken-1234567", f"ftp://shop.example/?key={MASK}"),
     ],
 )
-def test_a_secret_in_a_location_stands_in_no_cause_and_no_evidence(
+def test_a_secret_in_a_location_is_masked_in_cause_and_evidence(
     prober: Prober, location: str, shown: str
 ) -> None:
     web = Web(lambda head, body: http("302 Found", b"", f"Location: {location}"))
@@ -462,9 +464,7 @@ def test_a_secret_in_a_location_stands_in_no_cause_and_no_evidence(
 @pytest.mark.parametrize(
     "path", ["/circle", "/maze", "/once", "/status", "/number"], ids=lambda path: path[1:]
 )
-def test_what_a_target_echoes_of_our_secrets_is_masked_everywhere(
-    prober: Prober, path: str
-) -> None:
+def test_secrets_that_a_target_echoes_are_masked_everywhere(prober: Prober, path: str) -> None:
     secret = "t0ken-123/ä"
     echo = quote(secret, safe="")
 
@@ -509,7 +509,7 @@ def test_good_evidence_is_made_when_something_changed(prober: Prober) -> None:
 
 
 @IPV6
-def test_a_dead_family_is_waited_for_once_only(prober: Prober) -> None:
+def test_only_the_first_check_waits_for_a_dead_family(prober: Prober) -> None:
     web = Web(lambda head, body: http())
     hole = BlackHole("::1", web.port)
     with closing(web, hole):
@@ -525,7 +525,7 @@ def test_a_dead_family_is_waited_for_once_only(prober: Prober) -> None:
 
 
 @IPV6
-def test_a_dead_family_of_a_host_that_redirects_is_told_and_does_not_hold_up_the_page(
+def test_a_dead_family_of_a_redirecting_host_is_a_warning_and_not_a_failure(
     prober: Prober, web: Web
 ) -> None:
     page = f"http://a.test:{web.port}/"
@@ -538,7 +538,7 @@ def test_a_dead_family_of_a_host_that_redirects_is_told_and_does_not_hold_up_the
 
 
 @IPV6
-def test_a_family_that_is_open_is_not_asked_each_time(prober: Prober) -> None:
+def test_a_family_that_accepts_is_not_tested_in_each_check(prober: Prober) -> None:
     six = Web(lambda head, body: http(), address="::1")
     taken = threading.Semaphore(0)
     four = Listener(lambda connection: taken.release(), "127.0.0.1", six.port)
@@ -562,7 +562,7 @@ def test_a_family_that_is_open_is_not_asked_each_time(prober: Prober) -> None:
 def test_a_family_without_a_route_is_left_out(
     monkeypatch: pytest.MonkeyPatch, roads: str, kept: tuple[str, ...]
 ) -> None:
-    """Its "no route" would hide what the other family says, such as that it refuses."""
+    """Its "no route" would hide the other family's error, such as a refusal."""
     monkeypatch.setattr(families, "has_route", lambda one: ("6" if ":" in one else "4") in roads)
     families._known_route.cache_clear()
     assert families.routed(("2001:db8::1", "2001:db8::2", "192.0.2.1")) == kept
@@ -591,7 +591,7 @@ def test_many_checks_run_at_once_and_leave_nothing_open(prober: Prober, web: Web
     assert after - before < 50, "connections of the test's server may still be closing"
 
 
-def test_more_checks_than_places_wait_their_turn(names: NameServer) -> None:
+def test_checks_beyond_the_limit_wait_until_others_finish(names: NameServer) -> None:
     prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
     prober._at_once = 3
     most, now, lock = 0, 0, threading.Lock()
@@ -631,7 +631,7 @@ def test_a_fault_of_ours_is_check_error_and_the_next_check_is_fine(
     assert fine.verdict == Verdict.UP
 
 
-def test_a_fault_in_judging_is_check_error_too(
+def test_an_exception_while_judging_is_check_error(
     prober: Prober, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object) -> None:
@@ -647,7 +647,7 @@ def test_a_fault_in_judging_is_check_error_too(
     assert prober.in_flight == 0
 
 
-def test_a_done_that_fails_harms_nobody(
+def test_an_exception_in_done_does_not_affect_other_checks(
     prober: Prober, web: Web, caplog: pytest.LogCaptureFixture
 ) -> None:
     called = threading.Event()
@@ -662,8 +662,8 @@ def test_a_done_that_fails_harms_nobody(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_close_waits_for_checks_and_gives_back_the_rest(names: NameServer) -> None:
-    trap = Trap()  # takes connections and never answers
+def test_close_waits_for_checks_and_returns_the_unfinished_ones(names: NameServer) -> None:
+    trap = Trap()  # accepts connections and never answers
     web = Web(lambda head, body: http())
     prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
     finished: list[Outcome] = []
@@ -683,14 +683,14 @@ def test_close_waits_for_checks_and_gives_back_the_rest(names: NameServer) -> No
         prober.submit(stuck, finished.append)
 
 
-def test_close_is_quick_when_there_is_nothing_to_wait_for(names: NameServer) -> None:
+def test_close_returns_at_once_without_running_checks(names: NameServer) -> None:
     prober = Prober(policy=lambda: LOOPBACK, dns_servers=[names.server])
     began = time.monotonic()
     assert prober.close(30) == []
     assert time.monotonic() - began < 5
 
 
-def test_a_bundle_that_is_not_there_stops_the_start() -> None:
+def test_a_missing_ca_bundle_raises_at_the_start() -> None:
     with pytest.raises(OSError, match="no-such-file"):
         Prober(policy=lambda: LOOPBACK, ca_bundle="/no-such-file.pem")
 

@@ -1,4 +1,4 @@
-"""Names to addresses: told apart, cached, validated, and never for longer than allowed."""
+"""Resolving names: causes of failure, cache, validation of answers, and time limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def names() -> Iterator[NameServer]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A UDP port on which nobody is: another socket keeps it from being given out."""
+    """A UDP port without a listener; another socket reserves it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as holder:
         holder.bind(("127.0.0.1", 0))
         yield int(holder.getsockname()[1])
@@ -60,7 +60,7 @@ def failing(rcode: dns.rcode.Rcode) -> Answer:
 
 
 def for_kind(kind: str, this: Answer, other: Answer) -> Answer:
-    """``this`` for questions of one type, ``other`` for the rest."""
+    """``this`` for questions of one type, ``other`` for all others."""
 
     def answer(query: Query, times: int) -> Query | bytes | None:
         asked = dns.rdatatype.to_text(query.question[0].rdtype)
@@ -77,7 +77,7 @@ def cut(query: Query, times: int) -> Query:
 
 
 def too_long_for_udp(records: object) -> Answer:
-    """The first time each type is asked the answer is cut; the second question comes over TCP."""
+    """The first answer of each type is truncated; the second question comes over TCP."""
     return lambda query, times: cut(query, 0) if times == 0 else reply(query, records)  # type: ignore[arg-type]
 
 
@@ -141,7 +141,7 @@ def test_an_answer_is_addresses_or_one_cause(
         )
 
 
-def test_a_cname_whose_target_was_not_given_is_asked_for(names: NameServer) -> None:
+def test_a_cname_without_its_target_is_followed_by_another_question(names: NameServer) -> None:
     names.zone["a.test"] = [("a.test", "CNAME", "b.test.")]
     names.zone["b.test"] = [("b.test", "CNAME", "c.test.")]
     names.zone["c.test"] = host("c.test", "192.0.2.9")
@@ -172,7 +172,7 @@ def no_answer(message: Query) -> None:
 
 
 @pytest.mark.parametrize("change", [wrong_id, wrong_name, no_answer])
-def test_an_answer_to_another_question_is_not_taken(
+def test_an_answer_to_another_question_is_ignored(
     names: NameServer, change: Callable[[Query], None]
 ) -> None:
     names.zone["a.test"] = _changed(change)
@@ -181,7 +181,7 @@ def test_an_answer_to_another_question_is_not_taken(
     assert "0.3 s" in resolved.sentence
 
 
-def test_every_question_has_an_id_of_its_own(names: NameServer) -> None:
+def test_every_question_has_its_own_id(names: NameServer) -> None:
     ids: list[int] = []
 
     def answer(query: Query, times: int) -> Query:
@@ -194,7 +194,7 @@ def test_every_question_has_an_id_of_its_own(names: NameServer) -> None:
     assert len(set(ids)) >= 18, ids
 
 
-def test_a_silent_server_is_asked_again_and_the_next_one_too(names: NameServer) -> None:
+def test_a_silent_server_is_asked_again_after_the_next_one(names: NameServer) -> None:
     names.zone["a.test"] = lambda query, times: None if times == 0 else reply(query, ADDRESS)
     other = NameServer({"a.test": SILENT})
     began = time.monotonic()
@@ -210,7 +210,7 @@ def test_a_silent_server_is_asked_again_and_the_next_one_too(names: NameServer) 
     [failing(dns.rcode.SERVFAIL), failing(dns.rcode.REFUSED), None],
     ids=["SERVFAIL", "REFUSED", "nobody there"],
 )
-def test_a_server_that_fails_is_passed_over_at_once(
+def test_after_an_error_the_next_server_is_asked_at_once(
     names: NameServer, first: Answer | None, closed_port: int
 ) -> None:
     names.zone["a.test"] = ADDRESS
@@ -224,7 +224,7 @@ def test_a_server_that_fails_is_passed_over_at_once(
     assert time.monotonic() - began < FIRST_WAIT
 
 
-def test_of_two_faults_servfail_is_told_and_nxdomain_needs_no_second_opinion() -> None:
+def test_servfail_outranks_refused_and_nxdomain_ends_the_look_up() -> None:
     refusing = NameServer({"a.test": failing(dns.rcode.REFUSED)})
     failing_ = NameServer({"a.test": failing(dns.rcode.SERVFAIL)})
     found = resolve("a.test", 5, names=system(refusing.server, failing_.server))
@@ -237,7 +237,7 @@ def test_of_two_faults_servfail_is_told_and_nxdomain_needs_no_second_opinion() -
     failing_.close()
 
 
-def test_no_server_at_all_is_a_timeout(closed_port: int) -> None:
+def test_unreachable_servers_are_a_timeout(closed_port: int) -> None:
     found = resolve("a.test", 0.4, names=system(Server("127.0.0.1", closed_port)))
     assert found.cause == Cause.DNS_TIMEOUT
 
@@ -248,7 +248,7 @@ def test_no_server_at_all_is_a_timeout(closed_port: int) -> None:
 @pytest.mark.parametrize(
     ("ttl", "records", "questions"), [(60, ADDRESS, 1), (0, ADDRESS, 2), (60, None, 1)]
 )
-def test_an_answer_is_kept_for_its_time(ttl: int, records: Answer | None, questions: int) -> None:
+def test_an_answer_is_cached_for_its_ttl(ttl: int, records: Answer | None, questions: int) -> None:
     names = NameServer({"a.test": records} if records is not None else {}, ttl)
     cache = Cache()
     for _ in range(2):
@@ -262,7 +262,7 @@ def test_an_answer_is_kept_for_its_time(ttl: int, records: Answer | None, questi
     [failing(dns.rcode.SERVFAIL), failing(dns.rcode.REFUSED)],
     ids=["SERVFAIL", "REFUSED"],
 )
-def test_a_fault_of_a_server_is_never_kept(names: NameServer, answer: Answer) -> None:
+def test_a_servers_error_is_never_cached(names: NameServer, answer: Answer) -> None:
     names.zone["a.test"] = answer
     cache = Cache()
     assert resolve("a.test", 5, names=system(names.server), cache=cache).cause
@@ -270,7 +270,7 @@ def test_a_fault_of_a_server_is_never_kept(names: NameServer, answer: Answer) ->
     assert resolve("a.test", 5, names=system(names.server), cache=cache).addresses
 
 
-def test_the_cache_is_bounded_and_forgets_in_time() -> None:
+def test_the_cache_is_bounded_and_its_entries_expire() -> None:
     cache = Cache(size=3)
     for number in range(5):
         cache.put(Resolved(f"{number}.test", ("192.0.2.1",)), 60)
@@ -280,7 +280,7 @@ def test_the_cache_is_bounded_and_forgets_in_time() -> None:
     assert cache.get("brief.test") is None
 
 
-def test_checks_that_want_the_same_name_share_one_question(names: NameServer) -> None:
+def test_concurrent_look_ups_of_a_name_share_one_question(names: NameServer) -> None:
     names.zone["a.test"] = ADDRESS
     loop = Loop()
     resolver = Resolver(loop, system(names.server))
@@ -311,18 +311,18 @@ def test_the_hosts_file_comes_before_dns_and_is_read_again(tmp_path: Path) -> No
     assert resolve("linked.test", 1, names=names).addresses == ("fe80::1",)
     hosts.write_text("192.0.2.99 one.test\n")
     os.utime(hosts, ns=(1, 1))
-    names._hosts_file._looked = time.monotonic() - 60  # the file is looked at every few seconds
+    names._hosts_file._looked = time.monotonic() - 60  # older than the interval between looks
     assert resolve("one.test", 1, names=names).addresses == ("192.0.2.99",)
 
 
 @pytest.mark.parametrize("name", ["localhost", "any.localhost"])
-def test_localhost_is_this_machine_and_no_question(name: str) -> None:
+def test_localhost_is_this_machine_without_asking_dns(name: str) -> None:
     names = system(Server("127.0.0.1", 1))
     assert resolve(name, 1, names=names).addresses == ("::1", "127.0.0.1")
     assert read_hosts("127.0.0.1 localhost\n") == {"localhost": ("127.0.0.1",)}
 
 
-def test_an_address_is_its_own_answer() -> None:
+def test_an_ip_address_resolves_to_itself() -> None:
     for address in ("192.0.2.1", "2001:db8::1"):
         assert resolve(address, 1, names=system()).addresses == (address,)
 
@@ -351,11 +351,13 @@ def test_resolv_conf_is_read_as_the_c_library_does(text: str, config: SystemConf
         (5, "web.c", ("web.c.a.test", "web.c.b.test", "web.c")),
     ],
 )
-def test_short_names_are_searched_for(ndots: int, host_name: str, tried: tuple[str, ...]) -> None:
+def test_short_names_are_completed_from_the_search_list(
+    ndots: int, host_name: str, tried: tuple[str, ...]
+) -> None:
     assert SystemConfig((), ("a.test", "b.test"), ndots).names(host_name) == tried
 
 
-def test_the_search_list_is_walked_until_a_name_has_an_address(names: NameServer) -> None:
+def test_the_search_list_is_tried_until_a_name_has_an_address(names: NameServer) -> None:
     names.zone["web.b.test"] = host("web.b.test", "192.0.2.8")
 
     class Searching(SystemNames):
@@ -385,6 +387,6 @@ def test_dns_servers_are_addresses_and_ports(text: str, servers: tuple[Server, .
 
 
 @pytest.mark.parametrize("text", ["dns.example", "1.2.3.4:0", "1.2.3.4:x", "1.2.3.4:70000", "[::1"])
-def test_a_dns_server_that_is_none_is_named(text: str) -> None:
+def test_an_invalid_dns_server_is_named_in_the_error(text: str) -> None:
     with pytest.raises(ValueError, match="DNS server"):
         parse_servers(f"127.0.0.1,{text}")

@@ -86,14 +86,14 @@ def test_a_url_is_sent_in_one_spelling(text: str, sent: str) -> None:
         ("http://xn--a\u0300\u200d.example/", "international"),
     ],
 )  # fmt: skip
-def test_what_is_no_plain_url_is_refused_in_a_sentence(text: str, says: str) -> None:
+def test_an_invalid_url_is_refused_with_a_sentence(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=r"^The .*[.]$") as error:
         parse_url(text)
     assert says in str(error.value)
 
 
 @given(st.text(max_size=60), st.sampled_from(["", "http://", "http://a.example/", "http://["]))
-def test_any_text_is_read_or_refused_and_never_more(text: str, start: str) -> None:
+def test_any_text_is_read_or_refused_with_a_value_error(text: str, start: str) -> None:
     try:
         target = parse_url(start + text)
     except ValueError:
@@ -124,7 +124,7 @@ def test_a_location_is_read_as_browsers_do(location: str, leads_to: str) -> None
     "http://u:p@b/",
      "///b.example/", "http:x", "\\\\b.example/", "/\\b.example/", "ftp://b.example/"],
 )  # fmt: skip
-def test_a_location_that_is_no_plain_url_is_refused(location: str) -> None:
+def test_an_invalid_location_is_refused(location: str) -> None:
     with pytest.raises(ValueError, match=r"\.$"):
         join(parse_url("http://a.example/"), location)
 
@@ -147,7 +147,7 @@ def test_accepted_statuses_are_codes_and_ranges(text: str, ranges: object) -> No
     "\uff12\uff10\uff10",
      "200;201", "+200", "0200", "2e2"],
 )  # fmt: skip
-def test_other_accepted_statuses_are_refused_in_a_sentence(text: str) -> None:
+def test_invalid_accepted_statuses_are_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(ValueError, match=r"\.$"):
         parse_statuses(text)
 

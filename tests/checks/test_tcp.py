@@ -75,7 +75,7 @@ def test_the_outcome_of_a_good_check_has_figures_banner_and_the_text_found(
     json.dumps(evidence)
 
 
-def test_without_a_text_condition_nothing_is_waited_for(prober: Prober) -> None:
+def test_without_a_text_condition_a_check_does_not_read(prober: Prober) -> None:
     with closing(Listener(tcp.silent)) as silent:
         outcome = prober.check(CheckSpec(url=url(silent), timeout=30))
     assert outcome.result.verdict is Verdict.UP
@@ -94,8 +94,8 @@ def test_the_wait_for_a_text_is_not_part_of_the_response_time(prober: Prober) ->
     assert result.response_time < 900
 
 
-def test_a_refusal_is_no_answer_and_a_connection_is_one(prober: Prober) -> None:
-    """``network_down`` asks whether anything came from the target (decisions.md 10)."""
+def test_a_connection_counts_as_an_answer_and_a_refusal_does_not(prober: Prober) -> None:
+    """``network_down`` depends on whether anything came from the target (decisions.md 10)."""
     with closing(ClosedPort()) as closed, closing(Listener(tcp.close_at_once)) as ends:
         refused = prober.check(CheckSpec(url=url(closed)))
         missing = prober.check(CheckSpec(url=url(ends), **EXPECTS))
@@ -105,7 +105,7 @@ def test_a_refusal_is_no_answer_and_a_connection_is_one(prober: Prober) -> None:
     assert refused.result.response_time is None
 
 
-def test_bytes_that_are_no_text_are_shown_escaped(prober: Prober) -> None:
+def test_bytes_that_are_not_utf_8_are_escaped(prober: Prober) -> None:
     with closing(Listener(tcp.binary_greeting)) as database:
         spec = CheckSpec(url=url(database), alert_condition="url_text", alert_text_lookup="ready")
         outcome = prober.check(spec)
@@ -165,7 +165,7 @@ def test_a_fault_of_ours_is_check_error_and_closes_the_connection(
     def wait(connection: Connection) -> None:
         try:
             tcp.greeting(connection)
-        finally:  # what it said is unread, so it is a reset
+        finally:  # closing with unread data sends a reset
             gone.set()
 
     def fail(*arguments: object) -> None:
@@ -186,7 +186,7 @@ def test_a_fault_of_ours_is_check_error_and_closes_the_connection(
     prober.close(5)
 
 
-def test_close_hangs_up_on_a_server_that_is_silent(names: NameServer) -> None:
+def test_close_ends_the_connection_to_a_silent_server(names: NameServer) -> None:
     begun, gone = threading.Event(), threading.Event()
 
     def wait(connection: Connection) -> None:
@@ -203,7 +203,7 @@ def test_close_hangs_up_on_a_server_that_is_silent(names: NameServer) -> None:
         assert gone.wait(10)
 
 
-def test_a_machine_without_a_file_left_says_nothing_about_the_target(
+def test_running_out_of_file_descriptors_is_check_error(
     prober: Prober, mail: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none_left(*arguments: object) -> socket.socket:
@@ -215,13 +215,13 @@ def test_a_machine_without_a_file_left_says_nothing_about_the_target(
     assert (result.verdict, result.cause_code) == (Verdict.UNKNOWN, Cause.CHECK_ERROR)
 
 
-def test_a_url_that_no_kind_reads_is_check_error(prober: Prober) -> None:
+def test_a_url_of_no_kind_is_check_error(prober: Prober) -> None:
     for broken in ("gopher://mail.test:70", "tcp://mail.test", "no address"):
         result = prober.check(CheckSpec(url=broken, monitor_id=3)).result
         assert (result.verdict, result.cause_code) == (Verdict.UNKNOWN, Cause.CHECK_ERROR)
         assert "The URL cannot be checked." in (result.cause or "")
 
 
-def test_the_families_take_turns() -> None:
+def test_addresses_of_both_families_alternate() -> None:
     assert by_turns(("::1", "::2", "::3", "10.0.0.1")) == ("::1", "10.0.0.1", "::2", "::3")
     assert by_turns(("10.0.0.1", "10.0.0.2")) == ("10.0.0.1", "10.0.0.2")

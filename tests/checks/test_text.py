@@ -1,4 +1,4 @@
-"""Bodies as text: codings, charsets and conditions (decisions.md 3)."""
+"""Bodies decoded to text: codings, charsets and text conditions (decisions.md 3)."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ NOTHING_HIDDEN = Redactor(CheckSpec(url="http://a/"))
                        "unicode_escape", "utf-7", "none", "../../etc")],
     ],
 )  # fmt: skip
-def test_the_charset_is_that_of_mark_header_document_or_utf_8(
+def test_the_charset_comes_from_byte_order_mark_header_document_or_is_utf_8(
     body: bytes, content_type: str | None, name: str
 ) -> None:
     assert charset(body, content_type)[0] == name
 
 
-def test_bad_bytes_are_replaced_and_the_mark_is_no_text() -> None:
+def test_invalid_bytes_are_replaced_and_the_byte_order_mark_is_dropped() -> None:
     assert decode(b"\xef\xbb\xbfgr\xc3\xbcn \xff", None) == "grün \ufffd"
     assert decode("grün".encode("utf-16"), "text/plain") == "grün"
     assert decode(b"\x80 5", "text/plain; charset=iso-8859-1") == "€ 5"
 
 
-def test_no_name_of_a_charset_makes_trouble() -> None:
+def test_no_charset_name_raises() -> None:
     for name in ("", "\x00", "a" * 5000, "ünknown", "utf-8\n", "latin-1", "undefined"):
         codec_name(name)
 
@@ -98,7 +98,7 @@ def test_an_excerpt_shows_the_text_and_what_is_around_it() -> None:
 
 
 @pytest.mark.parametrize("far", range(50, 80))
-def test_of_a_secret_at_the_edge_of_an_excerpt_no_half_is_shown(far: int) -> None:
+def test_a_secret_at_the_edge_of_an_excerpt_is_masked_whole(far: int) -> None:
     secret = "s3cret with  spaces"
     text = f"begin {secret}{'.' * (far - len(secret))}needle{'.' * (far - len(secret))}{secret} end"
     hiding = Redactor(CheckSpec(url="http://a/", request_headers=(Pair("X-Key", secret),)))
@@ -140,7 +140,7 @@ def coding(name: str) -> str:
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 10**6])
 @pytest.mark.parametrize("name", PACKED)
-def test_a_coding_is_undone_whatever_the_pieces(name: str, size: int) -> None:
+def test_a_coding_is_decoded_from_pieces_of_any_size(name: str, size: int) -> None:
     packed = PACKED[name](PAGE)
     decoder = Decoder([coding(name)], BODY_CAP_BYTES)
     for place in range(0, len(packed), size):
@@ -151,14 +151,14 @@ def test_a_coding_is_undone_whatever_the_pieces(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
-def test_a_coded_body_that_is_cut_short_is_not_whole(name: str) -> None:
+def test_a_truncated_coded_body_is_not_whole(name: str) -> None:
     decoder = Decoder([name], BODY_CAP_BYTES)
     decoder.feed(PACKED[name](PAGE)[:-10])
     assert not decoder.whole
 
 
 @pytest.mark.parametrize("name", ["gzip", "br", "zstd"])
-def test_bytes_that_were_never_coded_are_undecodable(name: str) -> None:
+def test_bytes_without_the_announced_coding_are_undecodable(name: str) -> None:
     with pytest.raises(Undecodable, match=name):
         Decoder([name], BODY_CAP_BYTES).feed(b"<html>not coded at all</html>" * 10)
     decoder = Decoder([name], BODY_CAP_BYTES)
@@ -169,7 +169,7 @@ def test_bytes_that_were_never_coded_are_undecodable(name: str) -> None:
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 5_000_000])
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
-def test_the_cap_holds_to_the_byte(name: str, excess: int) -> None:
+def test_the_output_ends_exactly_at_the_cap(name: str, excess: int) -> None:
     decoder = Decoder([name], 100_000)
     decoder.feed(PACKED[name](b"x" * (100_000 + excess)))
     assert len(decoder.out) == min(100_000, 100_000 + excess)
@@ -177,7 +177,7 @@ def test_the_cap_holds_to_the_byte(name: str, excess: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd", "br, wide", "zstd, twice"])
-def test_a_bomb_takes_little_memory(name: str) -> None:
+def test_a_compression_bomb_takes_little_memory(name: str) -> None:
     if name == "br, wide":
         packed = brotli.compress(bytes(64_000_000), quality=5, lgwin=24)
     elif name == "zstd, twice":
@@ -201,21 +201,21 @@ def test_a_bomb_takes_little_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("window", [10, 16, 17, 18, 21, 22, 23, 24])
-def test_a_brotli_window_of_any_size_gives_the_same(window: int) -> None:
+def test_a_brotli_window_of_any_size_gives_the_same_output(window: int) -> None:
     decoder = Decoder(["br"], BODY_CAP_BYTES)
     decoder.feed(brotli.compress(PAGE * 13, quality=5, lgwin=window))
     assert bytes(decoder.out) == PAGE * 13
     assert decoder.whole
 
 
-def test_codings_come_off_in_the_reverse_order() -> None:
+def test_codings_are_decoded_in_reverse_order() -> None:
     decoder = Decoder(codings(["gzip", "BR , identity"]), BODY_CAP_BYTES)
     decoder.feed(brotli.compress(gzip.compress(PAGE)))
     assert bytes(decoder.out) == PAGE
     assert decoder.whole
 
 
-def test_what_is_no_coding_is_not_taken_for_one() -> None:
+def test_words_that_are_not_codings_are_ignored() -> None:
     assert codings(["identity", "utf-8, none", ""]) == []
     with pytest.raises(Undecodable, match="'compress'"):
         Decoder(codings(["compress"]), 10)
@@ -223,5 +223,5 @@ def test_what_is_no_coding_is_not_taken_for_one() -> None:
         Decoder(["gzip"] * 4, 10)
 
 
-def test_a_body_that_never_came_is_whole() -> None:
+def test_an_empty_body_is_whole() -> None:
     assert Decoder(["gzip"], 10).whole

@@ -25,14 +25,14 @@ STORED = Monitor(
     request_body="line one\nline two",
     request_auth_password_set=True,
     tags=("prod", "api"),
-    # Half past two happened twice that night; this was the second.
+    # Half past two occurred twice that night; this was the second.
     maintenance_start_at=datetime(2026, 10, 25, 1, 30, tzinfo=UTC),
     maintenance_end_at=datetime(2026, 10, 25, 3, 0, 0, tzinfo=UTC),
 )
 
 
 class Inputs(HTMLParser):
-    """What a browser would send of a page: every input with its value."""
+    """The fields that a browser would send for a page: every input with its value."""
 
     def __init__(self, html):
         super().__init__()
@@ -67,7 +67,7 @@ def pages():
 
 
 def shown(pages, form_class=BrowserMonitorForm, record=STORED, **more):
-    """The fields that a browser would send of an untouched page."""
+    """The fields that a browser would send for an unchanged page."""
     with pages.test_request_context("/"):
         form = form_class(record=record, zone=BERLIN, **more)
         lists = form.pair_lists()
@@ -108,7 +108,7 @@ def test_saving_a_page_untouched_changes_nothing(pages):
         ({"request_body": "a\r\nb"}, {"request_body": "a\nb"}),
         ({"alerts[0][key]": "", "alerts[0][value]": ""}, {"alerts": STORED.alerts[1:]}),
         (
-            # Half past two typed by hand is the first of the two.
+            # Half past two, typed by hand, is the first of the two.
             {"maintenance_start_at": "2026-10-25T02:30"},
             {"maintenance_start_at": datetime(2026, 10, 25, 0, 30, tzinfo=UTC)},
         ),
@@ -118,7 +118,7 @@ def test_saving_a_page_untouched_changes_nothing(pages):
         ),
     ],
 )
-def test_what_is_typed_is_saved_and_the_rest_stays(pages, typed, fields):
+def test_typed_values_are_saved_and_the_others_stay(pages, typed, fields):
     sent = {k: v for k, v in (shown(pages) | typed).items() if v is not None}
     form, valid = post(pages, sent)
     assert (valid, form.fields()) == (True, fields)
@@ -158,7 +158,7 @@ def test_rows_are_added_and_removed_by_buttons_without_javascript(pages):
     with pages.test_request_context("/", method="POST", data=removal):
         form = BrowserMonitorForm(record=STORED, zone=BERLIN)
         assert form.change_rows()
-        # The row that stays keeps its index, and with it the place of its masked value.
+        # The remaining row keeps its index, and so the place of its masked value.
         assert [(row.index, row.value) for row in form.alerts.rows] == [("1", "••••0123")]
     with pages.test_request_context("/", method="POST", data=broken):
         assert not BrowserMonitorForm(record=STORED, zone=BERLIN).change_rows()
@@ -176,7 +176,7 @@ def test_a_clone_has_every_field_and_leaves_the_password_to_the_store(pages):
 
 
 def test_fields_that_the_store_lacks_are_neither_shown_nor_changed(pages):
-    """An unticked box that was never on the page must not switch certificate checks off."""
+    """A checkbox that is not on the page must not turn certificate checks off."""
     sent = shown(pages, without=OWN_FIELDS)
     assert not set(OWN_FIELDS) & set(sent)
     form, valid = post(pages, sent, without=OWN_FIELDS)
@@ -190,7 +190,7 @@ def test_a_check_before_saving_needs_no_name(pages):
     assert "request_auth_password" not in form.fields()
 
 
-def test_monitors_of_a_window_come_as_a_multiple_choice(pages):
+def test_the_monitors_of_a_window_are_sent_by_a_multiple_select(pages):
     window = MaintenanceWindow(
         1, "Release", STORED.maintenance_start_at, STORED.maintenance_end_at, monitors=(3, 4)
     )

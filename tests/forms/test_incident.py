@@ -51,7 +51,7 @@ def faulty(function, *args):
     return caught.value.errors
 
 
-def test_an_incident_of_the_least_is_open():
+def test_an_incident_with_only_required_fields_is_open():
     assert store({}) == {
         "monitor_id": 1,
         "started_at": at(10),
@@ -85,11 +85,11 @@ def test_section_1_a_comments_line_breaks_come_back_as_line_feeds():
         ({"status": "resolved"}, ["status"]),
     ],
 )
-def test_section_4_an_incident_names_what_is_wrong(sent, names):
+def test_section_4_an_invalid_incident_names_its_faulty_fields(sent, names):
     assert sorted(faulty(store, sent)) == names
 
 
-def test_section_4_sixty_seconds_of_clock_difference_are_forgiven():
+def test_section_4_a_time_may_be_sixty_seconds_in_the_future():
     assert store({"started_at": "2026-06-15T12:01:00"})["started_at"] == at(15, 12, 1)
 
 
@@ -117,7 +117,7 @@ def update(sent):
         ({"started_at": day(10)}, ["started_at"]),
     ],
 )
-def test_an_incidents_update_is_judged_over_what_is_stored(sent, expected):
+def test_an_update_of_an_incident_is_validated_with_its_stored_fields(sent, expected):
     if isinstance(expected, dict):
         assert update(sent) == expected
     else:
@@ -184,11 +184,11 @@ def test_a_lists_parameters_are_read(read, sent, query):
         (lambda pairs: result_query(8, pairs), {"from": "yesterday"}, "from"),
     ],
 )
-def test_section_1_a_wrong_parameter_is_refused(read, sent, name):
+def test_section_1_an_invalid_parameter_is_refused(read, sent, name):
     assert list(faulty(read, list(sent.items()))) == [name]
 
 
-def test_a_page_beyond_what_a_database_can_count_is_still_past_the_end():
+def test_a_page_number_beyond_the_databases_integers_is_past_the_end():
     query = monitor_query([("page", HUGE), ("per_page", "100")])
     assert (query.page - 1) * query.per_page < 2**63
 

@@ -1,5 +1,5 @@
-"""A monitor's kind is the one of its URL's scheme, and it says which fields there are
-(decisions.md 3 and 9)."""
+"""The scheme of a monitor's URL decides its kind, and the kind decides its fields (decisions.md 3
+and 9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.records import Monitor, Pair
 LEAST = {"name": "Mail", "url": "tcp://mail.test:25", "interval": "60"}
 MAIL = Monitor(1, "Mail", "tcp://mail.test:25", 60)
 
-# Every field that tcp does not know, with a value that says something.
+# Every field that tcp does not know, with a value other than its default.
 STRANGE = {
     "request_method": {"request_method": "POST"},
     "request_headers": {"request_headers[0][key]": "X", "request_headers[0][value]": "1"},
@@ -66,7 +66,7 @@ def test_section_3_a_field_that_tcp_does_not_know_is_refused_by_name(name):
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_section_3_empty_and_default_values_say_nothing(name):
+def test_section_3_empty_and_default_values_of_other_kinds_are_accepted(name):
     default = getattr(Monitor(1, "", "", 60), name, None)
     sent = [{name: ""}]
     if default not in (None, ()):
@@ -78,7 +78,7 @@ def test_section_3_empty_and_default_values_say_nothing(name):
         overlay(MonitorUpdateForm, MAIL, list(one.items()))
 
 
-def test_section_3_another_url_does_not_take_what_its_kind_does_not_know():
+def test_section_3_a_url_of_another_kind_is_refused_while_its_fields_do_not_fit():
     shop = Monitor(1, "Shop", "https://shop.test", 60, request_headers=(Pair("X", "1"),))
     with pytest.raises(Invalid) as caught:
         overlay(MonitorUpdateForm, shop, [("url", "tcp://shop.test:443")])
@@ -90,7 +90,7 @@ def test_section_3_another_url_does_not_take_what_its_kind_does_not_know():
     }
 
 
-def test_a_text_is_looked_up_on_a_port_too():
+def test_a_tcp_monitor_accepts_a_text_condition():
     sent = {"alert_condition": "url_no_text", "alert_text_lookup": "ESMTP"}
     assert bind(MonitorForm, list((LEAST | sent).items()))["alert_text_lookup"] == "ESMTP"
     assert list(faults(MonitorForm, LEAST | {"alert_condition": "url_text"})) == [
@@ -103,7 +103,7 @@ def test_a_text_is_looked_up_on_a_port_too():
     ["tcp://mail.test:25", "TCP://Mail.Test:65535", "tcp://[2001:db8::1]:25", "tcp://127.1:25/",
      "tcp://bücher.test:25"],
 )  # fmt: skip
-def test_section_9_a_port_of_a_host_is_taken(url):
+def test_section_9_a_tcp_url_with_host_and_port_is_accepted(url):
     assert bind(MonitorForm, list((LEAST | {"url": url}).items()))["url"] == url
 
 
@@ -125,7 +125,7 @@ def test_section_9_a_port_of_a_host_is_taken(url):
         ("mail.test", "http://, https:// or tcp://"),
     ],
 )
-def test_section_9_what_is_no_port_of_a_host_is_refused_in_a_sentence(url, said):
+def test_section_9_another_tcp_url_is_refused_with_a_sentence(url, said):
     errors = faults(MonitorForm, LEAST | {"url": url})
     assert list(errors) == ["url"]
     assert said in errors["url"][0]

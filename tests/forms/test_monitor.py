@@ -1,4 +1,4 @@
-"""What a monitor's fields read and refuse (interface.md 2.1, decisions.md 1, 2, 3 and 7)."""
+"""Which values a monitor's fields accept and refuse (interface.md 2.1, decisions.md 1, 2, 3, 7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST = {"name": "Shop", "url": "https://shop.test/", "interval": "60"}
 
 
 def read(sent, form=MonitorForm, **context):
-    """The fields of a new monitor with ``sent`` over the least that one needs."""
+    """The fields of a new monitor: the required ones with ``sent`` over them."""
     pairs = LEAST | sent if isinstance(sent, dict) else {}
     listed = list(pairs.items()) if isinstance(sent, dict) else [*LEAST.items(), *sent]
     return bind(form, listed, Context(**context))
@@ -29,7 +29,7 @@ def faults(sent, **context):
     return caught.value.errors
 
 
-def test_a_monitor_of_the_least_gets_interface_2_1s_defaults_and_our_own():
+def test_a_monitor_with_only_required_fields_gets_the_defaults():
     assert read({}) == {
         "name": "Shop",
         "url": "https://shop.test/",
@@ -68,7 +68,7 @@ GOOD = [
     *[("ssl_alert_days", str(days), days) for days in ALERT_DAYS],
     ("domain_alert_days", "0", 0),
     ("cache_buster", "1", 1),
-    ("cache_buster", "", 0),  # one with a default goes back to it
+    ("cache_buster", "", 0),  # a field with a default is reset to it
     ("timeout", "", 30),
     ("timeout", "007", 7),
     ("confirmations", "0", 0),
@@ -119,7 +119,7 @@ BAD = [
     ("interval", "60.0", "whole number"),
     ("interval", " 60", "whole number"),
     ("interval", "+60", "whole number"),
-    ("interval", "６０", "whole number"),  # noqa: RUF001 - full-width digits are the point
+    ("interval", "６０", "whole number"),  # noqa: RUF001 - full-width digits on purpose
     ("interval", "9" * 5000, "60, 180, 300"),
     ("alert_condition", "URL_TEXT", "url_unavailable, url_text, url_no_text"),
     ("request_method", "get", "GET, POST"),
@@ -229,12 +229,12 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize(("sent", "names"), TOGETHER)
-def test_section_3_fields_that_belong_together_are_judged_together(sent, names):
+def test_section_3_fields_that_depend_on_each_other_are_validated_together(sent, names):
     assert sorted(faults(sent)) == names
 
 
 LISTS = [
-    # decisions.md 2: indices order the list as numbers and need not be dense
+    # decisions.md 2: indices order the list as numbers and may have gaps
     (
         {
             "alerts[10][key]": "sms",
@@ -260,7 +260,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("sent", "name", "value"), LISTS)
-def test_section_2_rows_come_in_the_order_of_their_indices(sent, name, value):
+def test_section_2_rows_are_ordered_by_their_indices(sent, name, value):
     assert read(sent)[name] == value
 
 
@@ -331,7 +331,7 @@ def test_section_1_a_name_sent_twice_is_refused(sent, name):
     assert "more than once" in faults(sent)[name][0]
 
 
-def test_a_bare_chat_id_is_fine_where_the_instance_has_a_bot_token_section_5():
+def test_section_5_a_chat_id_alone_is_valid_if_the_instance_has_a_bot_token():
     sent = {"alerts[0][key]": "telegram", "alerts[0][value]": "-100123"}
     assert read(sent, telegram_token_set=True)["alerts"] == (Pair(Channel.TELEGRAM, "-100123"),)
 
@@ -380,7 +380,7 @@ JSON = [
 
 
 @pytest.mark.parametrize(("document", "expected"), JSON)
-def test_section_1_json_says_the_same_with_its_own_types(document, expected):
+def test_section_1_json_types_give_the_same_values(document, expected):
     pairs = flatten((LEAST | document).items())
     if isinstance(expected, dict):
         assert bind(MonitorForm, pairs).items() >= expected.items()
@@ -433,7 +433,7 @@ OVERLAYS = [
 
 
 @pytest.mark.parametrize(("sent", "fields"), OVERLAYS)
-def test_section_2_an_update_hands_over_what_was_sent_and_nothing_else(sent, fields):
+def test_section_2_an_update_returns_only_the_sent_fields(sent, fields):
     assert changed(sent) == fields
 
 
@@ -448,7 +448,7 @@ def test_section_2_an_update_hands_over_what_was_sent_and_nothing_else(sent, fie
         ({"status": "up"}, ["status"]),
     ],
 )
-def test_section_2_an_update_is_judged_as_a_whole(sent, names):
+def test_section_2_an_update_is_validated_as_a_whole(sent, names):
     with pytest.raises(Invalid) as caught:
         changed(sent)
     assert sorted(caught.value.errors) == names
@@ -456,12 +456,12 @@ def test_section_2_an_update_is_judged_as_a_whole(sent, names):
 
 MASKED = [
     (rows(*(pair.masked() for pair in STORED.alerts)), STORED.alerts),
-    # the same place first: both slack values look alike
+    # the row in the same place first: both slack values look alike
     (rows(A.masked(), TWO.masked(), C.masked(), ONE.masked()), STORED.alerts),
     # a removed row leaves the others in their places
     (rows(TWO.masked(), start=3), (TWO,)),
     (rows(C.masked(), TWO.masked(), start=2), (C, TWO)),
-    # else the first unused with that key
+    # otherwise the first unused row with that key
     (rows(ONE.masked(), A.masked()), (ONE, A)),
     (rows(ONE.masked(), ONE.masked()), (TWO, ONE)),
     (rows(Pair("email", "new@x.example"), ONE.masked()), (Pair("email", "new@x.example"), ONE)),
@@ -482,7 +482,7 @@ def test_section_3_a_masked_value_sent_back_keeps_the_stored_one(sent, alerts):
         {"request_body": "••••xxxx"},
     ],
 )
-def test_section_3_a_mask_without_a_stored_partner_is_refused(sent):
+def test_section_3_a_mask_without_a_stored_value_is_refused(sent):
     with pytest.raises(Invalid) as caught:
         changed(sent)
     assert all("masked" in sentence for (sentence,) in caught.value.errors.values())
@@ -502,7 +502,7 @@ def test_section_11_a_check_of_unsaved_fields_needs_the_url_alone():
     assert sorted(caught.value.errors) == ["alert_text_lookup", "url"]
 
 
-def test_what_a_form_hands_over_is_written_and_read_back_unchanged():
+def test_a_forms_fields_can_be_written_and_read_back():
     fields = read(
         {
             "alerts[3][key]": "email",

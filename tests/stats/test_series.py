@@ -15,7 +15,7 @@ NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
 
 
 @pytest.mark.parametrize("range_", RANGES)
-def test_a_range_begins_on_time_and_its_buckets_cover_it_without_a_hole(range_: str) -> None:
+def test_the_buckets_of_a_range_cover_it_without_a_gap(range_: str) -> None:
     answer = statistics(range_, NOW, [], [])
     start, length = start_of(range_, NOW), RANGES[range_].total_seconds() * 1000
     assert length - HOUR_MS < NOW - start <= length
@@ -61,13 +61,13 @@ def test_single_response_times_give_exact_percentiles() -> None:
     }  # fmt: skip
 
 
-def test_the_mean_time_to_recovery_is_of_those_that_ended() -> None:
+def test_the_mean_time_to_recovery_counts_only_ended_incidents() -> None:
     assert mttr([]) is None
     assert mttr([(0, None, None)]) is None
     assert mttr([(0, 1000, None), (5000, 8000, None), (9000, None, None)]) == 2
 
 
-def test_a_day_shows_the_worst_that_counts() -> None:
+def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> None:
     day = dict.fromkeys(("up", "down", "unknown", "maintenance"), 0)
     assert day_state(day) == "none"
     assert day_state(day | {"unknown": 1}) == "unknown"

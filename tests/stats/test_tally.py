@@ -1,4 +1,4 @@
-"""What counts as up, down, unknown and maintenance; and the figures made of it."""
+"""What counts as up, down, unknown and maintenance, and the figures of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UP, DOWN, UNKNOWN = Verdict.UP, Verdict.DOWN, Verdict.UNKNOWN
 
 
 def checks(*verdicts: Verdict | None, step: int = MINUTE, **fields: bool) -> list[Check]:
-    """A check a minute; None where there was none."""
+    """A check for each minute; None for a minute without one."""
     return [
         Check(place * step, verdict, **fields)
         for place, verdict in enumerate(verdicts)
@@ -40,8 +40,8 @@ def seconds(sums: Sums) -> tuple[int, int, int, int]:
     return tuple(value // 1000 for value in (sums.up, sums.down, sums.unknown, sums.maintenance))  # type: ignore[return-value]
 
 
-# What was checked; incidents (start and end in minutes, classification); until when (minutes);
-# expected seconds of up, down, unknown, maintenance.
+# Checks; incidents (start and end in minutes, classification); the end (minutes); expected seconds
+# of up, down, unknown and maintenance.
 TABLE = [
     ("all good", checks(UP, UP, UP), [], 3, (180, 0, 0, 0)),
     ("an incident", checks(UP, DOWN, DOWN, UP), [(1, 3, None)], 4, (120, 120, 0, 0)),
@@ -103,7 +103,7 @@ TABLE = [
     [row[1:] for row in TABLE],
     ids=[r[0] for r in TABLE],
 )
-def test_time_counts_as_what_it_was(
+def test_time_counts_by_checks_incidents_and_windows(
     seen: list[Check],
     incidents: list[tuple[int, int | None, str | None]],
     until: int,
@@ -118,7 +118,7 @@ def test_time_counts_as_what_it_was(
     assert [seconds(sums) for sums in found.values()] == ([] if expected is None else [expected])
 
 
-def test_a_check_is_split_where_periods_meet_and_counted_where_it_began() -> None:
+def test_covered_time_is_split_between_periods_and_the_check_counts_in_its_own() -> None:
     seen = [Check(HOUR_MS - 10_000, UP, response_time=5), Check(HOUR_MS + 50_000, UP)]
     found = tally(seen, Trouble(), LIMIT, HOUR_MS, 0, 2 * HOUR_MS)
     assert {start // HOUR_MS: (s.up // 1000, s.checks) for start, s in found.items()} == {
@@ -128,20 +128,20 @@ def test_a_check_is_split_where_periods_meet_and_counted_where_it_began() -> Non
 
 
 def test_a_window_begins_and_ends_between_two_checks() -> None:
-    """Else a planned hour would count as downtime, where a monitor is checked once an hour."""
+    """Otherwise an hour of maintenance would count as downtime for a monitor checked hourly."""
     seen = [Check(0, DOWN), Check(2 * MINUTE, DOWN, maintenance=True), Check(4 * MINUTE, DOWN)]
     what = trouble([(0, None, None)], 5 * MINUTE, [(MINUTE, 3 * MINUTE)])
     sums = tally(seen, what, HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
     assert (sums.down, sums.maintenance, sums.up) == (3 * MINUTE, 2 * MINUTE, 0)
 
 
-def test_of_a_window_that_is_gone_the_checks_in_it_tell() -> None:
+def test_checks_remember_a_window_that_was_deleted() -> None:
     seen = [Check(0, UP), Check(2 * MINUTE, UP, maintenance=True), Check(4 * MINUTE, UP)]
     sums = tally(seen, trouble([], 5 * MINUTE), HOUR_MS, HOUR_MS, 0, 5 * MINUTE)[0]
     assert (sums.up, sums.maintenance) == (3 * MINUTE, 2 * MINUTE)
 
 
-def test_what_was_checked_before_the_start_covers_time_after_it() -> None:
+def test_a_check_before_the_start_covers_time_after_it() -> None:
     found = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
     assert [(sums.up, sums.checks) for sums in found.values()] == [(120_000, 0)]
 
@@ -193,7 +193,7 @@ def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
     for sums in tally(seen, what, limit, 24 * HOUR_MS, 0, end).values():
         whole.add(sums)
     assert total == whole
-    # Summed in two goes, as the rollups are, it is the same.
+    # Summed in two parts, as rollups are, the result is the same.
     half = end // 2
     parts = Sums()
     for start, stop in ((0, half), (half, end)):
@@ -202,7 +202,7 @@ def test_no_moment_counts_twice_and_hours_add_up_to_the_whole(
     assert (parts.up, parts.down, parts.checks) == (total.up, total.down, total.checks)
 
 
-# Few steps, so that checks touch, tie, leave gaps and cross periods all the time.
+# Few distinct times, so that checks often adjoin, coincide, leave gaps and cross periods.
 STEPS = st.integers(0, 60)
 
 
@@ -217,7 +217,7 @@ STEPS = st.integers(0, 60)
     STEPS,
     STEPS,
 )
-def test_sums_are_what_looking_at_each_moment_gives(
+def test_sums_equal_a_count_of_each_moment(
     rows: list[tuple[int, Verdict, bool]],
     incidents: list[tuple[int, int | None, str | None]],
     windows: list[Span],
@@ -251,7 +251,7 @@ def kind_at(
     windows: list[Span],
     limit: int,
 ) -> str | None:
-    """What this moment counts as, said without spans; None in a gap."""
+    """What this moment counts as, computed without spans; None in a gap."""
     past = [check for check in seen if check.at <= at]
     if not past or at >= past[-1].at + limit:
         return None
@@ -273,7 +273,7 @@ def kind_at(
     st.integers(0, 100),
     st.integers(0, 100),
 )
-def test_overlap_is_what_counting_each_step_gives(spans: list[Span], begin: int, end: int) -> None:
+def test_overlap_equals_a_count_of_each_step(spans: list[Span], begin: int, end: int) -> None:
     steps = sum(any(a <= at < b for a, b in spans) for at in range(begin, end))
     assert overlap(merged(spans), begin, end) == steps
 
@@ -289,9 +289,7 @@ def test_overlap_is_what_counting_each_step_gives(spans: list[Span], begin: int,
         (1, 10**9, 0.0001),
     ],
 )
-def test_uptime_is_whole_only_when_nothing_was_down(
-    up: int, down: int, expected: float | None
-) -> None:
+def test_uptime_is_100_only_if_nothing_was_down(up: int, down: int, expected: float | None) -> None:
     assert percent(up, down) == expected
 
 
@@ -313,7 +311,7 @@ def test_percentiles_of_the_histogram_are_near_the_exact_ones(
     assert near <= max(values)
 
 
-def test_histograms_add_up_and_nothing_has_no_percentile() -> None:
+def test_histograms_add_up_and_an_empty_one_has_no_percentile() -> None:
     assert merge([{1: 2, 5: 1}, {5: 3}, {}]) == {1: 2, 5: 4}
     assert percentile({}, 95, None) is None
     assert exact_percentile([], 95) is None

@@ -1,4 +1,4 @@
-"""When maintenance is: repeated windows, their edges and their previews."""
+"""When maintenance takes place: repeated windows, their edges and their previews."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def window(
 
 NIGHT = ("2026-01-31T23:00", "2026-02-01T01:00")
 
-# A window, a moment, and whether it is in it.
+# A window, a moment, and whether the window covers it.
 CASES = [
     (window(*NIGHT), "2026-01-31T22:59:59", False),
     (window(*NIGHT), "2026-01-31T23:00", True),
@@ -59,14 +59,14 @@ CASES = [
     (window(*NIGHT, "monthly"), "2026-03-28T23:30", False),
     (window(*NIGHT, "monthly"), "2026-03-31T23:30", True),
     (window(*NIGHT, "monthly"), "2028-02-29T23:30", True),
-    (window(*NIGHT, "0 3 * * 1"), "2026-01-31T23:30", True),  # the first as typed
+    (window(*NIGHT, "0 3 * * 1"), "2026-01-31T23:30", True),  # the first occurrence, as typed
     (window(*NIGHT, "0 3 * * 1"), "2026-02-02T04:59:59", True),  # a Monday, two hours long
     (window(*NIGHT, "0 3 * * 1"), "2026-02-02T05:00", False),
     (window(*NIGHT, "0 3 * * 1"), "2026-02-02T02:59:59", False),
     (window(*NIGHT, "0 3 * * 1"), "2026-01-26T03:30", False),  # a Monday before the start
     (window(*NIGHT, "0 3 * * 1", "2026-02-08T00:00"), "2026-02-09T03:30", False),
     (window("2026-01-01T00:00", "2026-01-03T00:00", "daily"), "2026-05-05T05:05", True),
-    (window(*NIGHT, until="2026-01-01T00:00"), "2026-01-31T23:30", True),  # the first always is
+    (window(*NIGHT, until="2026-01-01T00:00"), "2026-01-31T23:30", True),  # the first always counts
 ]
 
 
@@ -91,7 +91,7 @@ def test_a_window_covers_its_occurrences_and_nothing_else(
         ("30 4 1 * *", "2026-03-20T00:00", ["2026-03-01T04:30"]),
     ],
 )
-def test_the_preview_begins_with_the_occurrence_that_is_on(
+def test_the_preview_begins_with_the_current_occurrence(
     repeat: str, until: str | None, expected: list[str]
 ) -> None:
     found = next_occurrences(window(*NIGHT, repeat, until), 3, at("2026-03-01T00:30"))
@@ -131,8 +131,8 @@ def test_repeats_keep_their_time_of_day_where_the_clocks_change(
     assert all(covers(which, begin) and not covers(which, end) for begin, end in found)
 
 
-def test_an_hour_that_comes_twice_has_its_window_once() -> None:
-    """2:30 comes at 0:30 and at 1:30 UTC; the first counts."""
+def test_a_window_in_an_hour_that_occurs_twice_takes_place_once() -> None:
+    """2:30 occurs at 0:30 and at 1:30 UTC; the first counts."""
     which = window("2026-10-20T00:30", "2026-10-20T00:50", "daily", zone="Europe/Berlin")
     assert covers(which, at("2026-10-25T00:40"))
     assert not covers(which, at("2026-10-25T01:40"))
@@ -147,7 +147,7 @@ def test_repeats_end_with_the_calendar_and_an_unknown_zone_is_utc() -> None:
     assert covers(window(*NIGHT, "daily", zone="Mars/Base"), at("2026-02-01T23:00"))
 
 
-def test_the_calendar_of_a_month_has_what_touches_it() -> None:
+def test_the_calendar_of_a_month_has_the_windows_that_overlap_it() -> None:
     spans = occurrences_between(
         window(*NIGHT, "weekly"), at("2026-02-01T00:00"), at("2026-03-01T00:00")
     )
@@ -171,9 +171,9 @@ def test_the_calendar_of_a_month_has_what_touches_it() -> None:
         ("", False),
         ("yearly", False),
         ("0 3 * *", False),
-        ("0 0 3 * * 1", False),  # seconds: an occurrence each second is no plan
+        ("0 0 3 * * 1", False),  # a field for seconds
         ("61 3 * * 1", False),
-        ("0 0 31 2 *", False),  # never
+        ("0 0 31 2 *", False),  # a day that never occurs
         ("Daily", False),
     ],
 )
@@ -183,7 +183,7 @@ def test_a_repeat_is_a_word_or_a_cron_line(repeat: str, good: bool) -> None:
     assert fault is None or "cron line such as" in fault
 
 
-def test_a_window_without_monitors_is_for_all() -> None:
+def test_a_window_without_monitors_applies_to_all() -> None:
     assert applies_to(window(*NIGHT), 7)
     assert applies_to(window(*NIGHT, monitors=(7, 8)), 7)
     assert not applies_to(window(*NIGHT, monitors=(8,)), 7)
@@ -211,7 +211,7 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1), timezones=st.
     moment=MOMENTS,
     zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
 )
-def test_what_covers_a_moment_is_what_the_preview_shows(
+def test_the_preview_shows_the_occurrence_that_covers_a_moment(
     start: datetime,
     length: timedelta,
     repeat: str,

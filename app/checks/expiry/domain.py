@@ -1,7 +1,7 @@
-"""When does a domain expire? RDAP first, then WHOIS, then "unknown", shown as such.
+"""When does a domain expire? RDAP first, then WHOIS, then "unknown", which is shown as such.
 
-Registries are asked about the registrable domain, the part that somebody pays for, and at most once
-a day for each (the engine sees to that), however many monitors share it.
+Registries are asked about the registrable domain, and at most once a day for each (the engine
+limits it), however many monitors share it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from app.checks.expiry.registry import NoAnswer
 from app.checks.kinds import read_url
 from app.net.policy import Policy
 
-_RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP is silent
+_RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP does not answer
 
 
-# Names that nobody registers (RFC 2606, 6761, 6762, 8375 and what ICANN keeps free): to ask for
-# them would only tell strangers what a company calls its machines.
+# Names that nobody can register (RFC 2606, 6761, 6762, 8375, and names that ICANN reserves). A
+# query would only tell strangers what a company calls its machines.
 UNREGISTERED = frozenset(
     {"alt", "example", "home", "internal", "invalid", "lan", "local", "localhost", "onion", "test"}
 )
@@ -34,7 +34,7 @@ UNREGISTERED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DomainExpiry:
-    """What a registry said. ``expires_at`` is aware UTC; None is unknown, and ``note`` says why."""
+    """A registry's answer. ``expires_at`` is aware UTC; if None, ``note`` says why."""
 
     domain: str
     expires_at: datetime | None
@@ -44,12 +44,12 @@ class DomainExpiry:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    # Only ICANN's part of the list: example.github.io has no registration of its own to expire.
+    # Only ICANN's part of the list: example.github.io has no registration that could expire.
     return PublicSuffixList(only_icann=True)
 
 
 def domain_of(url: str, *, private: bool = True) -> str | None:
-    """The registrable domain of a URL. ``private`` False leaves out names that nobody registers."""
+    """The registrable domain of a URL. ``private`` False leaves out unregistrable names."""
     try:
         domain = registrable_domain(read_url(url)[1].ascii_host)
     except ValueError:
@@ -62,7 +62,7 @@ def domain_of(url: str, *, private: bool = True) -> str | None:
 def registrable_domain(host: str) -> str | None:
     """The domain that was registered for ``host``, in ASCII and lower case: example.co.uk.
 
-    None where there is none: an address, a single label such as localhost, a public suffix itself.
+    None if there is none: for an IP address, a single label such as localhost, a public suffix.
     """
     name = host.strip("[]").rstrip(".").lower()
     try:
@@ -76,7 +76,7 @@ def registrable_domain(host: str) -> str | None:
     except (idna.IDNAError, UnicodeError):
         if not name.isascii():
             return None
-        ascii_name = name  # names such as my_host.example.com are no IDNA, and exist
+        ascii_name = name  # such as my_host.example.com: not valid IDNA, but in use
     found = _suffixes().privatesuffix(ascii_name)
     return str(found) if found else None
 
@@ -92,11 +92,11 @@ def domain_expiry(
 ) -> DomainExpiry:
     """Ask the registry when ``domain`` (a registrable one) expires. Never raises.
 
-    ``bootstrap`` is RDAP_BOOTSTRAP: a URL or a file that says whom to ask, in whoisit's form or
-    IANA's (dns.json); None is IANA's own. Its key ``whois``, and ``whois_servers``, map a top-level
-    domain (or ``*``) to ``host`` or ``host:port``; without both IANA's WHOIS is asked for the
-    server. ``timeout`` is in seconds, for everything together. Servers that an admin named are
-    asked as they are; where their answers send us (redirects, referrals) ``policy`` is judged.
+    ``bootstrap`` is RDAP_BOOTSTRAP: a URL or a file that lists the registries, in whoisit's form or
+    IANA's (dns.json); None is IANA's own list. Its key ``whois``, and ``whois_servers``, map a
+    top-level domain (or ``*``) to ``host`` or ``host:port``; without both, IANA's WHOIS is asked
+    for the server. ``timeout`` is in seconds, for everything together. Servers that an admin named
+    are not judged by ``policy``; the targets of redirects and referrals are.
     """
 
     deadline = time.monotonic() + timeout
@@ -109,7 +109,7 @@ def domain_expiry(
         return DomainExpiry(domain, rdap.expiry(domain, registries, share, policy), "rdap")
     except NoAnswer as why:
         notes.append(f"RDAP: {why}")
-    except Exception as fault:  # a registry's answer may be anything; a monitor must outlive it
+    except Exception as fault:  # a registry's answer may be anything, and must not stop a monitor
         notes.append(f"RDAP: the answer could not be read ({type(fault).__name__}).")
     try:
         return DomainExpiry(domain, whois.expiry(domain, servers, deadline, policy), "whois")

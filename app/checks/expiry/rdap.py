@@ -1,7 +1,7 @@
-"""A domain's expiry by RDAP (RFC 9082 and 9083), with whoisit for whom to ask and how to read it.
+"""A domain's expiry by RDAP (RFC 9082 and 9083). whoisit finds the server and reads its answer.
 
-We fetch by ourselves: whoisit's own requests have no bound on size, and follow proxies and
-redirects to anywhere.
+The requests are our own: whoisit's have no limit on size, and follow proxies and redirects
+anywhere.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from app.net.policy import Policy
 
 IANA = "https://data.iana.org/rdap/dns.json"
 KEEP_SECONDS = 24 * 3600.0  # IANA's list changes every few days
-KEEP_FAILURE_SECONDS = 300.0  # a list that cannot be had must not cost every domain its time
-# whoisit wants all five lists and refuses empty ones; only that of domains is ever read.
+KEEP_FAILURE_SECONDS = 300.0  # a list that cannot be read must not delay every domain
+# whoisit wants all five lists and refuses empty ones; only the list of domains is read.
 _UNUSED: Mapping[str, Any] = {
     "asn": {"services": [[["64496-64496"], ["https://rdap.invalid/"]]]},
     "ipv4": {"services": [[["192.0.2.0/24"], ["https://rdap.invalid/"]]]},
     "ipv6": {"services": [[["2001:db8::/32"], ["https://rdap.invalid/"]]]},
     "object": {"services": [[["x@example.com"], ["TEST"], ["https://rdap.invalid/"]]]},
 }
-# The events that name an end, the registry's own before the registrar's copy of it.
+# The events that name the expiry; the registry's own come before the registrar's.
 _ENDINGS = ("expiration", "registrar expiration", "soft expiration")
-# An answer has some ten events, and its dates are those of RFC 3339. The reader of dates takes
-# seconds for a long text and for many short ones.
+# An answer has some ten events, with dates by RFC 3339. The date parser takes seconds for a long
+# text, and for many short ones.
 _MAX_EVENTS = 100
 _MAX_DATE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Registries:
-    """Whom to ask: whoisit's view of the list, and the list's own WHOIS servers, if it has any."""
+    """The registries to ask, as whoisit lists them, and the WHOIS servers of the list, if any."""
 
     bootstrap: BaseBootstrap
     whois: Mapping[str, str] | None = None
@@ -99,7 +99,7 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
     """Read a list in whoisit's form (all five lists) or IANA's (dns.json alone).
 
     ``ours`` is the default list: https only, with whoisit's corrections for country domains. An
-    admin's own list is taken as it is, http included. Raises ValueError or WhoisItError.
+    admin's own list is used unchanged, http included. Raises ValueError or WhoisItError.
     """
     data = json.loads(raw)
     if not isinstance(data, dict):
@@ -122,7 +122,7 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
 
 
 def expiry(domain: str, registries: Registries, deadline: float, policy: Policy | None) -> datetime:
-    """When the registry says that the domain expires, aware UTC. Raises NoAnswer."""
+    """The domain's expiry by the registry, aware UTC. Raises NoAnswer."""
     try:
         _, url, _ = QueryBuilder(registries.bootstrap).build("domain", domain)
     except UnsupportedError:
@@ -165,5 +165,5 @@ def _date(event: dict[str, Any]) -> datetime | None:
         return None
     try:
         return next((found["date"] for found in parse_events([event])), None)
-    except Exception:  # its reader of dates raises all sorts; the next event may tell
+    except Exception:  # the date parser raises many types; try the next event
         return None

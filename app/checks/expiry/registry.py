@@ -1,4 +1,4 @@
-"""What RDAP and WHOIS share: the reason for no answer, and a way to fetch that stays in bounds."""
+"""What RDAP and WHOIS share: the error for a missing answer, and a bounded fetch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from app.net.policy import Policy
 MAX_BYTES = 2 * 1024 * 1024  # IANA's list of registries is 60 KB, an answer some 10 KB
 MAX_REDIRECTS = 3
 USER_AGENT = "Wakeful (domain expiry)"
-YEARS = range(1985, 2200)  # the first .com is of 1985; a date outside is a misreading
+YEARS = range(1985, 2200)  # the first .com is from 1985; a date outside was misread
 
 
 class NoAnswer(Exception):
-    """No expiry could be learnt. The message is a sentence for a person."""
+    """The expiry is not known. The message is a sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Fetched:
 
 
 def plausible(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is read as UTC. Raises NoAnswer when it cannot be."""
+    """The moment in UTC, which is assumed without a zone. Raises NoAnswer if it is implausible."""
     if moment.year not in YEARS:
         raise NoAnswer(f"the date {moment:%Y-%m-%d} cannot be right.")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -41,8 +41,8 @@ def plausible(moment: datetime) -> datetime:
 def fetch(url: str, deadline: float, policy: Policy | None) -> Fetched:
     """GET over HTTP, following redirects. ``deadline`` is monotonic. Raises NoAnswer.
 
-    The first URL is the admin's or IANA's and is asked as it is; ``policy`` judges the addresses
-    behind redirects, at the moment of connecting.
+    The first URL is the admin's or IANA's and is not judged; ``policy`` judges the addresses of
+    redirects when they are connected to.
     """
     for hop in range(MAX_REDIRECTS + 1):
         status, body, location = _get(url, deadline, policy if hop else None)
@@ -59,7 +59,7 @@ def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, 
     if left <= 0:
         raise NoAnswer("the time ran out.")
     refused: list[str] = []
-    opened: list[socket.socket] = []  # libcurl works on a copy of each; ours are closed here
+    opened: list[socket.socket] = []  # libcurl uses a copy of each; these are closed here
     body = io.BytesIO()
     headers: list[bytes] = []
 
@@ -71,7 +71,7 @@ def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, 
         return opened[-1]
 
     def keep(chunk: bytes) -> int:
-        # Any other count than the chunk's makes libcurl stop.
+        # Any count other than the chunk's length makes libcurl stop.
         return len(chunk) if body.tell() <= MAX_BYTES and body.write(chunk) else -1
 
     curl = pycurl.Curl()
@@ -79,7 +79,7 @@ def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, 
         curl.setopt(pycurl.URL, url)
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.PROXY, "")  # a proxy from the environment would see other addresses
+        curl.setopt(pycurl.PROXY, "")  # a proxy from the environment would bypass policy
         curl.setopt(pycurl.CAINFO, certifi.where())
         curl.setopt(pycurl.USERAGENT, USER_AGENT)
         curl.setopt(pycurl.HTTPHEADER, ["Accept: application/rdap+json, application/json"])

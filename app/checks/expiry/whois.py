@@ -1,4 +1,4 @@
-"""A domain's expiry by WHOIS (RFC 3912): text without a grammar, each registry's habits count."""
+"""A domain's expiry by WHOIS (RFC 3912): text without a grammar, in a format for each registry."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from app.net.policy import Policy
 
 IANA = "whois.iana.org"
 MAX_BYTES = 64 * 1024
-# What is read of an answer, so that no answer takes long to read: a pattern meets one short line at
-# a time, and a date costs a millisecond to find out that it is none.
+# Limits on what is read of an answer, so that none takes long to parse: patterns see one short line
+# at a time, and rejecting a text that is not a date takes a millisecond.
 MAX_LINE = 300
 MAX_DATE = 100
 MAX_DATES = 30
 PORT = 43
 
-# How to put the question where the plain name does not do.
+# The question for servers that do not accept the plain name.
 _QUESTIONS = {
-    "com": "domain {}",  # without the word Verisign also lists name servers of that name
+    "com": "domain {}",  # without the word, Verisign also lists name servers of that name
     "net": "domain {}",
     "jp": "{}/e",  # English labels
     "de": "-T dn {}",
 }
 
-# Labels by which registries name the end, the registry's own before the registrar's.
+# Labels that name the expiry, the registry's own before the registrar's.
 _LABELS = (
     r"registry expiry date",
     r"domain expiration date",
@@ -58,7 +58,7 @@ _UNKNOWN_DOMAIN = re.compile(
 _LIMITED = re.compile(r"quota|limit exceeded|rate limit|too many (?:queries|requests)", re.I)
 _REFERRAL = re.compile(r"(?:refer|whois):\s*+(\S++)", re.I)
 
-# Day first where it cannot be told: no registry writes the month first.
+# Day first where the order is ambiguous: no registry writes the month first.
 _FORMATS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y. %m. %d.", "%Y%m%d", "%Y-%b-%d", "%Y-%b-%d.",
     "%d-%b-%Y", "%d %b %Y", "%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y", "%d %B %Y", "%d-%B-%Y",
@@ -73,7 +73,7 @@ _ZONE = re.compile(
 def expiry(
     domain: str, servers: Mapping[str, str] | None, deadline: float, policy: Policy | None
 ) -> datetime:
-    """When the registry says that the domain expires, aware UTC. Raises NoAnswer.
+    """The domain's expiry by the registry, aware UTC. Raises NoAnswer.
 
     ``servers`` maps a top-level domain, or ``*``, to ``host[:port]``; None asks IANA for the
     server. ``deadline`` is monotonic.
@@ -98,7 +98,7 @@ def _referred(answer: str, tld: str) -> str:
 
 
 def ask(server: str, question: str, deadline: float, policy: Policy | None) -> str:
-    """One question over TCP, at most 64 KiB of answer. Raises NoAnswer."""
+    """Send one question over TCP and read at most 64 KiB of answer. Raises NoAnswer."""
     host, colon, port = server.rpartition(":")
     host, number = (
         (host.strip("[]"), port)
@@ -146,7 +146,7 @@ def _read(sock: socket.socket, deadline: float) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that say anything, each without the spaces around it and not too long."""
+    """The lines with content, each stripped and cut to the limit."""
     return [line for each in text.splitlines() if (line := each[:MAX_LINE].strip())]
 
 
@@ -165,7 +165,7 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
 
 
 def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:
-    """What stands behind each label, or in the next line where nothing does."""
+    """The text after each label, or the next line if nothing is there."""
     for label in _ENDS:
         for line, below in zip(lines, [*lines[1:], ""], strict=False):
             if found := label.match(line):
@@ -173,7 +173,7 @@ def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:
 
 
 def parse_date(value: str) -> datetime | None:
-    """A registry's date, aware UTC (without a zone it is read as UTC), or None when it is none."""
+    """A registry's date, aware UTC (without a zone it is read as UTC); None if it is not a date."""
     value = " ".join(value[:MAX_DATE].replace(",", " ").split())
     clock = _TIME.search(value)
     day, rest = (value[: clock.start()], value[clock.end() :]) if clock else (value, "")
@@ -188,7 +188,7 @@ def parse_date(value: str) -> datetime | None:
             date = date.replace(hour=hours, minute=minutes, second=seconds[0] if seconds else 0)
     try:
         return date.replace(tzinfo=_zone(rest)).astimezone(UTC)
-    except OverflowError:  # the first or the last day of the calendar
+    except OverflowError:  # the first or the last day of the calendar, shifted by its zone
         return None
 
 

@@ -3,9 +3,10 @@
 run           one check from hop to hop: look up, judge addresses, pin, send, follow redirects
 compose       what a request carries, and what of it survives a redirect
 curls         curl's multi interface on the loop
-wire          one request and what it saw; decode undoes gzip and its like
-story         what happened, before anybody judges it
-outcome       the story's figures and verdict
-verdict       what went wrong, as decisions.md 10 tells it apart, in a sentence
-text          charset and text conditions
+wire          one request on a curl handle
+exchange      a request, and what was seen of its answer
+trace         all hops of one check, before anything is judged
+outcome       the result, figures and evidence of a trace
+verdict       what went wrong, in the order of decisions.md 10, in a sentence
+failures      what went wrong in one request; tls_failures has the part about TLS
 """

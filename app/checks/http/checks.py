@@ -6,7 +6,7 @@ from app.checks.certificate import TrustStore
 from app.checks.http.curls import Curls
 from app.checks.http.outcome import Outcomes
 from app.checks.http.run import Run
-from app.checks.http.story import Story
+from app.checks.http.trace import Trace
 from app.checks.tools import Broken, Done, Tools
 from app.net.policy import Policy
 from app.records import CheckSpec
@@ -22,10 +22,10 @@ class HttpChecks:
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
     ) -> None:
-        def told(story: Story) -> None:
-            done(self.outcomes.make(story))
+        def finished(trace: Trace) -> None:
+            done(self.outcomes.make(trace))
 
-        Run(self._tools, self._curls, spec, policy, told, broken).start(target)
+        Run(self._tools, self._curls, spec, policy, finished, broken).start(target)
 
     def close(self) -> None:
         self._curls.close()

@@ -1,4 +1,4 @@
-"""What a request carries: headers, credentials, cookies, cache buster; and what of it survives a
+"""What a request carries (headers, credentials, cookies, cache buster), and what of it survives a
 redirect.
 """
 
@@ -16,7 +16,7 @@ from app.rules.url import Target
 _BODY_METHODS = frozenset({RequestMethod.POST, RequestMethod.PUT, RequestMethod.PATCH})
 _FRAMING = frozenset(
     {"content-length", "transfer-encoding"}
-)  # curl's to set; a wrong one would hang the check
+)  # set by curl; a wrong value would hang the check
 _BUSTER = "wakeful_cache_buster"
 _BUSTED = re.compile(rf"([?&]){_BUSTER}=[0-9a-f]*(&|$)")
 
@@ -24,14 +24,14 @@ _PLAIN = (b"Accept-Encoding: " + ACCEPT_ENCODING.encode(),)
 
 
 class Carried:
-    """What goes along a chain of redirects. One for each check."""
+    """What requests carry along a chain of redirects. One object for each check."""
 
     def __init__(self, spec: CheckSpec) -> None:
         self.spec = spec
         self.method = str(spec.request_method)
         self.body = _body(spec)
         self._own = (
-            True  # own headers and credentials go along until the origin changes, then never again
+            True  # own headers and credentials are sent until the origin changes, then never again
         )
         self._cookies: dict[tuple[str, str, int], dict[tuple[str, str], str]] = {}
 
@@ -63,9 +63,9 @@ class Carried:
             default("Cache-Control", "no-cache")
             default("Pragma", "no-cache")
         if self.body is not None:
-            lines.append(b"Expect:")  # no waiting for 100 Continue
+            lines.append(b"Expect:")  # do not wait for 100 Continue
             if not self.body and "content-type" not in named:
-                lines.append(b"Content-Type:")  # curl would call an empty body a form
+                lines.append(b"Content-Type:")  # curl would send that of a form for an empty body
         cookies = [pair.value for pair in own if pair.key.lower() == "cookie"] + self._matching(
             target
         )
@@ -74,7 +74,7 @@ class Carried:
         return tuple(lines)
 
     def url(self, target: Target) -> str:
-        """The URL to send, with a fresh parameter where the cache is to be busted."""
+        """The URL to send, with a fresh parameter if the monitor busts caches."""
         if not self.spec.cache_buster:
             return target.url
         url = without_buster(target.url)
@@ -83,7 +83,7 @@ class Carried:
     # --- redirects
 
     def remember(self, target: Target, set_cookies: list[str]) -> None:
-        """Keep cookies for later requests of this chain, each for the origin that set it."""
+        """Store cookies for later requests of this chain, each for the origin that set it."""
         for text in set_cookies:
             pair, *attributes = text.split(";")
             name, equals, value = pair.strip().partition("=")
@@ -100,7 +100,7 @@ class Carried:
                 jar[(name, path)] = value
 
     def redirected(self, status: int, origin_changed: bool) -> None:
-        """Turn to the next hop as browsers do: 303, and 301 or 302 after POST, become GET without a
+        """Prepare the next hop as browsers do: 303, and 301 or 302 after POST, become GET without a
         body.
         """
         if origin_changed:
@@ -111,7 +111,7 @@ class Carried:
             self.method, self.body = "GET", None
 
     def state(self, target: Target) -> tuple[object, ...]:
-        """What tells a loop from a walk: the same request once more, with nothing new to say."""
+        """All that decides the next request: a state that occurs twice is a redirect loop."""
         return (self.method, without_buster(target.url), self._own, tuple(self._matching(target)))
 
     def _matching(self, target: Target) -> list[str]:
@@ -130,7 +130,7 @@ def _attribute(text: str) -> tuple[str, str]:
 
 
 def _body(spec: CheckSpec) -> bytes | None:
-    """The bytes to send; methods that announce a body announce an empty one when there is none."""
+    """The bytes to send: for methods with a body, empty bytes when the monitor has none."""
     if spec.request_method == RequestMethod.HEAD:
         return None
     if spec.request_body:
@@ -139,8 +139,7 @@ def _body(spec: CheckSpec) -> bytes | None:
 
 
 def _line(name: str, value: str) -> bytes:
-    # "Name;" is curl's spelling for a header with an empty value; "Name:" would take the header
-    # out.
+    # "Name;" is curl's notation for a header with an empty value; "Name:" removes the header.
     return (f"{name}: {value}" if value else f"{name};").encode("utf-8", "surrogatepass")
 
 
@@ -152,5 +151,5 @@ def _basic(user: str, password: str) -> str:
 
 
 def without_buster(url: str) -> str:
-    """The URL without the parameter of ours, which some redirects hand back."""
+    """The URL without our cache-busting parameter, which some redirects copy."""
     return _BUSTED.sub(lambda found: found[1] if found[2] else "", url) if _BUSTER in url else url

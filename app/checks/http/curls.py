@@ -1,4 +1,4 @@
-"""curl's multi interface on our loop: requests in, what was seen out. One thread."""
+"""curl's multi interface on our loop, on one thread: starts requests and reports their results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from app.checks.http.wire import Wire
 from app.net.loop import READ, WRITE, Loop, Timer
 
 _IDLE_HANDLES = 256  # kept for reuse; each holds some 30 KB
-_PINNED = 20_000  # host and port pairs that curl remembers; it never forgets by itself
+_PINNED = 20_000  # host and port pairs that curl keeps; it never drops one by itself
 _EVENTS = {pycurl.POLL_IN: READ, pycurl.POLL_OUT: WRITE, pycurl.POLL_INOUT: READ | WRITE}
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
 
 
 class Curls:
-    """All transfers in flight. ``start`` sends a request, and its ``done`` gets what was seen."""
+    """All transfers in flight. ``start`` sends a request, and ``done`` gets what was seen."""
 
     def __init__(self, loop: Loop, ca_bundle: str, user_agent: str) -> None:
         self._loop = loop
@@ -31,7 +31,7 @@ class Curls:
         self._wires: dict[pycurl.Curl, Wire] = {}
         self._pinned: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._timer: Timer | None = None
-        self._due: float | None = None  # when curl wants to be called, in monotonic seconds
+        self._due: float | None = None  # when curl asked to be called, in monotonic seconds
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, 0)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
@@ -47,7 +47,7 @@ class Curls:
     ) -> None:
         """Send a request; ``done`` is called on the loop, never before this returns.
 
-        ``broken`` is called instead when what was seen cannot be read, by a fault of ours.
+        If our own code raises while it reads the result, ``broken`` is called instead.
         """
         wire = self._idle.pop() if self._idle else Wire(self._ca_bundle, self._user_agent)
         try:
@@ -60,7 +60,7 @@ class Curls:
         self._wires[wire.curl] = wire
 
     def close(self) -> None:
-        """Drop everything in flight; no ``done`` is called any more."""
+        """Drop everything in flight without calling ``done``."""
         for wire in self._wires.values():
             wire.owner = None
             self._multi.remove_handle(wire.curl)
@@ -72,7 +72,7 @@ class Curls:
         self._multi.close()
 
     def _forgotten(self, request: Request) -> tuple[str, ...]:
-        """Pins that curl may drop, or its table would grow with each host ever checked."""
+        """Pins that curl may drop; otherwise its table would grow with each host ever checked."""
         if request.target.address is not None:
             return ()
         key = (request.target.ascii_host, request.target.port)
@@ -92,8 +92,8 @@ class Curls:
             self._loop.watch(fd, _EVENTS[what], self._ready)
 
     def _set_timer(self, milliseconds: int) -> None:
-        """curl asks to be called in a while. It changes its mind several times in each check, so a
-        timer of ours that is early enough stays, and looks again when it goes off.
+        """curl asks to be called later, and changes the time several times in each check. A timer
+        that is early enough stays, and reads the current time when it fires.
         """
         if milliseconds < 0:
             self._due = None
@@ -130,9 +130,7 @@ class Curls:
         self._multi.socket_action(fd, mask)
 
     def _collect(self) -> None:
-        """Hand on what has finished; once a round, because asking curl costs more than one check's
-        share.
-        """
+        """Report finished transfers, once a round: asking curl costs more than one check."""
         if not self._dirty:
             return
         self._dirty = False
@@ -153,7 +151,7 @@ class Curls:
         try:
             seen = wire.seen(code, words)
         except Exception as error:
-            wire.close()  # whatever state it is in, it is not used again
+            wire.close()  # its state is unknown, so it is not reused
             broken(error)
             return
         wire.release()

@@ -1,4 +1,4 @@
-"""What a check saw, as JSON: for the incident's page, and the last good answer beside it.
+"""What a check saw, as JSON. The incident's page shows it beside the last good answer.
 
     {"url", "request": {"method", "hops"}, "status_line", "headers": [[name, value]],
      "body", "body_bytes" (read, decoded), "body_cut" (this is only its beginning),
@@ -8,7 +8,7 @@
      "redirects": [{"status_line" (that sent us on), "url" (where to), "ip"}],
      "curl": {"code", "words"}}
 
-Secrets never get in: see app/checks/redact.py.
+Secrets are masked: see app/checks/redact.py.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from typing import Any
 
 from app.checks.certificate import read_certificate
 from app.checks.evidence import addresses, clean, phases
-from app.checks.http.story import Hop, Story
+from app.checks.http.trace import Hop, Trace
 from app.checks.redact import Redactor
 from app.net.charset import charset
 from app.records import EVIDENCE_BODY_BYTES, Timings
 from app.rules.time import iso
 
-# Bytes that are read for the body's beginning: more than are kept, so that a secret across the edge
-# of what is kept is masked too.
+# Bytes of the body that are searched for secrets: more than are kept, so that a secret across the
+# edge of what is kept is masked too.
 _LONGEST_LOOK = 2 * EVIDENCE_BODY_BYTES
 _MAX_HEADER_LINES = 100
 _MAX_HEADER_VALUE = 2048
 
 
-def make_evidence(story: Story, timings: Timings) -> dict[str, Any]:
+def make_evidence(trace: Trace, timings: Timings) -> dict[str, Any]:
     """The evidence of a check, ready for ``json.dumps``."""
-    redactor = Redactor(story.spec)
+    redactor = Redactor(trace.spec)
     evidence: dict[str, Any] = {
-        "url": redactor.text(story.spec.url),
-        "request": {"method": str(story.spec.request_method), "hops": len(story.hops)},
+        "url": redactor.text(trace.spec.url),
+        "request": {"method": str(trace.spec.request_method), "hops": len(trace.hops)},
         "timings": phases(timings),
         "redirects": [
             _redirect(before, hop, redactor)
-            for before, hop in zip(story.hops, story.hops[1:], strict=False)
+            for before, hop in zip(trace.hops, trace.hops[1:], strict=False)
         ],
     }
-    if story.last is not None:
-        evidence.update(_last(story.last, redactor))
+    if trace.last is not None:
+        evidence.update(_last(trace.last, redactor))
     return evidence
 
 
 def _redirect(before: Hop, hop: Hop, redactor: Redactor) -> dict[str, Any]:
-    """One step: the status line that sent us on, where to, and who answered there."""
+    """One redirect: the status line that sent it, its target, and the address that answered."""
     return {
         "status_line": clean(redactor.text(before.seen.status_line)) if before.seen else None,
         "url": redactor.text(hop.target.url),
@@ -85,8 +85,8 @@ def _body(body: bytes, content_type: str | None, redactor: Redactor) -> str:
     name, mark = charset(body, content_type)
     text = body[mark:_LONGEST_LOOK].decode(name, errors="replace")
     if len(body) > _LONGEST_LOOK:
-        # Masks are short: after many of them the edge of the look is within the 4 KiB.
-        text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character hides a beginning
+        # Masks are shorter than secrets: after many of them, the end of the text is in the 4 KiB.
+        text = redactor.text(text.rstrip("\ufffd"), cut=True)  # half a character prevents a match
     else:
         text = redactor.text(text)
     kept = text.encode("utf-8", "replace")[:EVIDENCE_BODY_BYTES].decode("utf-8", "ignore")

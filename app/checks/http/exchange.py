@@ -1,4 +1,4 @@
-"""One request, and what it came to: curl's own account of it."""
+"""One request and its result, as curl reports them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Judge = Callable[[str], Refusal | None]
 
 @dataclass(slots=True)
 class Request:
-    """What to send. ``headers`` are curl's header lines; ``addresses`` are open and in the order to
+    """What to send. ``headers`` are curl's header lines; ``addresses`` are open, in the order to
     try.
     """
 
@@ -24,33 +24,33 @@ class Request:
     body: bytes | None
     addresses: tuple[str, ...]
     timeout_ms: int  # what is left of the check's time
-    limit: float  # the check's time in all, in seconds
+    limit: float  # the whole time limit of the check, in seconds
     verify_tls: bool
     follow_redirects: bool
     refusal: Judge
 
     @property
     def plain(self) -> bool:
-        """Whether a handle's standing options do; all others are set for this one request and taken
-        back.
+        """Whether a handle's standing options are enough. Others are set for this request and reset
+        afterwards.
         """
         return self.method == "GET" and self.body is None and self.verify_tls
 
 
 @dataclass(slots=True)
 class Seen:
-    """What one request came to. Times in seconds from the start of the transfer, 0 for what was not
-    reached.
+    """The result of one request. Times are in seconds from the start of the transfer, 0 for a phase
+    that was not reached.
     """
 
     request: Request
-    code: int  # curl's
-    words: str  # curl's
+    code: int  # curl's error code
+    words: str  # curl's error message
     os_errno: int
     status: int
     lines: list[bytes]  # the status line and headers of the last answer, as sent
-    complete: bool  # the headers came to their end
-    overflow: bool  # they were larger than the cap
+    complete: bool  # the headers were received to their end
+    overflow: bool  # the headers were larger than the cap
     body: bytes
     cut: bool  # the body was larger than the cap
     undecodable: str | None
@@ -65,7 +65,7 @@ class Seen:
     certificates: tuple[str, ...]  # PEM, the leaf first
     verify_result: int
     vetoed: Refusal | None
-    fault: Exception | None  # of ours
+    fault: Exception | None  # raised by our own code
 
     @property
     def status_line(self) -> str:
@@ -73,7 +73,7 @@ class Seen:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Names and values in the order in which they came."""
+        """Names and values in the order in which they arrived."""
         return read_headers(self.lines)
 
     def all_headers(self, name: str) -> list[str]:
@@ -86,8 +86,8 @@ class Seen:
 
     @property
     def delimited(self) -> bool:
-        """Whether Content-Length, chunks or HTTP/2 say where the body ends; else the end of the
-        connection does.
+        """Whether Content-Length, chunks or HTTP/2 mark the end of the body; otherwise the end of
+        the connection does.
         """
         block = b"".join(self.lines).lower()
         return (
@@ -98,7 +98,7 @@ class Seen:
 
 
 def read_headers(lines: Sequence[bytes]) -> list[tuple[str, str]]:
-    """Names and values behind the status line. Bytes are read as Latin-1, which loses nothing."""
+    """Names and values after the status line. Bytes are read as Latin-1, which loses nothing."""
     headers: list[tuple[str, list[str]]] = []
     for line in lines[1:]:
         text = line.decode("latin-1").rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""What went wrong in one request, told apart by what happened on the wire (decisions.md 10)."""
+"""What went wrong in one request, by what happened on the wire (decisions.md 10)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from app.checks.http.tls_failures import (
 from app.checks.outcome import RESET, Failure, connect_failure
 from app.records import HEADERS_CAP_BYTES, Cause
 
-_WEIRD_SERVER_REPLY = 8  # pycurl knows it by the name of an FTP error
-_TOO_LARGE = 100  # and this one not at all
-# curl's words when an HTTP/2 server refuses the stream (GOAWAY, REFUSED_STREAM), also on each new
-# connection that curl then tries.
+_WEIRD_SERVER_REPLY = 8  # pycurl has it only under the name of an FTP error
+_TOO_LARGE = 100  # pycurl does not have it
+# curl's message when an HTTP/2 server refuses the stream (GOAWAY, REFUSED_STREAM), on each of the
+# new connections that curl tries too.
 _TURNED_AWAY = "tried 5 times before giving up"
 
-# Bytes came, but no HTTP answer.
+# The server sent bytes, but not HTTP.
 _GARBAGE_CODES = frozenset({pycurl.E_UNSUPPORTED_PROTOCOL, _WEIRD_SERVER_REPLY, _TOO_LARGE})
 _OUR_CODES = frozenset(
     {
@@ -43,7 +43,7 @@ _OUR_CODES = frozenset(
 
 
 def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | None:
-    """What went wrong in one request; None when a whole answer came, whatever its status."""
+    """What went wrong in one request; None if a whole answer arrived, whatever its status."""
     early = _our_own(seen)
     if early is not None:
         return early
@@ -64,7 +64,7 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
             f"(it begins with {f'“{seen.status_line}”' if seen.status_line else 'an empty line'}).",
         )
     if seen.redirect or seen.cut:
-        return None  # ended by us, with all that we wanted
+        return None  # we stopped the transfer because we had all that we wanted
     if seen.code == 0:
         return _whole(seen)
     if seen.code == pycurl.E_OPERATION_TIMEDOUT:
@@ -91,10 +91,8 @@ def _our_own(seen: Seen) -> Failure | None:
     return None
 
 
-def heard(seen: Seen) -> bool:
-    """Whether any byte came back: headers, a certificate, a TLS alert, or something that is no HTTP
-    at all.
-    """
+def anything_arrived(seen: Seen) -> bool:
+    """Whether any byte arrived: headers, a certificate, a TLS alert, or other than HTTP."""
     if seen.lines or seen.certificates or seen.status:
         return True
     if seen.code in (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_RECV_ERROR):
@@ -160,13 +158,13 @@ def _connect(seen: Seen) -> Failure:
 
 
 def _exchange(seen: Seen) -> Failure | None:
-    """Faults between the request and the end of the body."""
+    """Faults from the request to the end of the body."""
     reset = seen.os_errno in RESET or "reset by peer" in seen.words
     closed = openssl_reason(seen.words) == UNEXPECTED_EOF
     if seen.complete and closed and not seen.delimited:
         return _whole(
             seen
-        )  # ended without a TLS farewell, as many old servers do; browsers show the page
+        )  # closed without TLS close_notify, as by many old servers; browsers show the page
     if seen.complete and (reset or closed or seen.code == pycurl.E_PARTIAL_FILE):
         how = "reset" if reset else "closed"
         return Failure(

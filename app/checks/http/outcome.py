@@ -1,6 +1,4 @@
-"""From a finished story to the Outcome that the rest of app/ knows: figures, verdict,
-evidence.
-"""
+"""Turn the trace of a check into its Outcome: figures, verdict, evidence."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from collections.abc import Callable
 from app.checks.certificate import TrustStore
 from app.checks.http.evidence import make_evidence
 from app.checks.http.exchange import Seen
-from app.checks.http.failures import heard
-from app.checks.http.story import Story
+from app.checks.http.failures import anything_arrived
+from app.checks.http.trace import Trace
 from app.checks.http.verdict import Judged, judge
 from app.checks.outcome import GoodEvidence
 from app.checks.redact import Redactor
@@ -18,25 +16,25 @@ from app.records import Outcome, Result, Timings, Verdict
 
 
 class Outcomes:
-    """Makes outcomes of stories."""
+    """Makes outcomes from traces."""
 
     def __init__(self, trust: TrustStore, location: str) -> None:
         self._trust = trust
         self._location = location
         self._good = GoodEvidence()
 
-    def make(self, story: Story) -> Outcome:
-        timings, response_ms = figures(story)
-        judged = judge(story, self._trust, response_ms)
-        seen = story.last.seen if story.last else None
+    def make(self, trace: Trace) -> Outcome:
+        timings, response_ms = figures(trace)
+        judged = judge(trace, self._trust, response_ms)
+        seen = trace.last.seen if trace.last else None
         hide: Callable[[str], str] = str
-        if judged.failure or len(story.hops) > 1:
-            # A redirect may echo what it was sent, and causes quote it.
-            hide = Redactor(story.spec).text
+        if judged.failure or len(trace.hops) > 1:
+            # A redirect may echo secrets, and sentences about causes quote it.
+            hide = Redactor(trace.spec).text
         result = Result(
-            checked_at=story.checked_at,
+            checked_at=trace.checked_at,
             verdict=judged.verdict,
-            monitor_id=story.spec.monitor_id,
+            monitor_id=trace.spec.monitor_id,
             cause_code=judged.failure.code if judged.failure else None,
             cause=hide(judged.failure.sentence) if judged.failure else None,
             status_code=seen.status or None if seen is not None and seen.complete else None,
@@ -44,47 +42,47 @@ class Outcomes:
             timings=timings,
             ip=seen.ip if seen else None,
             http_version=seen.http_version if seen else None,
-            redirects=tuple(hide(url) for url in story.redirects),
+            redirects=tuple(hide(url) for url in trace.redirects),
             warnings=judged.warnings,
             location=self._location,
         )
-        wanted = judged.verdict != Verdict.UP or self._wants_good(story, seen, judged)
+        wanted = judged.verdict != Verdict.UP or self._wants_good(trace, seen, judged)
         return Outcome(
             result=result,
-            evidence=make_evidence(story, timings) if wanted else None,
+            evidence=make_evidence(trace, timings) if wanted else None,
             ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
             ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
             ssl_host=judged.leaf_host,
-            answered=answered(story),
+            answered=answered(trace),
             matched=judged.matched,
         )
 
-    def _wants_good(self, story: Story, seen: Seen | None, judged: Judged) -> bool:
+    def _wants_good(self, trace: Trace, seen: Seen | None, judged: Judged) -> bool:
         leaf = judged.leaf.fingerprint if judged.leaf else None
-        face = (story.spec.url, seen.status, seen.ip, leaf, len(story.hops)) if seen else ()
-        return self._good.wanted(story.spec.monitor_id, face)
+        face = (trace.spec.url, seen.status, seen.ip, leaf, len(trace.hops)) if seen else ()
+        return self._good.wanted(trace.spec.monitor_id, face)
 
 
-def answered(story: Story) -> bool:
+def answered(trace: Trace) -> bool:
     """Whether any byte of an answer, even a certificate or a TLS alert, came from the target."""
-    return any(hop.seen is not None and heard(hop.seen) for hop in story.hops)
+    return any(hop.seen is not None and anything_arrived(hop.seen) for hop in trace.hops)
 
 
-def figures(story: Story) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase over all hops, and in all when the last answer was read to its
-    end or to the cap.
+def figures(trace: Trace) -> tuple[Timings, int | None]:
+    """Milliseconds in each phase over all hops, and in all if the last answer was read to its end
+    or to the cap.
     """
     dns: float | None = None
     phases = [-1.0, -1.0, -1.0, -1.0]
     total = 0.0
-    for hop in story.hops:
+    for hop in trace.hops:
         if hop.dns is not None:
             dns = (dns or 0.0) + hop.dns
             total += hop.dns
         if hop.seen is not None:
             total += hop.seen.total
             _add_phases(hop.seen, phases)
-    last = story.last.seen if story.last else None
+    last = trace.last.seen if trace.last else None
     whole = last is not None and last.complete and (last.code == 0 or last.cut or last.redirect)
     timings = Timings(
         None if dns is None else round(dns * 1000),
@@ -94,10 +92,10 @@ def figures(story: Story) -> tuple[Timings, int | None]:
 
 
 def _add_phases(seen: Seen, phases: list[float]) -> None:
-    """Add one request's connect, tls, ttfb and download, in seconds; -1 stands for not reached. The
+    """Add one request's connect, tls, ttfb and download, in seconds; -1 means not reached. The
     phase in which the request ended, well or not, gets the rest of its time.
     """
-    # Headers that never ended are still the phase before the body, though their first byte came.
+    # Until the headers are complete, the request waits for its first byte, though one has arrived.
     ends = (seen.connect, seen.tls, seen.first_byte if seen.complete else 0.0, seen.total)
     secure = seen.request.target.scheme == "https"
     before = 0.0

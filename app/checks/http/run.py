@@ -1,5 +1,5 @@
-"""One check from its first look-up to its end: hop by hop, each one resolved, judged by policy,
-pinned and sent.
+"""One check from its first look-up to its end. Each hop is resolved, judged by policy, pinned and
+sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.checks.http.compose import Carried
 from app.checks.http.curls import Curls
 from app.checks.http.exchange import Request, Seen
 from app.checks.http.failures import is_untrusted
-from app.checks.http.story import Hop, Story
+from app.checks.http.trace import Hop, Trace
 from app.checks.lookup import Found, LookUp
 from app.checks.redact import Redactor
 from app.checks.tools import Broken, Tools, guarded
@@ -25,7 +25,7 @@ from app.rules.url import Target, join
 
 
 class Run:
-    """A check under way. ``done`` is called once, on the loop; an exception goes to ``broken``
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
     instead.
     """
 
@@ -35,7 +35,7 @@ class Run:
         curls: Curls,
         spec: CheckSpec,
         policy: Policy,
-        done: Callable[[Story], None],
+        done: Callable[[Trace], None],
         broken: Broken,
     ) -> None:
         self._tools = tools
@@ -47,7 +47,7 @@ class Run:
         self._deadline = 0.0
         self._carried = Carried(spec)
         self._visited: set[tuple[object, ...]] = set()
-        self.story = Story(spec, datetime.now(UTC), tools.location)
+        self.trace = Trace(spec, datetime.now(UTC), tools.location)
 
     def start(self, target: Target) -> None:
         self._deadline = time.monotonic() + self._spec.timeout
@@ -56,7 +56,7 @@ class Run:
     # --- look-up and policy
 
     def _hop(self, target: Target) -> None:
-        self.story.hops.append(Hop(target))
+        self.trace.hops.append(Hop(target))
         LookUp(
             self._tools,
             target,
@@ -68,17 +68,17 @@ class Run:
         ).start()
 
     def _found(self, found: Found) -> None:
-        hop = self.story.hops[-1]
+        hop = self.trace.hops[-1]
         hop.resolved, hop.addresses = found.resolved, found.addresses
         hop.refusals, hop.dns = found.refusals, found.dns
         if found.failure is None:
             self._send(hop)
             return
-        self.story.failure = found.failure
-        if found.refusals and len(self.story.hops) > 1:
-            before = f"Redirect {len(self.story.hops) - 1} leads to {hop.target.netloc}. "
-            self.story.fail(Cause.BLOCKED_BY_POLICY, before + found.failure.sentence)
-        self._done(self.story)
+        self.trace.failure = found.failure
+        if found.refusals and len(self.trace.hops) > 1:
+            before = f"Redirect {len(self.trace.hops) - 1} leads to {hop.target.netloc}. "
+            self.trace.fail(Cause.BLOCKED_BY_POLICY, before + found.failure.sentence)
+        self._done(self.trace)
 
     # --- on the wire
 
@@ -101,62 +101,62 @@ class Run:
         self._curls.start(request, partial(self._guarded, self._seen), self._broken)
 
     def _seen(self, seen: Seen) -> None:
-        self.story.hops[-1].seen = seen
+        self.trace.hops[-1].seen = seen
         if seen.redirect and seen.fault is None and not is_untrusted(seen):
             self._follow(seen)
         elif seen.ip and seen.connect > 0:
-            # Only now: a dead family may take all the time that a redirect would have needed.
-            hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.story.hops}
+            # Not earlier: a dead family may take all the time that a redirect needs.
+            hops = {(hop.target.ascii_host, hop.target.port): hop for hop in self.trace.hops}
             self._other_families(list(hops.values()))
         else:
-            self._done(self.story)
+            self._done(self.trace)
 
     def _other_families(self, hops: list[Hop]) -> None:
         if not hops:
-            self._done(self.story)
+            self._done(self.trace)
             return
         hop = hops.pop()
 
-        def told(warning: Warn | None) -> None:
-            if warning is not None and warning not in self.story.warnings:
-                self.story.warnings.append(warning)
+        def warned(warning: Warn | None) -> None:
+            if warning is not None and warning not in self.trace.warnings:
+                self.trace.warnings.append(warning)
             self._other_families(hops)
 
         if hop.seen is None or not hop.seen.ip or len(hop.addresses) < 2:
-            told(None)
+            warned(None)
             return
         self._tools.families.judge(
             hop.addresses,
             hop.seen.ip,
             hop.target.port,
             self._deadline,
-            partial(self._guarded, told),
+            partial(self._guarded, warned),
         )
 
     # --- redirects
 
     def _follow(self, seen: Seen) -> None:
-        here = self.story.hops[-1].target
+        here = self.trace.hops[-1].target
         location = _as_sent(seen.header("location") or "")
         try:
             target = join(here, location)
         except ValueError as error:
             shown = Redactor(self._spec).text(location)
-            self.story.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, shown, str(error)))
-            self._done(self.story)
+            self.trace.fail(Cause.REDIRECT_BLOCKED, _cannot_follow(here, shown, str(error)))
+            self._done(self.trace)
             return
         self._visited.add(self._carried.state(here))
         self._carried.remember(here, seen.all_headers("set-cookie"))
         self._carried.redirected(seen.status, target.origin != here.origin)
         state = self._carried.state(target)
-        taken = len(self.story.hops)
+        taken = len(self.trace.hops)
         if state in self._visited:
-            self.story.fail(
+            self.trace.fail(
                 Cause.REDIRECT_LOOP,
                 f"The redirects go in a circle: number {taken} leads back to {target.url}.",
             )
         elif taken > MAX_REDIRECTS:
-            self.story.fail(
+            self.trace.fail(
                 Cause.TOO_MANY_REDIRECTS,
                 f"There were more than {MAX_REDIRECTS} redirects; the next is to {target.url}.",
             )
@@ -164,21 +164,19 @@ class Run:
             if (
                 here.scheme == "https"
                 and target.scheme == "http"
-                and Warn.REDIRECT_DOWNGRADE not in self.story.warnings
+                and Warn.REDIRECT_DOWNGRADE not in self.trace.warnings
             ):
-                self.story.warnings.append(Warn.REDIRECT_DOWNGRADE)
+                self.trace.warnings.append(Warn.REDIRECT_DOWNGRADE)
             self._hop(target)
             return
-        self._done(self.story)
+        self._done(self.trace)
 
     def _guarded(self, step: Callable[..., None], *arguments: Any) -> None:
         guarded(self._broken, step, *arguments)
 
 
 def _as_sent(location: str) -> str:
-    """Header bytes were read as Latin-1; a Location in UTF-8, as most are that are not ASCII, is
-    read as that.
-    """
+    """Header bytes were read as Latin-1, but most non-ASCII Locations are UTF-8: decode those."""
     try:
         return location.encode("latin-1").decode("utf-8")
     except UnicodeError:

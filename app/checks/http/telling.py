@@ -1,4 +1,4 @@
-"""Whom a sentence about a request names, and the words of curl and OpenSSL in it."""
+"""Parts of sentences about a request: the server's name, and messages of curl and OpenSSL."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def ms(seconds: float) -> str:
 
 
 def openssl_reason(words: str) -> int:
-    """The low 23 bits of OpenSSL's error code; 0 where the words have none."""
+    """The low 23 bits of OpenSSL's error code; 0 if the message has none."""
     found = _OPENSSL_ERROR.search(words)
     return int(found[1], 16) & 0x7FFFFF if found else 0
 
 
 def tidy(words: str) -> str:
-    """curl's and OpenSSL's words without their numbers."""
+    """curl's and OpenSSL's message without its numbers."""
     words = re.sub(r"error:[0-9A-Fa-f]{8}:[^:]*::?", "", words)
     words = words.replace("TLS connect error: ", "").replace(
         "SSL certificate OpenSSL verify result: ", ""

@@ -19,8 +19,8 @@ from app.checks.http.telling import openssl_reason, server, tidy, with_place
 from app.checks.outcome import RESET, Failure
 from app.records import Cause
 
-_ALERT = 1000  # OpenSSL's reasons from here on are alerts that the other side sent
-# Those that mean: no common version.
+_ALERT = 1000  # OpenSSL's reasons from here on are alerts that the server sent
+# Reasons that mean: no common version.
 _PROTOCOL_REASONS = frozenset(
     {
         _ALERT + 70,  # alert protocol_version
@@ -35,10 +35,10 @@ _PROTOCOL_REASONS = frozenset(
 )
 _NOT_TLS_REASONS = frozenset(
     {155, 156, 198, 252, 267}
-)  # an HTTP request, a wrong version number, and such
+)  # an HTTP answer, a wrong version number and the like
 UNEXPECTED_EOF = 294
 
-# OpenSSL's verify results, for the rare chain in which we find no fault ourselves.
+# OpenSSL's verify results, for a chain in which we find no fault ourselves.
 _VERIFY_FAULTS = {
     9: Cause.TLS_NOT_YET_VALID,
     10: Cause.TLS_EXPIRED,
@@ -53,8 +53,8 @@ CERTIFICATE_CODES = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_I
 
 
 def wrong_common_name(seen: Seen) -> Failure | None:
-    """curl takes a common name where no alternative name is; browsers have not for years
-    (decisions.md 10).
+    """curl accepts a common name if there is no alternative name; browsers do not (decisions.md
+    10).
     """
     if not seen.request.verify_tls or not seen.certificates or seen.code in CERTIFICATE_CODES:
         return None

@@ -1,4 +1,4 @@
-"""The verdict of a whole check (decisions.md 10): what failed on the wire, status, text, slowness,
+"""The verdict of a whole check (decisions.md 10): failures on the wire, status, text, slowness,
 warnings.
 """
 
@@ -10,7 +10,7 @@ from http import HTTPStatus
 from app.checks.certificate import Certificate, TrustStore, read_certificate
 from app.checks.http.exchange import Seen
 from app.checks.http.failures import failure_on_wire
-from app.checks.http.story import Story
+from app.checks.http.trace import Trace
 from app.checks.outcome import Failure, verdict_of
 from app.checks.redact import Redactor
 from app.checks.text import excerpt, judge_text
@@ -19,7 +19,7 @@ from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.statuses import is_accepted
 from app.rules.time import days_left
 
-# Faults of the body, which say less than a status that is not accepted.
+# Faults of the body, which are less specific than a status that is not accepted.
 _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.INVALID_HTTP})
 
 
@@ -33,51 +33,51 @@ class Judged:
     leaf_host: str | None = None
 
 
-def judge(story: Story, trust: TrustStore, response_ms: int | None) -> Judged:
+def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> Judged:
     """The verdict of a whole check."""
-    leaf, leaf_host = _leaf(story)
-    failure = story.failure
+    leaf, leaf_host = _leaf(trace)
+    failure = trace.failure
     matched: str | None = None
-    warnings = list(story.warnings)
-    seen = story.last.seen if story.last else None
+    warnings = list(trace.warnings)
+    seen = trace.last.seen if trace.last else None
     if failure is None and seen is not None:
-        failure = failure_on_wire(seen, trust, story.checked_at)
+        failure = failure_on_wire(seen, trust, trace.checked_at)
         if failure is None or failure.code in _BEHIND_THE_STATUS:
-            failure = _bad_status(seen, story) or failure
+            failure = _bad_status(seen, trace) or failure
         if seen.cut:
             warnings.append(Warn.BODY_CUT_AT_CAP)
-        if failure is None and story.spec.alert_condition in TEXT_CONDITIONS:
-            failure, matched = _text(seen, story)
-    days = story.spec.ssl_alert_days
-    if leaf and days is not None and days_left(leaf.not_after, story.checked_at) <= days:
+        if failure is None and trace.spec.alert_condition in TEXT_CONDITIONS:
+            failure, matched = _text(seen, trace)
+    days = trace.spec.ssl_alert_days
+    if leaf and days is not None and days_left(leaf.not_after, trace.checked_at) <= days:
         warnings.append(Warn.TLS_EXPIRING)
-    verdict, failure = verdict_of(failure, story.spec, response_ms)
+    verdict, failure = verdict_of(failure, trace.spec, response_ms)
     words = tuple(str(word) for word in warnings)
     return Judged(verdict, failure, words, matched, leaf, leaf_host)
 
 
-def _leaf(story: Story) -> tuple[Certificate | None, str | None]:
-    """The server's certificate that ends first, of all hops, and whose it is: without that of a
-    host that only redirects, visitors do not get to the page either.
+def _leaf(trace: Trace) -> tuple[Certificate | None, str | None]:
+    """The certificate of all hops that ends first, and its host. Without that of a host that only
+    redirects, visitors cannot reach the page either.
     """
     found = [
         (leaf, hop.target.ascii_host)
-        for hop in reversed(story.hops)  # of equals the last: its chain is in the evidence
+        for hop in reversed(trace.hops)  # among equals the last one: its chain is in the evidence
         if hop.seen is not None and hop.seen.certificates
         if (leaf := read_certificate(hop.seen.certificates[0])) is not None
     ]
     return min(found, key=lambda one: one[0].not_after, default=(None, None))
 
 
-def _bad_status(seen: Seen, story: Story) -> Failure | None:
-    """A status that is not accepted; it outranks what went wrong in the body behind it."""
+def _bad_status(seen: Seen, trace: Trace) -> Failure | None:
+    """A status that is not accepted; it outranks a fault in the body."""
     if not seen.complete or not seen.status:
         return None
-    if is_accepted(seen.status, story.spec.accepted_statuses):
+    if is_accepted(seen.status, trace.spec.accepted_statuses):
         return None
     return Failure(
         f"{Cause.HTTP_STATUS}:{seen.status}",
-        f"The server answered {reason(seen.status)}; accepted are {story.spec.accepted_statuses}.",
+        f"The server answered {reason(seen.status)}; accepted are {trace.spec.accepted_statuses}.",
     )
 
 
@@ -89,10 +89,10 @@ def reason(status: int) -> str:
         return str(status)
 
 
-def _text(seen: Seen, story: Story) -> tuple[Failure | None, str | None]:
-    lookup = story.spec.alert_text_lookup or ""
+def _text(seen: Seen, trace: Trace) -> tuple[Failure | None, str | None]:
+    lookup = trace.spec.alert_text_lookup or ""
     text = decode(seen.body, seen.header("content-type"))
-    cause = judge_text(story.spec.alert_condition, lookup, text, seen.cut)
+    cause = judge_text(trace.spec.alert_condition, lookup, text, seen.cut)
     shown = lookup if len(lookup) <= 80 else lookup[:79] + "…"
     failure = None
     if cause is not None:
@@ -102,4 +102,4 @@ def _text(seen: Seen, story: Story) -> tuple[Failure | None, str | None]:
             f"The answer ({reason(seen.status)}, {len(seen.body)} bytes) {verb} "
             f"the text “{shown}”.",
         )
-    return failure, excerpt(text, lookup, Redactor(story.spec)) if lookup else None
+    return failure, excerpt(text, lookup, Redactor(trace.spec)) if lookup else None

@@ -1,8 +1,8 @@
-"""One request on the wire: a curl handle, set up once, used again and again, and what it saw.
+"""One request on the wire, and what was seen: a curl handle that is set up once and reused.
 
-A fresh connection for each request (a kept one would hide that nobody new can connect), full TLS
-handshakes (a resumed session shows no certificate), pinned addresses (curl never resolves
-anything), no proxy, no netrc, no cookies of curl's own, http and https only.
+Each request has a fresh connection (a kept one would hide that new clients cannot connect) with a
+full TLS handshake (a resumed session shows no certificate) to pinned addresses (curl never
+resolves). It uses no proxy, no netrc, no cookies of curl's own, and http and https only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.records import BODY_CAP_BYTES, HEADERS_CAP_BYTES
 from app.rules.url import Target
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_ABORT = 0  # a callback that returns a wrong count makes curl end the transfer
+_ABORT = 0  # a wrong count from a callback makes curl end the transfer
 _HTTP_VERSIONS = {
     pycurl.CURL_HTTP_VERSION_1_0: "1.0",
     pycurl.CURL_HTTP_VERSION_1_1: "1.1",
@@ -31,8 +31,8 @@ _HTTP_VERSIONS = {
 
 
 class _Lent(_socket.socket):
-    """A socket for pycurl, which takes a copy and drops this one without closing it: a warning for
-    each check.
+    """A socket for pycurl, which copies it and drops this object unclosed: without this class,
+    each check would give a ResourceWarning.
     """
 
     __slots__ = ()
@@ -40,8 +40,8 @@ class _Lent(_socket.socket):
 
 
 class Wire:
-    """One curl handle. ``send`` prepares it for the multi; ``seen`` reads what happened; then it is
-    free again.
+    """One curl handle. ``send`` prepares it for the multi; ``seen`` reads the result, after which
+    it is free again.
     """
 
     def __init__(self, ca_bundle: str, user_agent: str) -> None:
@@ -59,12 +59,12 @@ class Wire:
 
     def _clear(self) -> None:
         self._lines: list[bytes] = []
-        self._block = 0  # where the headers of the last answer begin; 1xx answers come before it
+        self._block = 0  # where the headers of the last answer begin, after 1xx answers
         self._header_bytes = 0
         self._complete = False
         self._overflow = False
         self._redirect = False
-        # Not a list of pieces: a target that sends a million chunks of one byte would fill memory.
+        # Not a list of chunks: a target that sends a million chunks of one byte would fill memory.
         self._body = bytearray()
         self._cut = False
         self._decoder: Decoder | None = None
@@ -84,11 +84,11 @@ class Wire:
         set_(c.SSL_SESSIONID_CACHE, 0)
         set_(
             c.DNS_CACHE_TIMEOUT, -1
-        )  # pinned entries do not age; pruning would walk all of them at each check
+        )  # pinned entries do not expire; pruning would walk all of them in each check
         set_(c.HTTP_VERSION, c.CURL_HTTP_VERSION_2TLS)
         set_(c.CAINFO, self._ca_bundle)
         # No post-quantum key share: it costs a tenth of the handshake and a second packet, which
-        # some middleboxes drop, and what a check says needs no secrecy for decades.
+        # some middleboxes drop, and checks send nothing that must stay secret for decades.
         set_(c.SSL_EC_CURVES, "X25519:P-256:P-384:P-521:X448")
         set_(c.SSL_VERIFYPEER, 1)
         set_(c.SSL_VERIFYHOST, 2)
@@ -100,13 +100,13 @@ class Wire:
         set_(c.OPENSOCKETFUNCTION, self._open_socket)
 
     def release(self) -> None:
-        """Let go of what was read: an idle handle must not hold a body of 1 MiB."""
+        """Drop what was read: an idle handle must not hold a body of 1 MiB."""
         self._request = None
         self._clear()
 
     def send(self, request: Request, forgotten: Sequence[str] = ()) -> None:
-        """Set the handle up for this request. ``forgotten`` are pins (``-host:port``) that curl is
-        to drop.
+        """Set the handle up for this request. ``forgotten`` are pins (``-host:port``) that curl
+        drops.
         """
         self._clear()
         self._request = request
@@ -127,7 +127,7 @@ class Wire:
         else:
             set_(
                 c.RESOLVE, []
-            )  # or curl would pin the handle's last host once more, to addresses gone stale
+            )  # or curl would pin the handle's last host again, to outdated addresses
         set_(c.HTTPHEADER, request.headers)
         if self._special:
             self._special_options(request)
@@ -151,11 +151,10 @@ class Wire:
             raise RuntimeError("The handle is not in use.")
         return self._request
 
-    # --- what curl calls. An exception in here would only be printed by pycurl, so each is kept as
-    # our fault.
+    # --- callbacks of curl. pycurl would only print an exception, so each is stored as our fault.
 
     def _open_socket(self, purpose: int, address: Any) -> Any:
-        """The second line of policy: no socket is made for an address that is closed."""
+        """A second check of policy: no socket is made for an address that is closed."""
         family, kind, protocol, place = address
         try:
             self._vetoed = self._asked.refusal(place[0])
@@ -166,7 +165,7 @@ class Wire:
             if error.errno not in (
                 errno.EAFNOSUPPORT,
                 errno.EPROTONOSUPPORT,
-            ):  # no IPv6 here is no fault
+            ):  # a machine without IPv6 is no fault
                 self._fault = error
         except Exception as error:
             self._fault = error
@@ -193,7 +192,7 @@ class Wire:
             self._complete = True
             block = b"".join(self._lines[self._block :]).lower()
             if status in REDIRECTS and self._asked.follow_redirects and b"\nlocation:" in block:
-                self._redirect = True  # what matters is known; its body may never come
+                self._redirect = True  # the Location is known; the body may never arrive
                 return _ABORT
             if b"\ncontent-encoding:" in block and self._asked.method != "HEAD":
                 names = codings(
@@ -236,7 +235,7 @@ class Wire:
     # --- reading
 
     def seen(self, code: int, words: str) -> Seen:
-        """What happened. ``code`` and ``words`` are curl's (0 and empty when it was content)."""
+        """What happened. ``code`` and ``words`` are curl's (0 and empty on success)."""
         get, c = self.curl.getinfo, pycurl
         first = self._lines[self._block] if self._block < len(self._lines) else b""
         secure = self._asked.target.scheme == "https"
@@ -270,7 +269,7 @@ class Wire:
 
 
 def _pin(target: Target, addresses: Sequence[str]) -> str:
-    # A "-" before the host would take a pin away; a host that begins with one needs another sign.
+    # A "-" before the host would remove a pin; a host that begins with "-" needs another sign.
     sign = "+" if target.ascii_host.startswith("-") else ""
     places = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
     return f"{sign}{target.ascii_host}:{target.port}:{places}"

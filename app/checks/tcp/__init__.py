@@ -1,8 +1,7 @@
-"""How a TCP port is checked: connect, and where a text condition needs it, read what the server
-sends by itself.
+"""How a TCP port is checked: connect, and for a text condition read what the server sends first.
 
 address   what a tcp:// URL may hold
 checks    the checks of this kind in one prober
-run       one check: look up, connect, listen
-outcome   what it saw as figures, a verdict and evidence
+run       one check: look up, connect, read
+outcome   the figures, verdict and evidence of a check
 """

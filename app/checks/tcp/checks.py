@@ -20,7 +20,7 @@ class TcpChecks:
     def start(
         self, spec: CheckSpec, target: Target, policy: Policy, done: Done, broken: Broken
     ) -> None:
-        def told(seen: Seen) -> None:
+        def finished(seen: Seen) -> None:
             outcome = make_outcome(seen, self._tools.location, self._good)
             self._runs.discard(run)
             done(outcome)
@@ -30,7 +30,7 @@ class TcpChecks:
             run.cancel()
             broken(error)
 
-        run = Run(self._tools, spec, target, policy, told, failed)
+        run = Run(self._tools, spec, target, policy, finished, failed)
         self._runs.add(run)
         run.start()
 

@@ -1,12 +1,12 @@
-"""From what a check of a TCP port saw to its outcome.
+"""Turn what a check of a TCP port saw into its outcome.
 
-The evidence is ``{"url", "resolved", "refused", "ip", "timings", "banner", "banner_bytes"}``: the
-banner is what the server sent by itself, as text with ``\\xff`` for bytes that are no UTF-8. It is
-there only where a text condition waited for it.
+The evidence is ``{"url", "resolved", "refused", "ip", "timings", "banner", "banner_bytes"}``. The
+banner is what the server sent first, as text with ``\\xff`` for bytes that are not UTF-8; it is
+there only if a text condition waited for it.
 
-A connection that stands is ``up``. A text condition looks at the first 1 KiB: until the text is
-found, 1 KiB is there, the server ends the connection or the time limit is over; what came by then
-is judged. Waiting for a text is no slowness: ``response_time`` ends with the last byte that came.
+A connection that is accepted is ``up``. A text condition reads until the text is found, 1 KiB has
+arrived, the server closes the connection or the time limit is over, and judges what has arrived.
+Waiting for a text is not slow: ``response_time`` ends with the last byte that arrived.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from app.records import Cause, Outcome, Result, Timings, Verdict
 
 # Faults of this machine, which say nothing about the target.
 _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# Of several addresses that failed, the one that says most names the cause.
-_TELLING = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
+# If several addresses failed, the first of these names the cause.
+_MOST_SPECIFIC = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT)
 
 
 def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:
@@ -62,7 +62,7 @@ def make_outcome(seen: Seen, location: str, good: GoodEvidence) -> Outcome:
 
 
 def figures(seen: Seen) -> tuple[Timings, int | None]:
-    """Milliseconds in each phase, and in all when the connection stood and was not broken."""
+    """Milliseconds in each phase, and in all if the connection was made and did not break."""
     dns = seen.found.dns
     spent = (dns, seen.connect, seen.first_byte, seen.rest)
     dns_ms, connect, ttfb, download = (None if one is None else round(one * 1000) for one in spent)
@@ -103,7 +103,7 @@ def _not_connected(seen: Seen) -> Failure:
         return Failure(
             Cause.TIMEOUT_CONNECT, f"No TCP connection to {place} within the limit of {limit}."
         )
-    number = next((one for one in _TELLING if one in seen.errors), seen.errors[0])
+    number = next((one for one in _MOST_SPECIFIC if one in seen.errors), seen.errors[0])
     return connect_failure(number, place, seen.connect or 0.0) or Failure(
         Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {os.strerror(number)}."
     )

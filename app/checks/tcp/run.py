@@ -1,4 +1,4 @@
-"""One check of a TCP port: look up, connect to the first address that answers, listen."""
+"""One check of a TCP port: look up, connect to the first address that accepts, read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BANNER_BYTES = 1024  # decisions.md 3
 @dataclass(slots=True)
 class Seen:
     """What a check saw. Times are in seconds, each from the end of the phase before it; None for a
-    phase that was not reached. ``ip`` is the address that took the connection.
+    phase that was not reached. ``ip`` is the address that accepted the connection.
     """
 
     spec: CheckSpec
@@ -32,7 +32,7 @@ class Seen:
     checked_at: datetime
     found: Found = field(default_factory=Found)
     tried: tuple[str, ...] = ()
-    errors: tuple[int, ...] = ()  # of addresses that took no connection
+    errors: tuple[int, ...] = ()  # of addresses that accepted no connection
     silent: bool = False  # some address never answered
     ip: str | None = None
     connect: float | None = None
@@ -53,7 +53,7 @@ class Seen:
 
 
 class Run:
-    """A check under way. ``done`` is called once, on the loop; an exception goes to ``broken``
+    """A running check. ``done`` is called once, on the loop; an exception goes to ``broken``
     instead.
     """
 
@@ -71,7 +71,7 @@ class Run:
         self._done = done
         self._broken = broken
         self._deadline = 0.0
-        self._began = 0.0  # when the present phase began
+        self._began = 0.0  # when the current phase began
         self._race: Race | None = None
         self._tcp: socket.socket | None = None
         self._timer: Timer | None = None
@@ -86,7 +86,7 @@ class Run:
         ).start()
 
     def cancel(self) -> None:
-        """Close what is open; ``done`` is not called any more."""
+        """Close all connections without calling ``done``."""
         if self._race is not None:
             self._race.cancel()
         self._hang_up()
@@ -115,10 +115,10 @@ class Run:
         if self._tcp is None:
             self._done(self.seen)
         elif self.seen.listens:
-            self._timer = self._tools.loop.call_at(self._deadline, self._step(self._heard_enough))
+            self._timer = self._tools.loop.call_at(self._deadline, self._step(self._end))
             self._tools.loop.watch(self._tcp.fileno(), READ, self._step(self._ready))
         else:
-            self._heard_enough()
+            self._end()
 
     def _ready(self, _fd: int, _events: int) -> None:
         seen = self.seen
@@ -130,23 +130,23 @@ class Run:
             return
         except OSError as error:
             seen.broken_by = error.errno
-            self._heard_enough()
+            self._end()
             return
         if not piece:
             seen.closed = True
-            self._heard_enough()
+            self._end()
             return
         took = time.monotonic() - self._began
         seen.first_byte = took if seen.first_byte is None else seen.first_byte
         seen.rest = took - seen.first_byte
         seen.banner += piece
         if len(seen.banner) == BANNER_BYTES or (seen.spec.alert_text_lookup or "") in seen.text:
-            self._heard_enough()
+            self._end()
 
-    def _heard_enough(self) -> None:
+    def _end(self) -> None:
         self._hang_up()
         seen = self.seen
-        # Only now: a dead family may take all the time that the banner would have needed.
+        # Not earlier: a dead family may take all the time that the banner needs.
         self._tools.families.judge(
             seen.found.addresses,
             seen.ip or "",

@@ -1,1 +1,1 @@
-"""What surrounds every page: session, security headers, errors, links, assets, refreshed parts."""
+"""What every page has around it: session, security headers, errors, links, assets, fragments."""

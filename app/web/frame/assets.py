@@ -1,4 +1,4 @@
-"""Addresses of static files, with their version in them, so that browsers keep them for good."""
+"""URLs of static files with their version in them, so that browsers can cache them for ever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import current_app, url_for
 
 
 def asset(name: str, endpoint: str = "static") -> str:
-    """The address of a static file, ours or (``bootstrap.static``) Bootstrap's."""
+    """The URL of a static file, ours or (``bootstrap.static``) Bootstrap's."""
     folder = (
         current_app.static_folder
         if endpoint == "static"

@@ -1,4 +1,4 @@
-"""The monitors that a form offers to choose from."""
+"""The monitors that a form lists as choices."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
 from app.web.frame.store_errors import NOT_TAKEN
 
-MOST = 500  # beyond that, a monitor's own page has the button
+MOST = 500  # with more monitors, people start from the button on a monitor's own page
 
 
 def monitors(form: BrowserForm, chosen: Collection[int]) -> list[MonitorRef]:
-    """By name; those already chosen are always among them. Where a store does not answer to a form
-    that was sent, they are all there is, with their numbers: what was chosen must not get lost.
+    """Monitors by name; those already chosen are always among them. If the store did not answer the
+    form, only the chosen ones are there, with their numbers: the choice must not get lost.
     """
-    if not form.unanswered:  # else who waits has waited long enough
+    if not form.unanswered:  # the person has already waited for the store once
         try:
             known = current_store().monitors
             found = list(known.refs(limit=MOST))

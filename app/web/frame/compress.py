@@ -1,8 +1,8 @@
-"""Pages and assets travel compressed to browsers that take it: a list is a tenth of its length.
+"""Compress pages and assets for browsers that accept it: a list shrinks to a tenth.
 
-What is compressed together with a secret can tell it by its length to somebody who makes a browser
-ask again and again (BREACH). Other sites cannot do that in a person's name, because our cookies are
-``SameSite=Lax``. The API's answers stay as they are.
+The compressed length can reveal a secret on the page to somebody who makes a browser request it
+again and again (BREACH). Other sites cannot do that with a person's session, because our cookies
+are ``SameSite=Lax``. The API's answers are not compressed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from flask import Flask, Response, request
 
-SMALLEST = 1000  # bytes; below, a header more costs what it saves
+SMALLEST = 1000  # bytes; below this, the additional header costs what compression saves
 TYPES = frozenset({"text/html", "text/css", "text/javascript", "image/svg+xml"})
 QUICK, SMALL = 1, 9
 
@@ -36,7 +36,7 @@ def _compress(response: Response) -> Response:
     response.headers["Content-Encoding"] = "gzip"
     tag, _ = response.get_etag()
     if tag is not None:
-        response.set_etag(tag, weak=True)  # other bytes, the same page
+        response.set_etag(tag, weak=True)  # weak: the page is the same, its bytes are not
     return response
 
 

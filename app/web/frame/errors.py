@@ -1,4 +1,4 @@
-"""What goes wrong, as pages: each says what happened and what to do next."""
+"""Error pages: each says what happened and what to do next."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOGGED_OUT = (
 )
 DATABASE = "The database cannot be used now"
 RETRY_SECONDS = 5
-# What must not be shown again, nor carried through a page.
+# Fields that are never shown again, nor carried through a page.
 SECRETS = ("password", "secret")
 NOT_KEPT = ("csrf_token", *SECRETS)
 
@@ -69,8 +69,8 @@ def init_app(app: Flask) -> None:
 
 
 def _database(fault: Exception) -> Answer:
-    # The page that says so must not ask it anything: PostgreSQL also refuses whatever follows a
-    # statement that was wrong.
+    # The error page must not query the database: PostgreSQL also refuses every statement after a
+    # failed one.
     g.database_away = True
     found = unavailable(fault)
     if found is None:
@@ -81,7 +81,7 @@ def _database(fault: Exception) -> Answer:
 
 def _ours(fault: WakefulError) -> Answer:
     if is_api(request.path):
-        raise fault  # the API speaks for itself
+        raise fault  # the API answers its own errors
     status = status_of(fault)
     details: dict[str, Any] = {}
     if isinstance(fault, Invalid):
@@ -109,8 +109,8 @@ def _ours(fault: WakefulError) -> Answer:
 
 
 def _is_whole() -> bool:
-    """Whether what was sent can be sent once more: without its password a form would say something
-    else than what was typed.
+    """Whether the form can be sent again. Without its password it would say something else than
+    what was typed.
     """
     return not any(
         value and any(word in name for word in SECRETS) for name, value in request.form.items()
@@ -118,7 +118,7 @@ def _is_whole() -> bool:
 
 
 def typed() -> list[tuple[str, str]]:
-    """What the form behind this request said, without its secrets."""
+    """The fields of the form in this request, without its secrets."""
     return [
         (name, value)
         for name, value in request.form.items(multi=True)
@@ -137,13 +137,13 @@ def _logged_out(_fault: Exception) -> tuple[str, int]:
 
 
 def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
-    # Somebody else's page may have sent it: then there is no button to send it again.
+    # Another site's page may have sent it: then there is no button to send it again.
     again = _is_our_own_page() and _is_whole()
     return _page(400, sentence, title, typed=typed(), again=again, login=login), 400
 
 
 def _is_our_own_page() -> bool:
-    """Browsers say with each POST where the page is from that it was sent by."""
+    """Whether our own page sent this POST: browsers send its origin."""
     return urlsplit(request.headers.get("Origin", "")).netloc == request.host
 
 
@@ -172,6 +172,6 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
     }
     try:
         return render_template("errors/error.html", **details)
-    except DatabaseError:  # the session or the notices could not be read
+    except DatabaseError:  # the person and the notices could not be read
         g.database_away = True
         return render_template("errors/error.html", **details)

@@ -1,8 +1,8 @@
-"""Parts of pages that refresh themselves: the page's own address, asked for with a header, answers
-with the part alone and an ETag.
+"""Parts of pages that refresh themselves. A script requests the page's own URL with a header; the
+answer is the part alone, with an ETag.
 
-Texts that only say how long ago something was are left out of the ETag: the script keeps them
-right, so an unchanged page is answered with 304 and nothing.
+Relative times are left out of the ETag, because the script keeps them current. So an unchanged page
+is answered with an empty 304.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def asked() -> bool:
 
 
 def page(template: str, part: str, **context: Any) -> Response:
-    """``template`` as a page; where the script asks, only ``part``, which the page includes."""
+    """``template`` as a page; for the script only ``part``, which the page includes."""
     if not asked():
         answer = Response(render_template(template, **context), mimetype="text/html")
         answer.vary.add(HEADER)

@@ -1,4 +1,4 @@
-"""Addresses of lists: every filter, order and page stands in the address, to be kept."""
+"""URLs of lists: every filter, order and page number is in the URL, so that it can be kept."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ Args = MultiDict[str, str]
 
 
 def pairs(*without: str, args: Args | None = None) -> list[tuple[str, str]]:
-    """The query as pairs, as the forms read it, less the names in ``without``."""
+    """The query as pairs, as the forms read it, without the names in ``without``."""
     asked = request.args if args is None else args
     return [(name, value) for name, value in asked.items(multi=True) if name not in without]
 
 
 def path() -> str:
-    """This page's path, with what stands before it: a proxy's folder, or a remote server."""
+    """This page's path, with its prefix: a proxy's folder, or a remote server."""
     return request.root_path.rstrip("/") + request.path
 
 
 def full_path() -> str:
-    """The same with the query."""
+    """This page's path with its query."""
     return request.root_path.rstrip("/") + request.full_path.rstrip("?")
 
 
 def query_of(address: str) -> Args:
-    """The query of one of our own addresses."""
+    """The query of one of our own URLs."""
     return MultiDict(parse_qsl(urlsplit(address).query, keep_blank_values=True))
 
 
 def here(**changes: Any) -> str:
-    """This page's address with some parameters changed; None or an empty value removes one.
+    """This page's URL with some parameters changed; None or an empty value removes one.
 
-    A changed filter starts at the first page again.
+    A changed filter goes back to the first page.
     """
     args: dict[str, Any] = {name: value for name, value in request.args.items() if value != ""}
     if "page" not in changes:

@@ -1,4 +1,4 @@
-"""What stands at the top of every page while it holds."""
+"""The notices at the top of every page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STUCK = "Until then no check is recorded, and nobody is told of anything new."
 
 
 def standing() -> Sequence[tuple[str, str]]:
-    """(category, sentence) of each notice; none for strangers."""
+    """(category, sentence) of each notice; none for people who are not logged in."""
     if session.database_away() or not current_user.is_authenticated:
         return []
     said = [_said(notice, value) for notice, value in current_access().notices().items()]

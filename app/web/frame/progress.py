@@ -1,6 +1,6 @@
-"""Long work in steps: each request works for a second, then shows how far it is and asks for the
-next. A script asks at once; without one a button does. What is left stands in the page, so work
-that was interrupted can go on, and no request lasts longer than a proxy waits.
+"""Long work in steps: each request works for a second, then shows its progress and requests the
+next. A script does that at once; without scripts, a button does. The remaining work is in the page,
+so interrupted work can continue, and no request lasts longer than a proxy waits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T], str]:
-    """Do ``act`` for one item or more: how many it says it has done, which items are left, and why
-    it stopped early. An item whose answer got lost is among those left.
+    """Call ``act`` for at least one item. Returns how many it reports as done, the items that are
+    left, and why it stopped early. An item whose answer was lost is among those left.
     """
     until, done = time.monotonic() + SECONDS, 0
     for place, item in enumerate(items):
@@ -34,7 +34,7 @@ def work(items: Sequence[T], act: Callable[[T], bool]) -> tuple[int, Sequence[T]
 
 
 def said(name: str) -> int:
-    """A count that an earlier step has put into the form."""
+    """A count that an earlier step wrote into the form."""
     text = request.form.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
@@ -42,7 +42,7 @@ def said(name: str) -> int:
 def page(
     title: str, done: int, left: int, fields: Sequence[tuple[str, str]], trouble: str, back: str
 ) -> tuple[str, int]:
-    """How far it is. ``fields``: what the next request sends, to the same address."""
+    """The progress page. ``fields``: what the next request sends, to the same URL."""
     shown = render_template(
         "monitors/progress.html",
         title=title,

@@ -1,4 +1,4 @@
-"""What every answer says to the browser about trust, and the CSRF check of every form."""
+"""The security headers of every answer, and the CSRF check of every form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' data:",  # Bootstrap draws its small signs as data: images
+        "img-src 'self' data:",  # Bootstrap has its small icons as data: images
         "font-src 'self'",
         "connect-src 'self'",
         "manifest-src 'self'",
@@ -28,7 +28,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Set-up and acknowledge links have secrets in their paths: other sites must not learn them.
+    # Set-up and acknowledge links have secrets in their paths, which other sites must not see.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -37,7 +37,7 @@ YEAR_SECONDS = 365 * 24 * 3600
 
 
 def init_app(app: Flask, *, https: bool) -> None:
-    """``https``: people reach us through HTTPS, so cookies never travel without."""
+    """``https``: people use HTTPS, so cookies are never sent without it."""
     app.config["SESSION_COOKIE_SECURE"] = https
     app.config["WTF_CSRF_CHECK_DEFAULT"] = False
     app.before_request(_bound_body)
@@ -51,22 +51,23 @@ def is_api(path: str) -> bool:
 
 
 def _bound_body() -> None:
-    """First of all, because the CSRF check reads the form, and reading one takes memory for each
-    field, and a file on disk for each part of a multipart body. Strangers may send both.
+    """Limit the body before anything else. The CSRF check reads the form, which takes memory for
+    each field, and a file on disk for each part of a multipart body. Anybody may send both.
     """
     if is_api(request.path):
         return
-    if request.mimetype.startswith("multipart/"):  # no form here asks for a file
+    if request.mimetype.startswith("multipart/"):  # no form here uploads a file
         abort(415)
-    body = request.get_data()  # 413 when its length is announced and too large
-    # The framework reads a body without a length up to the limit, and takes that for all of it.
+    body = request.get_data()  # 413 if its announced length is too large
+    # The framework reads a body without a length only up to the limit, and takes that for all of
+    # it.
     cut = request.content_length is None and len(body) >= MAX_FORM_BYTES
     if cut or body.count(b"&") >= MOST_FIELDS:
         abort(413)
 
 
 def _check_csrf() -> None:
-    # The API takes keys and never a session cookie, so nobody can be tricked into using it.
+    # The API accepts keys and never a session cookie, so cross-site requests cannot use it.
     if current_app.config["WTF_CSRF_ENABLED"] and not is_api(request.path):
         csrf.protect()
 
@@ -75,7 +76,7 @@ def _add_headers(response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     if request.endpoint in ("static", "bootstrap.static") and "v" in request.args:
-        # The version is in the address, so a copy never goes stale.
+        # The version is in the URL, so a cached copy is never outdated.
         response.headers["Cache-Control"] = f"public, max-age={YEAR_SECONDS}, immutable"
     elif "Cache-Control" not in response.headers and response.mimetype == "text/html":
         response.headers["Cache-Control"] = "private, no-cache"

@@ -1,4 +1,4 @@
-"""Several servers behind one dashboard: which one a person looks at, and what it offers."""
+"""Several servers behind one dashboard: which one a person has chosen, and what it offers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from app.web.frame.session import SAFE_METHODS, guarded, needs
 
 blueprint = guarded(Blueprint("remote", __name__))
 
-CHOICE = "server"  # the cookie remembers the name, because the order of the settings may change
+CHOICE = "server"  # the cookie has the name, because the order of the settings may change
 PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = "The server of this page is not in the settings any more. Choose another one in the menu."
-# What is the dashboard's own, whichever server is looked at.
+# Blueprints of the dashboard itself, the same for every server.
 ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap"})
 
 
@@ -37,17 +37,17 @@ def servers(app: Flask | None = None) -> Any | None:
 
 
 def slug(name: str) -> str:
-    """A server's name as it stands in addresses: no two names get the same."""
+    """A server's name as it is written in URLs: unique for each name."""
     plain = {":": "_", "/": "~"}
     return "".join(c if c in _AS_IT_IS else plain.get(c, f"={ord(c):x}=") for c in name)
 
 
 class _Places:
-    """Takes the server out of an address such as ``/on/status.example.com/monitors/4``.
+    """Removes the server from a URL path such as ``/on/status.example.com/monitors/4``.
 
-    It stands there, and not in the cookie alone, because a cookie has one server for all tabs: a
-    form that was opened on one would be carried out on another, on a record with the same id. As
-    part of the root it comes into every address that a page makes.
+    The server is in the URL, and not only in the cookie, because all tabs share a cookie: a form
+    opened for one server would be sent to another, for a record with the same id. As part of the
+    root path it gets into every URL that a page makes.
     """
 
     def __init__(self, wsgi_app: Any, remotes: Any) -> None:
@@ -59,7 +59,7 @@ class _Places:
         environ["wakeful.root"] = root
         name, _, rest = path.removeprefix(PLACE).partition("/")
         known = path.startswith(PLACE) and name in self.slugs
-        if known and rest.partition("/")[0] != "api":  # the API has no pages to get mixed up
+        if known and rest.partition("/")[0] != "api":  # the API has no pages that could be confused
             environ["wakeful.server"] = self.slugs.index(name)
             environ["SCRIPT_NAME"] = f"{root}{PLACE}{name}"
             environ["PATH_INFO"] = f"/{rest}"
@@ -80,14 +80,14 @@ def _choose() -> Response | None:
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
     if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:
         return None
-    # A part that refreshes itself would take the redirect for one to the login.
+    # A part that refreshes itself would take the redirect for one to the login page.
     if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
         raise Conflict("This page does not say which server it is of. Open it again.")
     return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
 
 
 def place_of(name: str) -> str:
-    """Where the pages of the server called ``name`` begin, without a slash at the end."""
+    """The path under which the pages of server ``name`` begin, without a slash at the end."""
     return f"{request.environ['wakeful.root']}{PLACE}{slug(name)}"
 
 
@@ -97,8 +97,8 @@ def names() -> Sequence[str]:
 
 
 def offered() -> dict[Feature, bool]:
-    """What this request's store offers, for menus and what else stands on every page: nothing while
-    it does not answer. Asked once: it would be waited for again and again.
+    """What this request's store offers, for menus and other parts of every page; nothing while it
+    does not answer. It is asked once, because each further call would wait again.
     """
     if "offered" not in g:
         try:
@@ -111,8 +111,8 @@ def offered() -> dict[Feature, bool]:
 
 
 def offers(feature: Feature) -> bool:
-    """Whether the store offers this. Raises what it raises while it does not answer: a page must
-    not say that something is not there when nobody knows.
+    """Whether the store offers this. Raises the store's error while it does not answer: a page must
+    not say that something is missing when that is not known.
     """
     found = offered()[feature]
     if "offers_fault" in g:
@@ -121,7 +121,7 @@ def offers(feature: Feature) -> bool:
 
 
 def no_offers() -> None:
-    """For pages that say that the store does not answer: they must not ask it again."""
+    """For pages that report that the store does not answer: they must not ask it again."""
     g.offered = dict.fromkeys(Feature, False)
 
 

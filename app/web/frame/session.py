@@ -1,9 +1,8 @@
-"""Who is looking at the dashboard, and what they may do.
+"""Who is logged in to the dashboard, and what they may do.
 
-A cookie carries the token of a session and nothing else of the person: what it is worth says the
-session's record (app/access/sessions.py), for every copy of the cookie. The guard stands
-before every view of every blueprint that asks for it, so a new page is closed until somebody opens
-it.
+A cookie carries only the token of a session. What the session may do is read from its record
+(app/access/sessions.py), for every copy of the cookie. The guard runs before every view of every
+blueprint that uses it, so a new page is closed unless somebody opens it.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from app.web.frame import links
 
 V = TypeVar("V", bound=Callable[..., Any])
 
-TOKEN = "_user_id"  # noqa: S105 - where Flask-Login keeps what ``User.get_id`` says
+TOKEN = "_user_id"  # noqa: S105 - where Flask-Login stores the answer of ``User.get_id``
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Each role has the rights of those after it (records.Role).
+# Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
 NOT_ALLOWED = {
     Role.EDITOR: "You can look at this, but changing it needs the role editor. Ask an admin.",
@@ -59,13 +58,13 @@ class User(UserMixin):  # type: ignore[misc]
 def init_app(app: Flask) -> None:
     manager = LoginManager(app)
     manager.user_loader(_load)
-    # Flask-Login would compare the browser's name and address; a phone changes them on its way.
+    # Flask-Login would compare the browser's name and address, and a phone's address changes.
     manager.session_protection = None
 
 
 def database_away() -> bool:
-    """Whether this request has found that the database does not answer. Nobody is known then, who
-    was not known before.
+    """Whether the database failed to answer during this request. Then people who were not known
+    before stay unknown.
     """
     return bool(g.get("database_away"))
 
@@ -78,14 +77,14 @@ def _load(token: str) -> User | None:
 
 
 def begin(person: Person) -> None:
-    """Log ``person`` in with a fresh session: nothing that was in the old one is carried over."""
+    """Log ``person`` in with a fresh session: nothing of the old one is kept."""
     end()
     session.permanent = True
     login_user(User(person, current_access().begin_session(person.id)))
 
 
 def end() -> None:
-    """Log out whoever looks, here and wherever this session's cookie was copied to."""
+    """Log the person out: all copies of this session's cookie become invalid."""
     if token := session.get(TOKEN):
         current_access().end_session(token)
     logout_user()
@@ -93,7 +92,7 @@ def end() -> None:
 
 
 def needs(role: Role) -> Callable[[V], V]:
-    """The role that a view needs, where it is not the default (``default_role``)."""
+    """The role that a view needs if it is not the default (``default_role``)."""
 
     def mark(view: V) -> V:
         view.needs_role = role  # type: ignore[attr-defined]
@@ -103,20 +102,20 @@ def needs(role: Role) -> Callable[[V], V]:
 
 
 def default_role() -> Role:
-    """Looking is for everybody with an account, changing for editors, and so is seeing its form."""
+    """Everybody with an account may read; only editors may change, or open a form to do so."""
     changes = request.url_rule is not None and (request.url_rule.methods or set()) - SAFE_METHODS
     return Role.EDITOR if changes else Role.VIEWER
 
 
 def guarded(blueprint: Blueprint) -> Blueprint:
-    """Close a blueprint to whoever is not logged in or lacks the role."""
+    """Close a blueprint to people who are not logged in or lack the role."""
     blueprint.before_request(_guard)
     return blueprint
 
 
 class LoggedOut(Exception):
-    """The session ended while somebody typed. What they sent must not be lost on the way to log in
-    (app/web/frame/errors.py shows it).
+    """The session ended before a form was sent. The error page keeps what was typed until the login
+    (app/web/frame/errors.py).
     """
 
 
@@ -133,14 +132,14 @@ def _guard() -> Response | None:
 
 
 def to_login() -> Response:
-    """To the login page, and back to this one afterwards."""
+    """Redirect to the login page, which returns to this one."""
     back = links.full_path() if request.method in SAFE_METHODS else None
     return redirect(url_for("auth.login", next=None if request.path == "/" else back))
 
 
 def safe_next(target: str | None) -> str:
-    """``target`` when it is a path on this site, else the home page: a link to the login page must
-    not be able to send people to somebody else's.
+    """``target`` if it is a path on this site, else the home page: a link to our login page must
+    not lead people to another site.
     """
     home = url_for("home.show")
     if not target or not target.isprintable() or "\\" in target:

@@ -1,4 +1,4 @@
-"""What a store refuses, as pages tell it: the status, and what became of what was sent."""
+"""How pages report an error of a store: the status, and what happened to the sent form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATUS = {
     Throttled: 429,
     Unavailable: 503,
 }
-# What is no fault of anything typed: it comes back as it was, with the sentence above it.
+# Errors that no field caused: the form comes back as it was sent, with the sentence above it.
 NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
 LOST = (
@@ -42,7 +42,7 @@ def status_of(fault: WakefulError) -> int:
 
 
 def outlook(fault: WakefulError) -> str:
-    """What became of what was sent to a store that did not take it, and when to try again."""
+    """What happened to input that a store did not accept, and when to try again."""
     if not isinstance(fault, Unavailable):
         return UNCHANGED
     if database_away():
@@ -54,7 +54,7 @@ def outlook(fault: WakefulError) -> str:
 
 
 def wait(fault: Unavailable) -> str:
-    """The pause that the store asks for, as a sentence; empty where it asks for none."""
+    """The wait that the store asks for, as a sentence; empty if it asks for none."""
     if database_away():
         return ""
     return f"It asked us to wait {times.span(fault.retry_after)}." if fault.retry_after else ""

@@ -1,1 +1,1 @@
-"""What a page makes of records: labels, times, charts, timelines and rows of lists."""
+"""Turn records into what pages show: labels, times, charts, timelines and rows of lists."""

@@ -1,4 +1,4 @@
-"""The axis of time: round moments on the clocks of the person who looks. Pure."""
+"""The time axis of a chart: round times on the clocks of the person's zone. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# For each range of the chart: the pause between two marks, and how they are written. Days are
-# counted from a Monday, so that marks a week or two apart are Mondays; a year has months.
+# For each range of the chart: the step between two marks, and their format. Days are counted from a
+# Monday, so that marks a week or two apart are Mondays; a year has months.
 MARKS = {
     "3h": (30 * MINUTE, "%H:%M"),
     "24h": (4 * HOUR, "%H:%M"),
@@ -31,7 +31,7 @@ def of_buckets(
 
 
 def marks(range_: str, first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, str]]:
-    """Moments between ``first`` and ``last`` and what the axis writes there, in order.
+    """Moments between ``first`` and ``last`` and their labels on the axis, in order.
 
     ``range_``: one of ``app.stats.RANGES``.
     """

@@ -1,6 +1,6 @@
-"""Charts as numbers: where the lines, bands and cells of an SVG go. Pure; macros draw them.
+"""Charts as numbers: the positions of lines, bands and cells in an SVG. Pure; macros draw them.
 
-Positions are in units of the SVG's own view box, so that a chart scales with the page.
+Positions are in the units of the SVG's view box, so that a chart scales with the page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.stats.tally import PHASES
 
 WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
-# More titles than this make the page heavy and are too narrow to point at.
+# More titles would make the page heavy, and too narrow to point at.
 TITLES_AT_MOST = 96
 
 Bucket = Mapping[str, Any]
@@ -32,7 +32,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A span of the chart with something to say: maintenance, an incident, a bucket's figures."""
+    """A span of the chart with a title: maintenance, an incident, a bucket's figures."""
 
     x: float
     width: float
@@ -42,7 +42,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A response-time chart. ``lines`` and ``areas``: SVG paths under the name of their class."""
+    """A response-time chart. ``lines`` and ``areas`` are SVG paths by the name of their class."""
 
     label: str
     areas: Sequence[tuple[str, str]]
@@ -66,7 +66,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From a bucket's place and a response time in ms to a point of the drawing."""
+    """Converts a bucket's place and a response time in ms to a point of the drawing."""
 
     count: int
     top_ms: int
@@ -89,9 +89,9 @@ def response_chart(
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
-    ``say`` writes the moment of a bucket, ``marks`` stand on the axis. ``stacked`` shows the phases
-    on top of each other instead of average and 95th percentile. ``incidents``: start, end, title
-    and link of each.
+    ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
+    phases on top of each other instead of average and 95th percentile. ``incidents``: start, end,
+    title and link of each.
     """
     buckets = statistics["buckets"]
     highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
@@ -115,7 +115,7 @@ def response_chart(
 
 
 def summary(statistics: Mapping[str, Any]) -> str:
-    """The chart in words, for who cannot see it."""
+    """The chart in words, for people who cannot see it."""
     figures = statistics["response_time"]
     if figures["avg"] is None:
         return "No response times in this range."
@@ -126,7 +126,7 @@ def summary(statistics: Mapping[str, Any]) -> str:
 
 
 def milliseconds(ms: float) -> str:
-    """A duration as people read it: 240 ms, 1.5 s."""
+    """A duration for people: 240 ms, 1.5 s."""
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
 
 
@@ -143,13 +143,13 @@ def nice_top(highest: float) -> int:
 # Bars -----------------------------------------------------------------------------------------
 
 
-CELL, GAP, TALL = 8, 2, 22  # as the dashes of ``.strip`` in charts.css
+CELL, GAP, TALL = 8, 2, 22  # equal to the dashes of ``.strip`` in charts.css
 
 
 def cells(states: Sequence[str]) -> Any:
-    """A row of cells as one path for each state, and the size of all.
+    """A row of cells as one path for each state, and the size of the row.
 
-    Neighbours of one state are one dashed line, for a list of a hundred monitors to stay light.
+    Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
     paths: dict[str, str] = {}
     place = 0
@@ -162,12 +162,12 @@ def cells(states: Sequence[str]) -> Any:
     return {"paths": sorted(paths.items()), "width": max(whole, 1), "height": TALL}
 
 
-# In quarters of a pixel, so that whole numbers, which are short, are fine enough.
+# In quarters of a pixel: whole numbers are short, and these are precise enough.
 SPARK_WIDTH, SPARK_HEIGHT = 384, 88
 
 
 def sparkline(values: Sequence[int | None]) -> Sequence[str]:
-    """Paths of a small line without axes; a missing value is a gap. Empty when there is nothing."""
+    """Paths of a small line without axes; a missing value is a gap. Empty without any values."""
     known = [value for value in values if value is not None]
     if not known:
         return []
@@ -181,14 +181,14 @@ def sparkline(values: Sequence[int | None]) -> Sequence[str]:
 
 
 def _steps_of(points: Sequence[Point]) -> str:
-    """A path of whole numbers, each point from the one before: a third of the usual length."""
+    """A path of whole numbers relative to the point before: a third of the usual length."""
     (x, y), *_ = points
     moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
-    return f"M{x} {y}l" + " ".join(moves or ["0 0"])  # of no length: its cap is a point
+    return f"M{x} {y}l" + " ".join(moves or ["0 0"])  # zero length: its round cap is a point
 
 
 def day_cells(buckets: Sequence[Bucket]) -> list[tuple[str, Bucket]]:
-    """State and figures of each day of a bar, oldest first."""
+    """State and figures of each day, oldest first."""
     return [(day_state(bucket), bucket) for bucket in buckets]
 
 
@@ -202,7 +202,7 @@ def _highest(bucket: Bucket, stacked: bool) -> float:
 
 
 def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point]]:
-    """The points of a figure, broken where there is none: a gap must look like a gap."""
+    """The points of a figure in runs, split at buckets without it: a gap must look like one."""
     points: list[Point | None] = [
         None if bucket[name] is None else (scale.x(place + 0.5), scale.y(bucket[name]))
         for place, bucket in enumerate(buckets)
@@ -212,7 +212,7 @@ def _runs(buckets: Sequence[Bucket], name: str, scale: Scale) -> list[list[Point
 
 
 def _between_checks(bucket: Bucket) -> bool:
-    """No check was due in it: the line goes on, where a gap would say that something was wrong."""
+    """Whether no check was due in it. The line continues: a gap would look like a fault."""
     return bucket["response_time"] is None and not bucket.get("checks") and bool(bucket.get("up"))
 
 
@@ -227,7 +227,7 @@ def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
 
 
 def _path(run: Sequence[Point]) -> str:
-    if len(run) == 1:  # a line of no length is drawn only with its cap
+    if len(run) == 1:  # a line of zero length shows only its cap
         return f"M{run[0][0]:g} {run[0][1]:g}h0"
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
 
@@ -303,7 +303,7 @@ def _place(buckets: Sequence[Bucket], scale: Scale, moment: datetime) -> float:
 
 
 def _steps(top_ms: int) -> Iterator[int]:
-    """Where the axis has lines: quarters, or fifths where quarters are no round figures."""
+    """The lines of the axis: at quarters, or at fifths if quarters are not round."""
     parts = 4 if str(top_ms)[0] in "24" else 5
     for part in range(parts + 1):
         yield round(top_ms * part / parts)

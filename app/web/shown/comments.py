@@ -1,5 +1,5 @@
-"""An incident's comment is one text (interface.md 2.2). The dashboard adds to it in paragraphs that
-say when and who, so that several people can write, and the timeline can put each in its place.
+"""An incident's comment is one text (interface.md 2.2). The dashboard adds paragraphs that say when
+and by whom they were written, so that several people can write and the timeline can place each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEAD = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC, ([^\]\n]+)\]$", re
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One paragraph. ``at`` and ``who`` are None for text that was not written here."""
+    """One paragraph. ``at`` and ``who`` are None for text that the dashboard did not add."""
 
     text: str
     at: datetime | None = None
@@ -33,7 +33,7 @@ def add(comment: str | None, text: str, who: str, at: datetime) -> str:
 
 
 def opening(fields: Mapping[str, Any], who: str, at: datetime) -> dict[str, Any]:
-    """The fields of a new incident, its comment a remark as any later one, if that fits."""
+    """The fields of a new incident, with its comment as the first remark if that fits."""
     text = fields.get("comment")
     whole = add(None, text, who, at) if text else text
     return {**fields, "comment": whole if len(whole or "") <= MAX_COMMENT else text}
@@ -46,7 +46,7 @@ def remarks(comment: str | None) -> list[Remark]:
     for stamp, who, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
         try:
             at = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
-        except ValueError:  # somebody wrote a head by hand, with a day that does not exist
+        except ValueError:  # typed by hand, with a day that does not exist
             found.append(Remark(f"[{stamp} UTC, {who}]\n{text.strip()}"))
         else:
             found.append(Remark(text.strip(), at, who))

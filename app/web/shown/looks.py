@@ -1,4 +1,4 @@
-"""How states look and read: a shape, a word and a colour for each, in one place.
+"""The appearance of each state: a shape, a word and a colour, in one place.
 
 ``shape`` names an icon of ``components/icons.html``, ``tone`` a colour of ``tokens.css``.
 """
@@ -38,7 +38,7 @@ MONITOR = {
     MonitorStatus.PAUSED: Look("Paused", "paused", "paused"),
     MonitorStatus.PENDING: Look("Pending", "pending", "paused"),
 }
-# What matters first comes first.
+# The most urgent first.
 MONITOR_ORDER = (
     MonitorStatus.DOWN,
     MonitorStatus.DEGRADED,
@@ -69,7 +69,7 @@ DELIVERY = {
     DeliveryStatus.HELD: Look("Held", "paused", "degraded"),
 }
 
-# A maintenance window.
+# Of a maintenance window.
 WINDOW = {
     "on": Look("On now", "maintenance", "maintenance"),
     "planned": Look("Planned", "pending", "paused"),
@@ -113,12 +113,12 @@ UNKNOWN = Look("Unknown", "unknown", "unknown")
 
 
 def look_of(looks: Mapping[Any, Look], word: str) -> Look:
-    """The look of ``word``; a remote server may speak of states that we do not know."""
+    """The look of ``word``; a remote server may have states that this version does not know."""
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
 
 
 def percent(value: float | None) -> str:
-    """``99.95%``: never rounded up to a hundred, because that would hide an outage."""
+    """``99.95%``: never rounded up to 100, because that would hide an outage."""
     if value is None:
         return "–"
     if value >= 100:
@@ -128,5 +128,5 @@ def percent(value: float | None) -> str:
 
 
 def monitor_of(incident: Incident) -> str:
-    """The name of an incident's monitor; a server may send the incident without it."""
+    """The name of an incident's monitor; a server may omit it."""
     return incident.monitor.name if incident.monitor else f"Monitor {incident.monitor_id}"

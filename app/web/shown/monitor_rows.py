@@ -1,4 +1,4 @@
-"""What a list shows of each monitor beside its record: the last hours, and what runs out soon."""
+"""What a list shows of each monitor beside its record: the last hours, and what expires soon."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATES = ("up", "down", "maintenance", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``bar`` is None where the store has no history to offer."""
+    """``bar`` is None if the store has no history."""
 
     monitor: Monitor
     host: str
@@ -28,7 +28,7 @@ class Row:
 
 
 def of(monitors: Sequence[Monitor]) -> list[Row]:
-    """``monitors`` were asked for with their ``hours``."""
+    """``monitors`` must have been read with their ``hours``."""
     return [_row(monitor) for monitor in monitors]
 
 
@@ -45,14 +45,14 @@ def _row(monitor: Monitor) -> Row:
 
 
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
-    """What a bar shows, for who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
+    """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
     sums = [(state, sum(int(bucket[state]) for bucket in buckets)) for state in STATES]
     parts = [f"{state} {times.span(seconds)}" for state, seconds in sums if seconds]
     return f"{when}: {', '.join(parts) or 'no data'}."
 
 
 def host(url: str) -> str:
-    """What tells one URL from others at a glance: host, port and a short path."""
+    """The short form of a URL: host, port and a short path."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -61,7 +61,7 @@ def host(url: str) -> str:
 
 
 def warnings(monitor: Monitor) -> list[str]:
-    """What the list says beside the host."""
+    """The warnings beside the host in a list."""
     unreadable = [f"{words_of(monitor.unreadable)} cannot be read"] if monitor.unreadable else []
     return [*_expiring(monitor), *unreadable]
 

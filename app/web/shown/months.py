@@ -1,4 +1,4 @@
-"""Calendar months, as they stand in addresses: ``2026-11``. Pure."""
+"""Calendar months as they are written in URLs: ``2026-11``. Pure."""
 
 from __future__ import annotations
 
@@ -30,20 +30,18 @@ class Month:
         return f"{WORDS[self.number - 1]} {self.year}"
 
     def plus(self, months: int) -> Month | None:
-        """The month so many later; None where the calendar ends."""
+        """The month so many later; None after the end of the calendar."""
         year, place = divmod(self.year * 12 + self.number - 1 + months, 12)
         return Month(year, place + 1) if year in YEARS else None
 
     def span(self, zone: tzinfo = UTC) -> tuple[datetime, datetime]:
-        """From its first moment to the first of the next, on the clocks of ``zone``, in UTC."""
+        """From its first moment to the first of the next month in ``zone``, as UTC."""
         year, place = divmod(self.year * 12 + self.number, 12)
         start = datetime(self.year, self.number, 1, tzinfo=zone)
         return start.astimezone(UTC), datetime(year, place + 1, 1, tzinfo=zone).astimezone(UTC)
 
     def weeks(self) -> list[list[date]]:
-        """Its days by weeks from Monday, with those of its neighbours that fill the first and the
-        last.
-        """
+        """Its days by weeks from Monday; the first and last week have days of other months."""
         return calendar.Calendar().monthdatescalendar(self.year, self.number)
 
     def holds(self, day: date) -> bool:
@@ -55,7 +53,7 @@ def month_of(moment: datetime) -> Month:
 
 
 def read(text: str | None, default: Month) -> Month:
-    """The month of an address; ``default`` when it names none. Raises Invalid."""
+    """The month in a URL; ``default`` if there is none. Raises Invalid."""
     if not text:
         return default
     found = _MONTH.fullmatch(text)
@@ -66,7 +64,7 @@ def read(text: str | None, default: Month) -> Month:
 
 @dataclass(slots=True)
 class Entry:
-    """What stands on a day: ``when`` is its first time there, ``more`` how many others follow."""
+    """An entry of a day: ``when`` is its first time there, ``more`` how many others follow."""
 
     id: int
     name: str
@@ -101,6 +99,6 @@ class Sheet:
             here[id] = Entry(id, name, f"to {stop:%H:%M}" if day == stop.date() else "all day")
 
     def on(self, day: date) -> list[Entry]:
-        """What goes on from the day before first, then by time."""
+        """The entries of a day: first those that began earlier, then by time."""
         entries = self.days.get(day, {}).values()
         return sorted(entries, key=lambda entry: (entry.when[:1].isdigit(), entry.when))

@@ -1,6 +1,6 @@
 """What a monitor's page shows beside the monitor: figures, charts, days, checks, incidents.
 
-What the store does not offer is left out.
+Parts that the store does not offer are left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RANGE_WORDS = {
     "90d": "90 days",
     "365d": "1 year",
 }
-# How each range writes the moment of a figure; a bucket of the longer ones is a day.
+# The format of a figure's moment in each range; in longer ranges a bucket is a day.
 MOMENTS = {"3h": "%H:%M", "24h": "%H:%M", "7d": "%a %-d %b, %H:%M", "30d": "%a %-d %b, %H:%M"}
 DAYS = "%a %-d %b %Y"
 DAY_WORDS = {
@@ -54,7 +54,7 @@ DAY_WORDS = {
 
 
 def ranges() -> list[str]:
-    """The ranges of the chart; an older server does not know the three hours."""
+    """The ranges of the chart; an older server does not have the three hours."""
     known = servers.offers(Feature.HOURS)
     return [name for name in RANGES if known or name != StatisticsRange.HOURS]
 
@@ -99,14 +99,14 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
 
 
 def chain(id: int) -> CertificateChain:
-    """The certificates that a monitor's target sent last, where the store shows them."""
+    """The certificates that a monitor's target sent last, if the store has them."""
     if not servers.offers(Feature.CERTIFICATES):
         return CertificateChain()
     return current_store().results.certificates(id)
 
 
 def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
-    """Whether the chart reaches further back than the incidents that are marked on it."""
+    """Whether the chart goes back to older incidents, which are not marked on it."""
     if not incidents.items or incidents.total <= len(incidents.items):
         return False
     start = datetime.fromisoformat(statistics["buckets"][0]["start"])
@@ -116,7 +116,7 @@ def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
 def _chart(
     statistics: Mapping[str, Any], incidents: Sequence[Incident], stacked: bool
 ) -> charts.Chart:
-    """The chart, with the incidents that are real ones marked."""
+    """The chart, with real incidents marked: no false alarms, no maintenance."""
     real = [
         (
             incident.started_at,
@@ -146,7 +146,7 @@ def _results(monitor_id: int) -> Page[Result] | None:
 
 
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:
-    """State, title and address of each day (UTC), oldest first."""
+    """State, title and URL of each day (UTC), oldest first."""
     found = []
     for state, bucket in charts.day_cells(buckets):
         start = datetime.fromisoformat(bucket["start"])

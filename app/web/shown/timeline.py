@@ -1,4 +1,4 @@
-"""What happened in an incident, in order: its checks, its deliveries, and what people did."""
+"""The timeline of an incident: its checks, its deliveries, and what people did, in order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.rules.channel_values import CHANNELS
 from app.web.shown import comments, looks, times
 from app.web.views.deliveries import reason_text
 
-# A kind of step at one moment: what caused comes before what it caused.
+# The kinds of steps, in their order at the same moment: a cause comes before its effect.
 CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(6)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One moment. ``tone`` and ``sign`` as in ``words``; ``text`` is what a person wrote."""
+    """One entry. ``tone`` and ``sign`` are as in ``looks``; ``text`` is what a person wrote."""
 
     at: datetime
     kind: int
@@ -31,14 +31,14 @@ class Step:
 
 
 def steps(incident: Incident, deliveries: Iterable[Delivery] = ()) -> list[Step]:
-    """All of it, oldest first."""
+    """All steps, oldest first."""
     found = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
     found += [step for delivery in deliveries if (step := _delivery(delivery))]
     return sorted(found, key=lambda step: (step.at, step.kind))
 
 
 def failing(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """What the failing check saw; another server may send it flat."""
+    """What the failing check saw; another server may send it without nesting."""
     return (evidence or {}).get("failing", evidence) or None
 
 
@@ -75,7 +75,7 @@ def _people(incident: Incident) -> Iterator[Step]:
 
 def _remarks(incident: Incident) -> Iterator[Step]:
     for remark in comments.remarks(incident.comment):
-        # What came with the report has no time of its own, and must not wander with every change.
+        # A comment sent with the report has no time of its own, and must not move with each change.
         at = remark.at or incident.created_at or incident.started_at
         title = f"{remark.who} wrote" if remark.who else "Comment"
         yield Step(at, PERSON, title, "edit", text=remark.text)

@@ -1,4 +1,4 @@
-"""Times and spans for people: in the person's zone, relative in the text and exact on hover."""
+"""Times and durations for people: in the person's zone, relative in the text and exact on hover."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.rules import time as rules
 from app.rules.time import days_left, iso
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-NEAR_DAYS = 30  # an expiry farther away is told by its date, and has no place in a list
+NEAR_DAYS = 30  # a later expiry is shown as a date, and not in lists
 
 
 def now() -> datetime:
-    """The moment of this request: the same for everything on a page."""
+    """The moment of this request: the same everywhere on a page."""
     if "now" not in g:
         g.now = datetime.now(UTC)
     moment: datetime = g.now
@@ -26,7 +26,7 @@ def now() -> datetime:
 
 
 def zone() -> ZoneInfo:
-    """The zone of the person who is looking; UTC when nobody is logged in."""
+    """The zone of the person; UTC if nobody is logged in."""
     name = (
         current_user.person.time_zone if current_user and current_user.is_authenticated else "UTC"
     )
@@ -40,12 +40,12 @@ def local(moment: datetime) -> datetime:
 def _in(moment: datetime, there: tzinfo | None) -> datetime:
     try:
         return moment.astimezone(there)
-    except OverflowError:  # the first and last hours that there are have no local time everywhere
+    except OverflowError:  # the first and last hours of the calendar do not exist in every zone
         return moment
 
 
 def span(seconds: float) -> str:
-    """A length of time in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
+    """A duration in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
     left = max(0, int(seconds))
     parts: list[str] = []
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
@@ -60,7 +60,7 @@ def span(seconds: float) -> str:
 
 
 def relative(moment: datetime, at: datetime) -> str:
-    """``3 minutes ago``, ``in 2 hours``; a date when it is more than 30 days away."""
+    """``3 minutes ago``, ``in 2 hours``; a date if it is more than 30 days away."""
     seconds = (at - moment).total_seconds()
     away = abs(seconds)
     if away < 5:
@@ -86,7 +86,7 @@ def exact(moment: datetime) -> str:
 
 
 def clock(moment: datetime) -> str:
-    """``09:32:18``, with the date in front when it is not today's, in the person's zone."""
+    """``09:32:18`` in the person's zone, with the date in front unless it is today's."""
     there, today = local(moment), local(now())
     time = f"{there:%H:%M:%S}"
     return time if there.date() == today.date() else f"{_day(there)} {time}"
@@ -97,12 +97,12 @@ def day(moment: datetime, there: tzinfo | None = None) -> str:
 
 
 def plain_day(moment: datetime) -> str:
-    """The date as ``moment`` itself has it: for days that are days in UTC."""
+    """The date in the zone of ``moment``: for days that are UTC days."""
     return _day(moment)
 
 
 def moment(text: str) -> datetime | None:
-    """The time that ``text`` says, as evidence has it; None when it says none."""
+    """The time in ``text``, as evidence writes it; None if it is not a time."""
     try:
         return datetime.fromisoformat(text)
     except (TypeError, ValueError):
@@ -125,7 +125,7 @@ def at(moment: datetime | None, none: str = "–") -> Markup | str:
 
 
 def expiry(moment: datetime) -> Markup:
-    """A ``<time>``: ``expires in 5 days`` as alerts count them, or the date of one far away."""
+    """A ``<time>``: ``expires in 5 days``, counted as in alerts, or the date of a later one."""
     away = days_left(moment, now()) > NEAR_DAYS
     text = f"expires {day(moment)}" if away else rules.expiry(moment, now())
     return _tag(moment, text, exact(moment))
@@ -137,14 +137,14 @@ def short(moment: datetime | None, none: str = "–") -> Markup | str:
 
 
 def running(since: datetime) -> Markup:
-    """The time since ``since``; it goes on counting where scripts run."""
+    """The time since ``since``; a script keeps it current."""
     seconds = (now() - since).total_seconds()
     return Markup('<span class="clock" data-since="{}">{}</span>').format(iso(since), span(seconds))
 
 
 def lasted(incident: Incident) -> Markup | str:
-    """How long an incident lasted, or has lasted so far; a limit only, where nothing was watched
-    for a while.
+    """How long an incident lasted, or has lasted so far; only a limit if nothing was watched for
+    a while.
     """
     limit = "at most " if incident.unwatched else ""
     if incident.ended_at is None:

@@ -1,4 +1,4 @@
-"""What happened in one check, hop by hop, before anybody judges it."""
+"""What happened in one check, hop by hop, before anything is judged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from app.rules.url import Target
 
 @dataclass(slots=True)
 class Hop:
-    """One request of a chain, or the attempt at one. ``dns`` in seconds; ``seen`` is None when
-    nothing was sent.
+    """One request of a chain, sent or attempted. ``dns`` is in seconds; ``seen`` is None if nothing
+    was sent.
     """
 
     target: Target
@@ -27,9 +27,9 @@ class Hop:
 
 
 @dataclass(slots=True)
-class Story:
-    """A whole check. ``failure`` is set where the course of things decided already: DNS, policy,
-    redirects, a fault.
+class Trace:
+    """A whole check. ``failure`` is set if the check ended before a verdict: DNS, policy, a
+    redirect, a fault of our own.
     """
 
     spec: CheckSpec
