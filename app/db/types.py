@@ -39,9 +39,9 @@ def from_ms(ms: float) -> datetime:
 class Why(StrEnum):
     """Why a stored value cannot be read, as the end of a sentence."""
 
-    OTHER_KEY = "it was written with another WAKEFUL_SECRET_KEY, or changed since"
-    DAMAGED = "it is damaged"
-    ODD = "its content is not what Wakeful writes there"
+    OTHER_KEY = "the value was written with another WAKEFUL_SECRET_KEY, or changed since"
+    DAMAGED = "the value is damaged"
+    ODD = "the value is not what Wakeful writes there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,7 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
         "end_at": "2026-01-01T01:00:00Z",
         "repeat": "daily",
         "repeat_until": None,
+        "unreadable": [],
         "zone": "UTC",
     }
     assert list(api.errors("PATCH", path, json={"zone": "Mars/Base"})) == ["zone"]

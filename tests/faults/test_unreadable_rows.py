@@ -295,8 +295,8 @@ def test_results_that_are_thrown_away_are_no_checks(app, settings, site):
     overwrite_root(app, "results")
     with running(app, settings) as checker:
         until(app, lambda: site.asked)
-        until(app, lambda: not checker._busy)
-    assert checker._last_check is None
+        until(app, lambda: not checker._returns.waiting)
+    assert checker._returns.last_check_at is None
     with app.app_context():
         assert health.health(now()).faults
 

@@ -40,6 +40,7 @@ def test_a_place_without_a_checker_is_named_with_what_waits(core, checker, setti
     assert told.startswith("No checker runs in the place oslo, from where 2 monitors should be")
     assert "WAKEFUL_LOCATION=oslo" in told
     assert health.health(NOW).left_alone == 2
+    checker.look(datetime.now(UTC), 0)  # the doctor has a clock of its own
     said = [one for one in examine(core, settings) if one.subject == "checker"]
     assert [(one.fault, one.sentence) for one in said] == [(False, "It runs."), (True, told)]
 

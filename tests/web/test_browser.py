@@ -71,7 +71,7 @@ def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     page.wait_for_url("**/monitors/new")
     expect(page.get_by_label("URL", exact=True)).to_be_focused()
     page.keyboard.type("http://127.0.0.1:9/health")
-    expect(page.get_by_label("Name", exact=True)).to_have_value("127.0.0.1:9/health")
+    expect(page.get_by_label("Name (optional)", exact=True)).to_have_value("127.0.0.1:9/health")
     press(page, "Enter")
     page.wait_for_url(re.compile(r"/monitors/\d+$"))
     tab_to(page, "Report one by hand")

@@ -61,15 +61,15 @@ def test_places_can_be_chosen_where_there_are_several(app, editor):
     editor.press("Save", url="http://127.0.0.1:9/", name="Shop")
     with app.app_context():
         journal.location_id("oslo")
-        assert current_store().monitor(1).locations == ("default",)
+        assert current_store().monitors.get(1).locations == ("default",)
     editor.open("/monitors/1/edit")
     assert "Checked from" in editor.text
     editor.press("Save", locations="oslo")
     with app.app_context():
-        assert current_store().monitor(1).locations == ("oslo",)
+        assert current_store().monitors.get(1).locations == ("oslo",)
     editor.open("/monitors/1/edit").press("Save", name="Other")
     with app.app_context():
-        assert current_store().monitor(1).locations == ("oslo",)
+        assert current_store().monitors.get(1).locations == ("oslo",)
 
 
 def test_a_port_is_watched_with_the_fields_of_its_kind(app, editor):
