@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select, text
+from sqlalchemy import func, select, text
 
 from app.alerts import restraint, retries
 from app.alerts.giving_up import give_up_unreadable
 from app.alerts.lane_rows import MAX_PENDING, history_of, pending
 from app.alerts.messages import FIRST_NAMED
-from app.alerts.outbox import AnySession, Reason, new_row, update_deliveries
+from app.alerts.outbox import AT_REST, Reason, new_row, unleased, update_deliveries
 from app.alerts.restraint import Lane, Waiting
+from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
@@ -152,14 +153,7 @@ def _hold(
     session.execute(
         update_deliveries()
         .where(DeliveryRow.id.in_(list(ids)))
-        .values(
-            status=DeliveryStatus.HELD,
-            reason=reason,
-            covered_by=covered_by,
-            next_attempt_at=None,
-            lease_until=None,
-            lease_token=None,
-        )
+        .values(status=DeliveryStatus.HELD, reason=reason, covered_by=covered_by, **AT_REST)
     )
 
 
@@ -168,12 +162,9 @@ def _lease(
 ) -> Claim | None:
     """The guarded update that makes a row ours; None when it is not free any more."""
     token = secrets.token_hex(16)
-    free: ColumnElement[bool] = or_(
-        DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now
-    )
     done = session.execute(
         update_deliveries()
-        .where(DeliveryRow.id == id, DeliveryRow.status == DeliveryStatus.PENDING, free)
+        .where(DeliveryRow.id == id, DeliveryRow.status == DeliveryStatus.PENDING, unleased(now))
         .values(lease_until=now + LEASE, lease_token=token)
     )
     if getattr(done, "rowcount", 0) != 1:

@@ -13,18 +13,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import select, update
 
 from app.alerts.giving_up import give_up_unreadable
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import (
     NEVER_QUIET,
-    AnySession,
     Reason,
     new_row,
     quiet_until,
     snapshot,
+    unleased,
 )
+from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
 from app.records import DeliveryStatus, Event
@@ -43,9 +44,6 @@ _WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at
 
 def hold(session: AnySession, now: datetime) -> None:
     """Hold what is due of monitors whose quiet hours have begun since it was written."""
-    free: ColumnElement[bool] = or_(
-        DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now
-    )
     by_hand = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
     due = (
         select(DeliveryRow.id, *_HOURS)
@@ -56,7 +54,7 @@ def hold(session: AnySession, now: datetime) -> None:
             DeliveryRow.event.not_in(NEVER_QUIET),
             MonitorRow.quiet_start.is_not(None),
             ~by_hand,
-            free,
+            unleased(now),
         )
     )
     for row in session.execute(due).all():

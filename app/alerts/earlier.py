@@ -12,7 +12,8 @@ from sqlalchemy import or_, select
 
 from app.alerts import claims, retries
 from app.alerts.lane_rows import MAX_PENDING
-from app.alerts.outbox import AnySession, Reason, update_deliveries
+from app.alerts.outbox import Reason, update_deliveries
+from app.db import AnySession
 from app.db.clocks import SKEW
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus

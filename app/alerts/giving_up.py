@@ -11,9 +11,10 @@ from datetime import datetime
 from sqlalchemy import or_, select
 
 from app.alerts import retries
-from app.alerts.outbox import AnySession, update_deliveries
+from app.alerts.outbox import AT_REST, unleased, update_deliveries
 from app.alerts.recompose import has_message, recompose
 from app.alerts.words import count_of
+from app.db import AnySession
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
 from app.db.types import OutOfRange, Unreadable, Why
@@ -27,13 +28,7 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
     session.execute(
         update_deliveries()
         .where(DeliveryRow.id == id)
-        .values(
-            status=DeliveryStatus.FAILED,
-            reason=reason,
-            next_attempt_at=None,
-            lease_until=None,
-            lease_token=None,
-        )
+        .values(status=DeliveryStatus.FAILED, reason=reason, **AT_REST)
     )
 
 
@@ -79,9 +74,8 @@ def outlived(session: AnySession, now: datetime) -> list[int]:
         DeliveryRow.status == DeliveryStatus.PENDING,
         (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
     )
-    free = or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
     old = DeliveryRow.created_at < now - retries.GIVE_UP_AFTER
-    return list(session.scalars(select(DeliveryRow.id).where(waits, old, free)))
+    return list(session.scalars(select(DeliveryRow.id).where(waits, old, unleased(now))))
 
 
 def give_up_outlived(session: AnySession, now: datetime) -> None:

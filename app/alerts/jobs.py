@@ -15,9 +15,8 @@ from app.alerts import messages
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.claims import Claim
 from app.alerts.giving_up import give_up
-from app.alerts.outbox import AnySession
 from app.config import Settings
-from app.db import db
+from app.db import AnySession, db
 from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
 from app.net.client import Network

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import select, true
 
-from app.alerts.outbox import AnySession
 from app.alerts.restraint import History, Told, Waiting
+from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow
 from app.records import DeliveryStatus, Event
 

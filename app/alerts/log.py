@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, delete, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
 from app.alerts.giving_up import unreadable_parts
-from app.alerts.outbox import AnySession, lane
-from app.db import db, writing
+from app.alerts.outbox import lane
+from app.db import AnySession, db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable
 from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask

@@ -10,7 +10,8 @@ from typing import Any
 from app.alerts import retries
 from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.claims import Claim
-from app.alerts.outbox import AnySession, update_deliveries
+from app.alerts.outbox import update_deliveries
+from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
 from app.rules.time import iso

@@ -17,11 +17,10 @@ from enum import StrEnum
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import Update, select, update
-from sqlalchemy.orm import Session, scoped_session
+from sqlalchemy import ColumnElement, Update, or_, select, update
 
 from app.alerts import told
-from app.db import writing
+from app.db import AnySession, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
@@ -32,7 +31,6 @@ from app.rules.unreadable import alerts_unreadable
 
 log = logging.getLogger(__name__)
 
-AnySession = Session | scoped_session[Any]
 Target = tuple[str, str]  # channel and value
 
 # A change waits this long for others of the same burst; the second part only when more came.
@@ -46,6 +44,15 @@ NEVER_QUIET = frozenset({Event.TEST})
 
 # Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
 WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
+
+
+# What a row that waits for nothing any more has: sent, given up or covered by another.
+AT_REST = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
+
+
+def unleased(now: datetime) -> ColumnElement[bool]:
+    """Whether nobody is sending a row: its lease has ended, or it has none."""
+    return or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
 
 
 def update_deliveries() -> Update:

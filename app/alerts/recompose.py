@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 
 from app.alerts.messages import is_complete
-from app.alerts.outbox import AnySession, snapshot
+from app.alerts.outbox import snapshot
+from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.records import Event

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from app.alerts.outbox import AnySession
-from app.db import db
-from app.db.faults import is_damage, unavailable
+from app.db import AnySession, db
+from app.db.faults import passes, unavailable
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class Steps:
         except Exception as fault:
             if session is None:
                 db.session.rollback()
-            if unavailable(fault) and not is_damage(fault):
+            if passes(fault):
                 raise
             step.failed = True
             self._tell(what, fault)

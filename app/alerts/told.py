@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from sqlalchemy import func, or_, select
-from sqlalchemy.orm import Session, aliased, scoped_session
+from sqlalchemy.orm import aliased
 
 from app.alerts import retries
+from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.db.types import Unreadable
 from app.records import DeliveryStatus, Event
 
-AnySession = Session | scoped_session[Any]
 Target = tuple[str, str]  # channel and value
 
 # What tells people that an incident is open.

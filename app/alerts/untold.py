@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from flask import current_app
 from sqlalchemy import select
 
-from app.alerts.told import AnySession
+from app.db import AnySession
 from app.db.tables import MonitorRow
 from app.db.types import Unreadable
 from app.records import MonitorRef

@@ -36,6 +36,7 @@ from app.net.canary import (
 from app.net.hosts import parse_servers
 from app.records import Channel
 from app.stores import health
+from app.stores.writable import cannot_write
 
 SECONDS = 5.0  # for each question to somebody else
 CLOCK_OFF = timedelta(seconds=5)
@@ -121,7 +122,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
         yield Finding("tables", sentence, fault=True)
         return
     yield Finding("tables", f"They are up to date ({schema.wanted()}).")
-    if sentence := health.cannot_write():
+    if sentence := cannot_write():
         yield Finding("database", sentence, fault=True)
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
     if settings.secret_key:
@@ -196,7 +197,7 @@ def _parts(settings: Settings) -> Iterator[Finding]:
             yield Finding(name, f"None has run yet. {start}", fault=needed)
         elif not signs.silent:
             yield Finding(name, "It runs.")
-        elif health.cannot_write():
+        elif cannot_write():
             what = f"It may run: while the database cannot be written, its last sign is {last}."
             yield Finding(name, what)
         else:

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from flask import current_app
 from flask_sqlalchemy import SQLAlchemy
@@ -18,11 +18,13 @@ from flask_sqlalchemy.session import Session
 from sqlalchemy import MetaData
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, scoped_session
+from sqlalchemy.orm import Session as OrmSession
 
 from app.db.connections import patience, prepare_engine
 
 __all__ = [
-    "Base", "DbSession", "Model", "best_effort", "db", "patience", "prepare_engine", "writing",
+    "AnySession", "Base", "DbSession", "Model", "best_effort", "db", "patience", "prepare_engine",
+    "writing",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ else:
 
 
 DbSession: TypeAlias = scoped_session[Session]
+AnySession: TypeAlias = OrmSession | scoped_session[Any]  # also one that a test makes
 
 
 @contextmanager

@@ -11,15 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, and_, delete, select
-from sqlalchemy.orm import Session, scoped_session
 
-from app.db import db, shards
+from app.db import AnySession, db, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable, readable, to_ms
 from app.records import CheckSpec, Pair, words_of
-
-AnySession = Session | scoped_session[Any]
 
 AT_ONCE = 500  # ids in one statement
 

@@ -13,7 +13,8 @@ from app.errors import Unavailable
 
 RETRY_SECONDS = 5
 TOLD_EVERY = 60.0  # seconds between two equal lines in the log
-AWAY = "The database does not answer. Try again in a moment."
+NO_ANSWER = "The database does not answer."
+AWAY = f"{NO_ANSWER} Try again in a moment."
 BUSY = (
     "The database is busy: something else has been writing to it for too long. Try again in a"
     " moment."
@@ -65,6 +66,12 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     return Unavailable(_POSTGRES.get(state or "", AWAY), RETRY_SECONDS, unsent=unsent)
 
 
+def passes(fault: BaseException) -> bool:
+    """Whether the database is the cause, and waiting helps: to be tried again as it is."""
+    found = unavailable(fault)
+    return found is not None and found.passes
+
+
 def is_damage(fault: BaseException) -> bool:
     """Whether a part of the database file cannot be read, which waiting does not change; the rest
     of the file may be whole.
@@ -78,6 +85,14 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
         return str(fault)
     sentence = _SQLITE.get(code)
     return sentence and sentence.format(path=getattr(fault, "path", None) or "its place")
+
+
+def short(fault: BaseException) -> str:
+    """Why the database cannot be used, for anybody who asks: of a server that is away, neither its
+    name nor its address.
+    """
+    found = unavailable(fault)
+    return NO_ANSWER if found is None or str(found) == AWAY else str(found)
 
 
 def sentence_of(fault: Exception) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.db.faults import is_damage, unavailable
+from app.db.faults import passes
 from app.engine import recorder
 from app.engine.network import Finished, Network
 from app.engine.schedule import Claim, Standing
@@ -72,7 +72,7 @@ class Returns:
         try:
             stood = self._recorded(batch)
         except Exception as fault:
-            if unavailable(fault) and not is_damage(fault):
+            if passes(fault):
                 # Kept, and tried again. The oldest go first when the database stays away for long.
                 self._forget(len(self._unrecorded) - KEPT_AT_MOST)
                 raise
@@ -95,7 +95,7 @@ class Returns:
             try:
                 stood += self._recorded([one])
             except Exception as fault:
-                if unavailable(fault) and not is_damage(fault):
+                if passes(fault):
                     raise
                 log.exception("The result of monitor %s could not be recorded", one[0].monitor_id)
         return stood

@@ -6,20 +6,19 @@ check was ever due, there is nothing to complain about: a fresh installation is 
 
 from __future__ import annotations
 
-import threading
 import time
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from flask import current_app
 from sqlalchemy import BigInteger, case, cast, func, select, type_coerce
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import db, heartbeats, patience, schema, shards, unreadable
+from app.db import db, faults, heartbeats, patience, schema, shards, unreadable
 from app.db.clocks import SKEW
-from app.db.faults import AWAY, unavailable
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
+from app.stores.writable import cannot_write, is_settling
 
 # Whoever lives takes a shard that has lost its checker within this time.
 SHARD_FREE_AFTER = timedelta(seconds=30)
@@ -28,17 +27,9 @@ CHECKS_LATE_AFTER = timedelta(seconds=150)
 
 ANSWER_SECONDS = 2.0  # who asks whether we are ready does not wait for long
 
-PROBE_EVERY = 5.0  # seconds between two attempts to write
-PROBE_SECONDS = 2.0  # how long one may take
-# For so long after a write has failed, silent parts are not told: they were kept from writing too,
-# and wait up to SQLite's busy timeout before they try again.
-SETTLE_SECONDS = 15.0
-_PROBE = "wakeful.probe"
-
 COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
 _KEPT = "wakeful.unreadable"
 
-DATABASE_FAILED = "The database does not answer."
 CHECKER_SILENT = "No checker is running."
 WORKER_SILENT = "No alert worker is running, so nobody is told of anything."
 CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
@@ -90,22 +81,22 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         stuck = cannot_write()
     except SQLAlchemyError as fault:
         db.session.rollback()
-        return Health((_why(fault),), readable=False)
+        return Health((faults.short(fault),), readable=False)
     if not checks:
         return Health((stuck,) if stuck else ())
-    faults = []
+    found = []
     if signs.ever and signs.silent:
-        faults.append(CHECKER_SILENT)
+        found.append(CHECKER_SILENT)
     if senders.ever and senders.silent:
-        faults.append(WORKER_SILENT)
+        found.append(WORKER_SILENT)
     checked = signs.checked_at
     if late:
-        faults.append(CHECKS_LATE)
-    faults += [str(place) for place in alone]
-    if stuck or _settling():  # who cannot write gives no sign of life, and may well live
-        faults = [stuck] if stuck else []
+        found.append(CHECKS_LATE)
+    found += [str(place) for place in alone]
+    if stuck or is_settling():  # who cannot write gives no sign of life, and may well live
+        found = [stuck] if stuck else []
     return Health(
-        tuple(faults),
+        tuple(found),
         checked,
         _age(now, checked),
         _age(now, signs.at),
@@ -189,12 +180,6 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
     return found is not None and found < to_ms(now - CHECKS_LATE_AFTER)
 
 
-def _why(fault: SQLAlchemyError) -> str:
-    """For anybody who asks: of a server that is away, neither its name nor its address."""
-    found = unavailable(fault)
-    return DATABASE_FAILED if found is None or str(found) == AWAY else str(found)
-
-
 def _unreadable() -> int:
     """How many values cannot be read. They are all read for it, so not for each question."""
     kept: tuple[float, int] | None = current_app.extensions.get(_KEPT)
@@ -202,48 +187,6 @@ def _unreadable() -> int:
         kept = time.monotonic(), sum(1 for _ in unreadable.scan(schema.IN_USE))
         current_app.extensions[_KEPT] = kept
     return kept[1]
-
-
-@dataclass
-class _Probe:
-    trying: threading.Lock = field(default_factory=threading.Lock)
-    at: float = float("-inf")
-    failed_at: float = float("-inf")
-    sentence: str | None = None
-
-
-def _probe() -> _Probe:
-    found: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
-    return found
-
-
-def _settling() -> bool:
-    return time.monotonic() - _probe().failed_at < SETTLE_SECONDS
-
-
-def cannot_write() -> str | None:
-    """Why the database takes no writes now; None when it does. Only writing tells: one that is
-    locked, full or read-only answers all questions. One thread at a time tries, and not each time;
-    the others get what was found last.
-    """
-    probe = _probe()
-    if probe.trying.acquire(blocking=False):
-        try:
-            if time.monotonic() - probe.at >= PROBE_EVERY:
-                probe.sentence, probe.at = _write(), time.monotonic()
-                probe.failed_at = probe.at if probe.sentence else probe.failed_at
-        finally:
-            probe.trying.release()
-    return probe.sentence
-
-
-def _write() -> str | None:
-    try:
-        with patience(PROBE_SECONDS):
-            heartbeats.beat(heartbeats.process_name(heartbeats.PROBE), datetime.now(UTC))
-    except SQLAlchemyError as fault:
-        return _why(fault)
-    return None
 
 
 def _age(now: datetime, moment: datetime | None) -> float | None:

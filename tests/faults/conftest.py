@@ -1,4 +1,4 @@
-"""A database that can be made to fall silent."""
+"""A database that can be made to fall silent, and what many tests of faults look at."""
 
 from __future__ import annotations
 
@@ -13,8 +13,31 @@ from app import create_app
 from app.config import Settings
 from app.db import db, faults
 from app.engine import now
+from tests.alerts.sinks import HttpSink
+from tests.api.conftest import Api
+from tests.engine.test_checker import Site
+from tests.factories import make_key
 from tests.support.postgres import Server
 from tests.support.swallow import Relay
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    made = HttpSink()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def api(app: Flask) -> Api:
+    return Api(app.test_client(), make_key(app))
 
 
 @pytest.fixture

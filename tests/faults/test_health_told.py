@@ -24,7 +24,7 @@ from app.engine.carriers.inprocess import InProcess
 from app.engine.checker import Checker
 from app.engine.housekeeping import Chore, Housekeeper
 from app.records import Verdict
-from app.stores import health
+from app.stores import health, writable
 from app.web.frame import notices
 from tests.factories import make_monitor, make_outcome, make_person, now
 from tests.faults.test_database_away import (  # noqa: F401 (fixtures)
@@ -41,7 +41,7 @@ PROGRAM = Path(sys.executable).with_name("wakeful")
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(health, "PROBE_EVERY", 0.0)
+    monkeypatch.setattr(writable, "PROBE_EVERY", 0.0)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
 
 
@@ -83,7 +83,7 @@ def test_a_locked_database_is_told_by_readyz_doctor_and_home(app, monkeypatch):
         assert f"{faults.BUSY} {notices.STUCK}" in visitor.text
         assert "Everything is up" not in visitor.text
     assert ready(app) == (200, []), "they have not had the time to try again"
-    monkeypatch.setattr(health, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(writable, "SETTLE_SECONDS", 0.0)
     assert ready(app) == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
     beat(app, "checker:here:1", now())
     beat(app, "worker:here:2", now())
@@ -130,11 +130,11 @@ def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
         assert go_on.wait(30)
         return "It is locked."
 
-    monkeypatch.setattr(health, "_write", write)
+    monkeypatch.setattr(writable, "_write", write)
 
     def ask():
         with app.app_context():
-            return health.cannot_write()
+            return writable.cannot_write()
 
     first = threading.Thread(target=ask)
     first.start()
@@ -143,7 +143,7 @@ def test_one_thread_at_a_time_tries_to_write(app, monkeypatch):
     go_on.set()
     first.join()
     assert len(tries) == 1
-    monkeypatch.setattr(health, "PROBE_EVERY", 60.0)
+    monkeypatch.setattr(writable, "PROBE_EVERY", 60.0)
     assert (ask(), len(tries)) == ("It is locked.", 1)
 
 

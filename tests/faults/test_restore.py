@@ -15,7 +15,6 @@ from app.engine import recorder
 from app.records import DeliveryStatus, Event, IncidentQuery
 from app.stores import current_store
 from tests.alerts.conftest import Outbox
-from tests.alerts.sinks import HttpSink
 from tests.factories import make_monitor, make_outcome, make_person
 from tests.web.visitor import Visitor
 
@@ -29,13 +28,6 @@ NIGHT = {"quiet_start": "07:00", "quiet_end": "09:00", "quiet_zone": "UTC"}  # i
 @pytest.fixture
 def box(core):
     return Outbox(core)
-
-
-@pytest.fixture
-def sink():
-    made = HttpSink()
-    yield made
-    made.close()
 
 
 # --- Alerts

@@ -15,7 +15,7 @@ from app.db.settings import keep_setting
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow, SettingRow
 from app.records import Event
 from tests.alerts.conftest import Outbox
-from tests.alerts.sinks import HttpSink, Reply
+from tests.alerts.sinks import Reply
 from tests.factories import make_key, make_person, now
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
 from tests.web.visitor import Visitor
@@ -29,13 +29,6 @@ FEW = ["truncated", "null", "missing keys"]
 @pytest.fixture
 def box(app):
     return Outbox(app)
-
-
-@pytest.fixture
-def sink():
-    made = HttpSink()
-    yield made
-    made.close()
 
 
 def hook(sink, path="/hook"):

@@ -20,11 +20,9 @@ from app.engine import domains, recorder
 from app.records import Event
 from app.rules.unreadable import NOBODY_TOLD
 from app.stores import current_store
-from tests.api.conftest import Api
-from tests.engine.test_checker import Site, results, running, until
+from tests.engine.test_checker import results, running, until
 from tests.factories import (
     make_incident,
-    make_key,
     make_monitor,
     make_outcome,
     make_person,
@@ -59,18 +57,6 @@ ALL = [*CHECKED, (MonitorRow.alerts, "another shape")]
 
 def named(param):
     return param if isinstance(param, str) else param.key
-
-
-@pytest.fixture
-def site():
-    site = Site()
-    yield site
-    site.close()
-
-
-@pytest.fixture
-def api(app):
-    return Api(app.test_client(), make_key(app))
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ from app.engine import recorder
 from app.records import Event
 from app.stores import health
 from tests.alerts.conftest import Outbox
-from tests.alerts.sinks import HttpSink
 from tests.api.conftest import Api
-from tests.engine.test_checker import Site, results, running, until
+from tests.engine.test_checker import results, running, until
 from tests.factories import make_key, make_monitor, make_outcome, make_person, now
 from tests.web.visitor import Visitor
 
@@ -32,25 +31,6 @@ BAD_TEXT = "cast(x'ff41' as text)"
 @pytest.fixture
 def box(app):
     return Outbox(app)
-
-
-@pytest.fixture
-def sink():
-    made = HttpSink()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def site():
-    made = Site()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def api(app):
-    return Api(app.test_client(), make_key(app))
 
 
 def damage(app, table, id, sql):

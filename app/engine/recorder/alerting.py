@@ -8,11 +8,11 @@ from datetime import datetime
 
 from app.alerts.outbox import enqueue, enqueue_again
 from app.alerts.words import count_of
-from app.db import rollups
+from app.db import AnySession, rollups
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.engine.recorder import evidence, gaps
-from app.engine.recorder.rows import AnySession, end, open_incident, tell_opened, whole
+from app.engine.recorder.rows import end, open_incident, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
 from app.rules.time import days_left
 

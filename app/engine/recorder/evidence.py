@@ -13,9 +13,9 @@ from typing import Any
 
 from flask import current_app
 
+from app.db import AnySession
 from app.db.tables import MonitorEvidenceRow
 from app.db.types import readable
-from app.engine.recorder.rows import AnySession
 from app.records import Outcome, Verdict
 from app.rules.time import iso
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.db import journal
+from app.db import AnySession, journal
 from app.db.tables import IncidentRow
-from app.engine.recorder.rows import AnySession, open_incident
+from app.engine.recorder.rows import open_incident
 from app.engine.state import Stands, State, cleared
 from app.rules.time import iso
 from app.stats.tally import cover_limit_ms

@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import select
 
 from app.alerts.outbox import enqueue
+from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.engine.recorder.rows import (
-    AnySession,
     lock,
     open_incident,
     start_afresh,

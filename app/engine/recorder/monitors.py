@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import delete, func, select, update
 
 from app.checks.expiry.domain import domain_of
-from app.db import assignments, changes
+from app.db import AnySession, assignments, changes
 from app.db.tables import (
     AssignmentRow,
     MaintenanceWindowMonitorRow,
@@ -20,7 +20,6 @@ from app.db.tables import (
 )
 from app.db.types import to_ms
 from app.engine.recorder.rows import (
-    AnySession,
     end,
     forget_good,
     lock,

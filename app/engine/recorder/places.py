@@ -9,12 +9,11 @@ from typing import Any
 
 from sqlalchemy import bindparam, update
 
-from app.db import assignments
+from app.db import AnySession, assignments
 from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
 from app.engine import quorum
-from app.engine.recorder.rows import AnySession
 from app.engine.schedule import Standing, last_slot
 from app.engine.state import OVERTAKEN_AT_MOST, Stands, State
 from app.records import Cause, Result, Verdict

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import or_, select
 
+from app.db import AnySession
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow
 from app.db.windows import own_window, window_of
-from app.engine.recorder.rows import AnySession
 from app.records import MaintenanceWindow
 from app.rules.recurrence import ONCE, applies_to, in_maintenance
 

@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy import bindparam, select, update
 
 from app.alerts import told
-from app.db import changes, journal, shards, writing
+from app.db import AnySession, changes, journal, shards, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder import alerting, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
-from app.engine.recorder.rows import AnySession, columns_of, state_of
+from app.engine.recorder.rows import columns_of, state_of
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.records import Outcome, Result, Verdict

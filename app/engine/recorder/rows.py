@@ -6,17 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, scoped_session
 
 from app.alerts.outbox import enqueue
+from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.db.types import Unreadable
 from app.engine.state import State
 from app.errors import NotFound
 from app.records import MAX_COMMENT, Event, Verdict
 from app.rules.unreadable import NOBODY_TOLD
-
-AnySession = Session | scoped_session[Any]
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:

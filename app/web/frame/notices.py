@@ -10,7 +10,7 @@ from flask_login import current_user
 
 from app.records import Notice
 from app.stores import current_access
-from app.stores.health import cannot_write
+from app.stores.writable import cannot_write
 from app.web.frame import session
 from app.web.shown import times
 

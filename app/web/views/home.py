@@ -21,7 +21,7 @@ from app.records import (
     Sort,
 )
 from app.stores import Feature, current_store
-from app.stores.health import cannot_write
+from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
 

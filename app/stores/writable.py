@@ -1,0 +1,64 @@
+"""Whether the database takes writes. Only writing tells: one that is locked, full or read-only
+answers all questions. Needs an application context.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from flask import current_app
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db import faults, heartbeats, patience
+
+PROBE_EVERY = 5.0  # seconds between two attempts to write
+PROBE_SECONDS = 2.0  # how long one may take
+# For so long after a write has failed, silent parts are not told: they were kept from writing too,
+# and wait up to SQLite's busy timeout before they try again.
+SETTLE_SECONDS = 15.0
+_PROBE = "wakeful.probe"
+
+
+@dataclass
+class _Probe:
+    trying: threading.Lock = field(default_factory=threading.Lock)
+    at: float = float("-inf")
+    failed_at: float = float("-inf")
+    sentence: str | None = None
+
+
+def _probe() -> _Probe:
+    found: _Probe = current_app.extensions.setdefault(_PROBE, _Probe())
+    return found
+
+
+def is_settling() -> bool:
+    """Whether the database may be writable again, but not for so long that all have noticed."""
+    return time.monotonic() - _probe().failed_at < SETTLE_SECONDS
+
+
+def cannot_write() -> str | None:
+    """Why the database takes no writes now; None when it does. One thread at a time tries, and not
+    each time; the others get what was found last.
+    """
+    probe = _probe()
+    if probe.trying.acquire(blocking=False):
+        try:
+            if time.monotonic() - probe.at >= PROBE_EVERY:
+                probe.sentence, probe.at = _write(), time.monotonic()
+                probe.failed_at = probe.at if probe.sentence else probe.failed_at
+        finally:
+            probe.trying.release()
+    return probe.sentence
+
+
+def _write() -> str | None:
+    try:
+        with patience(PROBE_SECONDS):
+            heartbeats.beat(heartbeats.process_name(heartbeats.PROBE), datetime.now(UTC))
+    except SQLAlchemyError as fault:
+        return faults.short(fault)
+    return None
