@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from flask import Flask
 
+from app.web.frame import progress
 from tests.factories import PASSWORD, make_person
 from tests.support.browser import opened
 from tests.support.loopback import serving
@@ -26,6 +27,12 @@ if os.environ.get("EVERY_SCREEN"):
     SCREENS = [(width, theme) for width in (375, 768, 1440) for theme in ("light", "dark")]
 # For what a script does, whatever the size of the screen.
 DESKTOP = pytest.mark.parametrize("screen", [(1440, "dark")], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def _work_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is; what tests the steps sets its own limit."""
+    monkeypatch.setattr(progress, "SECONDS", 3600)
 
 
 @pytest.fixture
