@@ -1,0 +1,23 @@
+"""The words that every room speaks: enums, limits and frozen records, a module for each resource.
+
+Nothing here knows Flask, SQLAlchemy or the clock. Times are aware ``datetime`` in UTC, durations
+say their unit in the name. The enums and limits are the only place where interface.md's choices are
+written down; forms, API, OpenAPI document and templates read them from here. The JSON of a record
+has its fields in their order here.
+
+    from app.records import Monitor    # every name may be imported from the package
+"""
+
+from app.records.access import *
+from app.records.alerts import *
+from app.records.certificates import *
+from app.records.incidents import *
+from app.records.limits import *
+from app.records.locations import *
+from app.records.marks import *
+from app.records.monitors import *
+from app.records.notices import *
+from app.records.paging import *
+from app.records.results import *
+from app.records.secrets import *
+from app.records.windows import *

@@ -1,0 +1,54 @@
+"""People and API keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from app.records.marks import Mark
+
+MIN_PASSWORD = 8
+MAX_CREDENTIAL = 255
+
+
+class Scope(StrEnum):
+    READ = "read"
+    WRITE = "write"
+
+
+class Role(StrEnum):
+    """A person's role. Each includes the rights of those after it."""
+
+    ADMIN = "admin"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """An API key as shown; the secret part is not kept."""
+
+    id: Annotated[int, Mark.INTERNAL]
+    prefix: Annotated[str, Mark.INTERNAL]
+    name: str
+    scope: Annotated[str, Scope]
+    created_at: Annotated[datetime, Mark.INTERNAL]
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: Annotated[datetime | None, Mark.INTERNAL] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who may log in. ``time_zone`` is an IANA name."""
+
+    id: int
+    email: str
+    role: str
+    time_zone: str = "UTC"
+    created_at: datetime | None = None
+    last_login_at: datetime | None = None
+    disabled: bool = False
+    theme: str = "auto"  # auto, light, dark

@@ -1,0 +1,95 @@
+"""Alerts: channels, events, deliveries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, TypedDict
+
+from app.records.marks import Id, Mark, TextOrNone, TimeText
+from app.records.paging import DEFAULT_PAGE_SIZE
+
+
+class Channel(StrEnum):
+    """How an alert reaches people. ``apprise`` is our addition (decisions.md 5)."""
+
+    EMAIL = "email"
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    TEAMS = "teams"
+    DISCORD = "discord"
+    FLOCK = "flock"
+    TELEGRAM = "telegram"
+    SMS = "sms"
+    APPRISE = "apprise"
+
+
+class Event(StrEnum):
+    """What people are told about (decisions.md 5)."""
+
+    INCIDENT_OPENED = "incident.opened"
+    INCIDENT_ACKNOWLEDGED = "incident.acknowledged"  # webhook only
+    INCIDENT_RESOLVED = "incident.resolved"
+    INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
+    INCIDENTS_OPENED = "incidents.opened"  # a burst told in one message
+    INCIDENTS_RESOLVED = "incidents.resolved"
+    INCIDENTS_DIGEST = "incidents.digest"  # what quiet hours held back, in one message
+    CERTIFICATE_EXPIRING = "certificate.expiring"
+    DOMAIN_EXPIRING = "domain.expiring"
+    TEST = "test"
+
+
+class DeliveryStatus(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    HELD = "held"
+
+
+# How the reason of a delivery begins that was given up without an attempt: the message is lost, and
+# the channel may work.
+NOT_SENT = "Not sent: "
+
+
+class Attempt(TypedDict):
+    """One attempt to send a message."""
+
+    at: Annotated[TimeText | None, Mark.PROMISED]
+    ok: bool
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message to one channel, with its attempts (decisions.md 11). ``target`` is masked."""
+
+    id: Id
+    event: Annotated[str, Event]
+    monitor_id: int | None
+    incident_id: int | None
+    channel: Annotated[str, Channel]
+    target: TextOrNone
+    status: Annotated[str, DeliveryStatus]
+    reason: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    next_attempt_at: datetime | None = None
+    delivered_at: datetime | None = None
+    covers: tuple[int, ...] = ()
+    unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
+
+    @property
+    def is_lost(self) -> bool:
+        """Given up without an attempt: this says nothing about the channel."""
+        return self.status == DeliveryStatus.FAILED and (self.reason or "").startswith(NOT_SENT)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryQuery:
+    monitor_id: int | None = None
+    incident_id: int | None = None
+    channel: str | None = None
+    status: str | None = None
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1

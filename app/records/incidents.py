@@ -1,0 +1,92 @@
+"""Incidents: choices, the record and the list's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from app.records.marks import Id, Mark
+from app.records.monitors import MonitorRef
+from app.records.paging import DEFAULT_PAGE_SIZE, Sort
+
+
+class IncidentSearchBy(StrEnum):
+    """``url`` is interface.md's documented default:
+
+    it matches the monitor's name or URL (decisions.md 4).
+    """
+
+    MONITOR = "monitor"
+    CAUSE = "cause"
+    URL = "url"
+
+
+class IncidentSortBy(StrEnum):
+    STARTED_AT = "started_at"
+    ENDED_AT = "ended_at"
+
+
+class Classification(StrEnum):
+    """What an incident turned out to be; it corrects the figures (an addition of ours)."""
+
+    MAINTENANCE = "maintenance"  # its time counts neither as up nor as down
+    FALSE_ALARM = "false_alarm"  # its time counts as up
+
+
+class IncidentStatus(StrEnum):
+    UNRESOLVED = "unresolved"
+    ACKNOWLEDGED = "acknowledged"
+    RESOLVED = "resolved"
+
+
+MAX_CAUSE = 255
+MAX_COMMENT = 10_000
+CLOCK_SKEW_SECONDS = 60  # a time typed as "now" may be this far in the future
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A period of trouble.
+
+    Open means ``ended_at`` is None. ``duration`` in whole seconds so far.
+    """
+
+    id: Id
+    monitor_id: Id
+    monitor: Annotated[MonitorRef | None, Mark.PROMISED] = field(default=None, kw_only=True)
+    status: Annotated[str, IncidentStatus] = field(default=IncidentStatus.UNRESOLVED, kw_only=True)
+    started_at: datetime
+    acknowledged_at: datetime | None = None
+    ended_at: datetime | None = None
+    duration: Annotated[int | None, Mark.PROMISED] = None
+    cause: str | None = None
+    cause_code: str | None = None
+    comment: str | None = None
+    evidence: Mapping[str, Any] | None = None
+    # additions of ours
+    acknowledged_by: str | None = None
+    by_hand: bool = False
+    classification: Annotated[str | None, Classification] = None
+    unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
+    # From when to when nothing was watched: of an incident that has some, the duration is a limit.
+    unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentQuery:
+    """The incident list's parameters, checked. ``brief`` leaves out ``evidence``, which is long."""
+
+    search: str | None = None
+    search_by: str | None = None
+    monitor_id: int | None = None
+    status: str | None = None
+    sort_by: str = IncidentSortBy.ENDED_AT
+    sort: str = Sort.DESC
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+    brief: bool = False

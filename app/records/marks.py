@@ -1,0 +1,46 @@
+"""What a field's annotation says beyond its type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Annotated
+
+MAX_ID = 2**63 - 1  # what the database can hold; a larger id names no record
+
+
+class Mark(Enum):
+    """How a field becomes JSON and comes back from it, where its type alone does not say so.
+
+    ``app/codec`` reads the records' annotations: types, these marks, ``Keys``, and the ``StrEnum``
+    whose words a text is one of.
+    """
+
+    # of a value
+    ID = auto()  # from 1 to MAX_ID
+    BIT = auto()  # 0 or 1; read from anything that says yes or no
+    PERCENT = auto()
+    CLOCK_TIME = auto()  # HH:MM
+    TIME_TEXT = auto()  # a time that is text here too
+    MAY_LACK = auto()  # text that other servers may not have: then the default, or the empty text
+    SPANS = auto()  # pairs of times, from and to
+    # of a field
+    PROMISED = auto()  # None only where another server did not say it: ours always has it
+    SECRET = auto()  # masked for a key that may only read
+    WHERE_ASKED_FOR = auto()  # left out of the JSON where it is empty
+    INTERNAL = auto()  # not in the JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys that a mapping always has."""
+
+    names: tuple[str, ...]
+
+
+Id = Annotated[int, Mark.ID]
+Bit = Annotated[int, Mark.BIT]
+Percent = Annotated[float, Mark.PERCENT]
+ClockTime = Annotated[str, Mark.CLOCK_TIME]
+TimeText = Annotated[str, Mark.TIME_TEXT]
+TextOrNone = Annotated[str, Mark.MAY_LACK]

@@ -1,0 +1,176 @@
+"""Monitors: choices, limits, the record and the list's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from app.records.locations import DEFAULT_LOCATIONS
+from app.records.marks import Bit, ClockTime, Id, Keys, Mark, Percent, TextOrNone
+from app.records.paging import DEFAULT_PAGE_SIZE, Sort
+from app.records.secrets import Pair
+
+
+class AlertCondition(StrEnum):
+    """What raises the alert (interface.md 2.1; decisions.md 3 says how it is judged)."""
+
+    URL_UNAVAILABLE = "url_unavailable"
+    URL_TEXT = "url_text"
+    URL_NO_TEXT = "url_no_text"
+
+
+class RequestMethod(StrEnum):
+    GET = "GET"
+    POST = "POST"
+    HEAD = "HEAD"
+    PUT = "PUT"
+    DELETE = "DELETE"
+    PATCH = "PATCH"
+    OPTIONS = "OPTIONS"
+
+
+class MonitorSearchBy(StrEnum):
+    NAME = "name"
+    URL = "url"
+
+
+class MonitorSortBy(StrEnum):
+    ID = "id"
+    NAME = "name"
+    URL = "url"
+
+
+INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
+ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
+CACHE_BUSTER = (0, 1)
+UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decisions.md 3)
+# Methods whose answer has no body to search (decisions.md 3).
+METHODS_WITHOUT_TEXT = frozenset({RequestMethod.HEAD, RequestMethod.OPTIONS})
+TEXT_CONDITIONS = frozenset({AlertCondition.URL_TEXT, AlertCondition.URL_NO_TEXT})
+MAX_URL = 2_048
+MAX_TEXT_LOOKUP = 255
+MAX_HEADERS = 20
+MAX_HEADER_BYTES = 4_096  # name plus value
+MAX_ALERTS = 20
+MAX_ALERT_VALUE = 2_048
+MAX_REQUEST_BODY_BYTES = 64 * 1024
+MAX_ACCEPTED_STATUSES = 255
+MAX_TAGS = 20
+MAX_TAG = 50
+TIMEOUT_SECONDS = (1, 60)
+SLOW_AFTER_MS = (1, 60_000)
+CONFIRMATIONS = (0, 5)
+REMIND_AFTER_MINUTES = (5, 1_440)
+DEFAULT_TIMEOUT = 30
+DEFAULT_CONFIRMATIONS = 2
+DEFAULT_ACCEPTED_STATUSES = "200-399"
+DEFAULT_QUIET_ZONE = "UTC"
+
+
+class MonitorStatus(StrEnum):
+    """What a monitor shows, in the order in which they are tried (decisions.md 3)."""
+
+    PAUSED = "paused"
+    MAINTENANCE = "maintenance"
+    PENDING = "pending"
+    UP = "up"
+    DEGRADED = "degraded"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Monitor:
+    """What is watched, as stored, plus what is known of it now.
+
+    Those that ``app/forms/monitor.py`` has too are accepted on write. Header values, alert values
+    and ``request_body`` are here in the clear; whoever shows them masks them first (``mask``). The
+    password never is. ``uptime`` is in percent for each of ``24h``, ``7d``, ``30d``, ``90d``; None
+    without data. ``response_time`` in ms. Fields that a bare remote server may lack have defaults.
+    """
+
+    id: Id
+    name: str
+    url: str
+    interval: int
+    alert_condition: Annotated[str, AlertCondition] = AlertCondition.URL_UNAVAILABLE
+    alert_text_lookup: str | None = None
+    request_method: Annotated[str, RequestMethod] = RequestMethod.GET
+    request_headers: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
+    request_auth_username: str | None = None
+    request_auth_password_set: bool = False
+    request_body: Annotated[str | None, Mark.SECRET] = None
+    cache_buster: Bit = 0
+    ssl_alert_days: int | None = None
+    domain_alert_days: int | None = None
+    maintenance_start_at: datetime | None = None
+    maintenance_end_at: datetime | None = None
+    alerts: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
+    # of our own, optional on write
+    timeout: int = DEFAULT_TIMEOUT  # seconds
+    accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
+    follow_redirects: bool = True
+    verify_tls: bool = True
+    slow_after: int | None = None  # ms
+    confirmations: int = DEFAULT_CONFIRMATIONS
+    tags: tuple[str, ...] = ()
+    remind_after: int | None = None  # minutes between reminders while unacknowledged
+    quiet_start: ClockTime | None = None  # with ``quiet_end``: alerts wait until then
+    quiet_end: ClockTime | None = None
+    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
+    locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
+    # read only
+    unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``: what cannot be read reads as empty
+    status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING
+    status_since: datetime | None = None
+    cause_code: str | None = None
+    cause: str | None = None
+    paused: bool = False
+    last_checked_at: datetime | None = None
+    next_check_at: datetime | None = None
+    response_time: int | None = None
+    uptime: Annotated[Mapping[str, Percent | None], Keys(UPTIME_RANGES)] = field(
+        default_factory=dict
+    )
+    ssl_expires_at: datetime | None = None
+    domain: str | None = None  # the registrable one, once it is looked at
+    domain_expires_at: datetime | None = None
+    open_incident_id: int | None = None
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    # see ``app.stats.strip``
+    hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorRef:
+    """The monitor as an incident names it."""
+
+    id: int
+    name: str
+    url: TextOrNone
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorQuery:
+    """The monitor list's parameters, checked.
+
+    ``state`` and ``tag`` are filters of our own. The rest says how much of each monitor is looked
+    at, because figures cost most: which ranges of ``uptime`` (a remote server sends them all), and
+    whether ``hours`` are added, where the store offers them.
+    """
+
+    search: str | None = None
+    search_by: str = MonitorSearchBy.NAME
+    status_page_id: int | None = None
+    sort_by: str = MonitorSortBy.ID
+    sort: str = Sort.DESC
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+    state: str | None = None
+    tag: str | None = None
+    uptime: Collection[str] = UPTIME_RANGES
+    hours: bool = False

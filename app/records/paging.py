@@ -1,0 +1,45 @@
+"""Lists: their pages, sizes and order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Sort(StrEnum):
+    DESC = "desc"
+    ASC = "asc"
+
+
+PAGE_SIZES = (10, 25, 50, 100)
+MAX_SEARCH = 255
+DEFAULT_PAGE_SIZE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. ``total`` counts all that match; ``number`` starts at 1. ``more``: there
+    may be others, of which a server that knows no pages says nothing.
+    """
+
+    items: Sequence[T]
+    number: int
+    per_page: int
+    total: int
+    more: bool = False
+
+    @property
+    def last_number(self) -> int:
+        return max(1, -(-self.total // self.per_page))
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which page of a list that has no other parameters."""
+
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1

@@ -1,0 +1,199 @@
+"""One check: what it needs, its verdict and cause (decisions.md 10), and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from app.records.marks import TextOrNone
+from app.records.monitors import (
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_TIMEOUT,
+    AlertCondition,
+    RequestMethod,
+)
+from app.records.paging import DEFAULT_PAGE_SIZE
+from app.records.secrets import Pair
+
+
+class StatisticsRange(StrEnum):
+    """How far back statistics look (decisions.md 11)."""
+
+    HOURS = "3h"  # an addition of ours
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+    QUARTER = "90d"
+    YEAR = "365d"
+
+
+MAX_REPORT_MONITORS = 500
+MAX_REPORT_DAYS = 366
+# What a check may read (decisions.md 3).
+BODY_CAP_BYTES = 1024 * 1024  # decoded
+HEADERS_CAP_BYTES = 64 * 1024
+MAX_REDIRECTS = 5
+EVIDENCE_BODY_BYTES = 4096
+
+
+class Verdict(StrEnum):
+    UP = "up"
+    DEGRADED = "degraded"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+class Cause(StrEnum):
+    """Every cause code. ``HTTP_STATUS`` is a prefix: the code is ``http_status:503``."""
+
+    DNS_NXDOMAIN = "dns_nxdomain"
+    DNS_SERVFAIL = "dns_servfail"
+    DNS_REFUSED = "dns_refused"
+    DNS_TIMEOUT = "dns_timeout"
+    DNS_NO_ADDRESS = "dns_no_address"
+    CONNECTION_REFUSED = "connection_refused"
+    CONNECTION_RESET = "connection_reset"
+    HOST_UNREACHABLE = "host_unreachable"
+    TIMEOUT_CONNECT = "timeout:connect"
+    TLS_EXPIRED = "tls_expired"
+    TLS_NOT_YET_VALID = "tls_not_yet_valid"
+    TLS_SELF_SIGNED = "tls_self_signed"
+    TLS_UNTRUSTED = "tls_untrusted"
+    TLS_INCOMPLETE_CHAIN = "tls_incomplete_chain"
+    TLS_HOSTNAME = "tls_hostname"
+    TLS_PROTOCOL = "tls_protocol"
+    TLS_HANDSHAKE = "tls_handshake"
+    TIMEOUT_TLS = "timeout:tls"
+    HTTP_STATUS = "http_status"
+    EMPTY_RESPONSE = "empty_response"
+    INVALID_HTTP = "invalid_http"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    BODY_TRUNCATED = "body_truncated"
+    REDIRECT_LOOP = "redirect_loop"
+    TOO_MANY_REDIRECTS = "too_many_redirects"
+    REDIRECT_BLOCKED = "redirect_blocked"
+    TIMEOUT_TTFB = "timeout:ttfb"
+    TIMEOUT_BODY = "timeout:body"
+    TEXT_MISSING = "text_missing"
+    TEXT_FOUND = "text_found"
+    SLOW_RESPONSE = "slow_response"
+    BLOCKED_BY_POLICY = "blocked_by_policy"
+    NETWORK_DOWN = "network_down"
+    CHECK_ERROR = "check_error"
+
+
+class Warn(StrEnum):
+    """Warnings kept with a result; they never change its verdict.
+
+    A result's ``warnings`` holds these words.
+    """
+
+    IPV6_UNREACHABLE = "ipv6_unreachable"
+    IPV4_UNREACHABLE = "ipv4_unreachable"
+    REDIRECT_DOWNGRADE = "redirect_downgrade"
+    BODY_CUT_AT_CAP = "body_cut_at_cap"
+    TLS_EXPIRING = "tls_expiring"
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Milliseconds spent in each phase, summed over redirects; None for a phase that was not
+    reached.
+    """
+
+    dns: int | None = None
+    connect: int | None = None
+    tls: int | None = None
+    ttfb: int | None = None
+    download: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """All that one check needs to know, and nothing of the database. Text is as typed; ``timeout``
+    in seconds.
+
+    ``monitor_id`` is None for a check of unsaved fields. ``auth`` is (username, password).
+    """
+
+    url: str
+    monitor_id: int | None = None
+    request_method: str = RequestMethod.GET
+    request_headers: tuple[Pair, ...] = ()
+    auth: tuple[str, str] | None = None
+    request_body: str | None = None
+    alert_condition: str = AlertCondition.URL_UNAVAILABLE
+    alert_text_lookup: str | None = None
+    timeout: float = DEFAULT_TIMEOUT
+    accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
+    follow_redirects: bool = True
+    verify_tls: bool = True
+    cache_buster: bool = False
+    slow_after: int | None = None  # ms
+    ssl_alert_days: int | None = None
+    fault: str | None = None  # why this check cannot be made: a stored field cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one check, never changed afterwards (decisions.md 11).
+
+    ``response_time`` in ms, from the start of the look-up to the last byte read. ``id`` is None
+    until recorded. ``redirects`` are the URLs that were followed, in order, without user data
+    beyond what the target sent.
+    """
+
+    id: str | None = field(default=None, kw_only=True)
+    monitor_id: int | None = field(default=None, kw_only=True)
+    checked_at: datetime
+    verdict: Verdict
+    cause_code: str | None = None
+    cause: str | None = None
+    status_code: int | None = None
+    response_time: int | None = None
+    timings: Timings = Timings()
+    ip: str | None = None
+    http_version: str | None = None  # "1.0", "1.1", "2"
+    redirects: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    location: TextOrNone = "default"
+    maintenance: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Up or degraded: the target answers as it should."""
+        return self.verdict in (Verdict.UP, Verdict.DEGRADED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the prober hands back: the result, and what only a recorder or a curious person needs.
+
+    ``evidence`` is JSON-ready and redacted (each kind in app/checks says what is in it). There
+    is some for every check that is not up, and for the last good one. ``ssl_expires_at``,
+    ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that ends first.
+    ``matched`` is the piece of the body around the looked-up text, for "test before saving".
+    """
+
+    result: Result
+    evidence: Mapping[str, Any] | None = None
+    ssl_expires_at: datetime | None = None
+    ssl_fingerprint: str | None = None  # SHA-256 of the leaf, hex
+    ssl_host: str | None = None  # who sent it: a host that redirects, or the last
+    answered: bool = False  # some byte of an answer, even a certificate, came from the target
+    matched: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultQuery:
+    """A monitor's results, newest first, between two times."""
+
+    monitor_id: int
+    from_: datetime | None = None
+    to: datetime | None = None
+    verdict: str | None = None
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1

@@ -1,0 +1,47 @@
+"""Pairs of key and value, and how secrets are masked (decisions.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MASK = "••••"
+# The fields of a monitor that are kept encrypted, and so may be unreadable, as people call them.
+SECRET_FIELDS = {
+    "request_headers": "request headers",
+    "request_auth_password": "password",
+    "request_body": "request body",
+    "alerts": "alerts",
+}
+_WINDOW_FIELDS = {
+    "start_at": "start",
+    "end_at": "end",
+    "repeat_until": "last date",
+    "zone": "time zone",
+}
+_FIELDS = SECRET_FIELDS | _WINDOW_FIELDS
+
+
+def words_of(fields: Sequence[str]) -> str:
+    """``request headers and alerts``, of those fields."""
+    *others, last = [_FIELDS.get(name, name) for name in fields] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def mask(secret: str) -> str:
+    """What may be shown of a secret:
+
+    the mask, and its last four characters when it is longer than twelve.
+    """
+    return MASK + (secret[-4:] if len(secret) > 12 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One row of ``request_headers`` or ``alerts``."""
+
+    key: str
+    value: str
+
+    def masked(self) -> Pair:
+        return Pair(self.key, mask(self.value))

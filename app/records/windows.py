@@ -1,0 +1,31 @@
+"""Maintenance windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from app.records.marks import Id, Mark, TextOrNone
+
+DEFAULT_WINDOW_ZONE = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWindow:
+    """A planned quiet time for some monitors (none listed: all).
+
+    ``repeat`` is a word or a cron line, on the clocks of ``zone`` (an IANA name).
+    """
+
+    id: Id
+    name: TextOrNone
+    start_at: datetime
+    end_at: datetime
+    monitors: tuple[int, ...] = ()
+    repeat: TextOrNone = "none"
+    repeat_until: datetime | None = None
+    zone: TextOrNone = DEFAULT_WINDOW_ZONE
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    unreadable: tuple[str, ...] = ()  # fields stored so that nobody can read them: it never applies
