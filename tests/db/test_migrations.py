@@ -1,4 +1,4 @@
-"""The migrations make exactly what tables.py says, on both databases."""
+"""The migrations make exactly what app/db/tables says, on both databases."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def shapes(inspector, tables):
     """What alembic's own comparison passes over: types as the database has them, and keys."""
     return {
         table: {
-            # A later migration puts its columns last, wherever tables.py has them.
+            # A later migration puts its columns last, wherever app/db/tables has them.
             "columns": sorted(
                 (column["name"], str(column["type"]), column["nullable"])
                 for column in inspector.get_columns(table)

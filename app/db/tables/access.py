@@ -1,0 +1,60 @@
+"""People, API keys, sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.types import Moment, NamedMoment
+
+
+class PersonRow(Model):
+    __tablename__ = "people"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    email: Mapped[str] = mapped_column(Text)
+    email_folded: Mapped[str] = mapped_column(Folded, unique=True)
+    password_hash: Mapped[str] = mapped_column(Text)
+    role: Mapped[str] = mapped_column(String(16))
+    time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
+    theme: Mapped[str] = mapped_column(String(8), default="auto")
+    disabled: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    last_login_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class ApiKeyRow(Model):
+    __tablename__ = "api_keys"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    prefix: Mapped[str] = mapped_column(String(16), unique=True)
+    # SHA-256 of the whole key: it has 128 random bits or more
+    digest: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(Text)
+    scope: Mapped[str] = mapped_column(String(8))
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    last_used_at: Mapped[datetime | None] = mapped_column(Moment)
+    revoked_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class SessionRow(Model):
+    """A browser in which a person is logged in. Without its row, a cookie is nothing."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # SHA-256 of the token in the cookie: it has 192 random bits
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    person_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    last_used_at: Mapped[datetime] = mapped_column(Moment)

@@ -1,0 +1,14 @@
+"""What columns of several tables share."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Text
+
+from app.db import db
+
+# SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
+# bits said.
+Id = BigInteger().with_variant(db.Integer(), "sqlite")
+NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decisions.md 1)
+# Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
+Folded = Text().with_variant(Text(collation="C"), "postgresql")

@@ -1,0 +1,57 @@
+"""The outbox."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.contents import is_attempts, is_facts
+from app.db.tables.columns import NEVER_REUSED, Id
+from app.db.types import CheckedJson, Encrypted, EncryptedJson, Moment, Unreadable
+
+
+class DeliveryRow(Model):
+    """The outbox and the delivery log in one: a message to one channel value, with its attempts."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index("ix_deliveries_pending", "next_attempt_at", sqlite_where=text("status = 'pending'"),
+              postgresql_where=text("status = 'pending'")),
+        Index("ix_deliveries_lane", "lane", "status"),
+        # What waits for the end of quiet hours, and what failed for good: few among many rows.
+        Index("ix_deliveries_waiting", "monitor_id",
+              sqlite_where=text("status = 'held' AND next_attempt_at IS NOT NULL"),
+              postgresql_where=text("status = 'held' AND next_attempt_at IS NOT NULL")),
+        Index("ix_deliveries_failed", "lane", "id", sqlite_where=text("status = 'failed'"),
+              postgresql_where=text("status = 'failed'")),
+        NEVER_REUSED,
+    )  # fmt: skip
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    message_id: Mapped[str] = mapped_column(String(40), unique=True)  # the same on every attempt
+    event: Mapped[str] = mapped_column(String(32))
+    monitor_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), index=True
+    )
+    incident_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True
+    )
+    channel: Mapped[str] = mapped_column(String(16))
+    value: Mapped[str | Unreadable] = mapped_column(Encrypted)
+    lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
+    # What the message says, as it was when it was written
+    facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))
+    status: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str | None] = mapped_column(Text)
+    attempts: Mapped[Any] = mapped_column(CheckedJson(is_attempts, list), default=list)
+    # The grouped message that tells this one
+    covered_by: Mapped[int | None] = mapped_column(Id, index=True)
+    lease_until: Mapped[datetime | None] = mapped_column(Moment)
+    lease_token: Mapped[str | None] = mapped_column(String(32))
+    created_at: Mapped[datetime] = mapped_column(Moment, index=True)
+    next_attempt_at: Mapped[datetime | None] = mapped_column(Moment)
+    delivered_at: Mapped[datetime | None] = mapped_column(Moment)

@@ -1,0 +1,51 @@
+"""Incidents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.contents import is_evidence, is_gaps
+from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.types import CheckedJson, EncryptedJson, Moment
+
+
+class IncidentRow(Model):
+    __tablename__ = "incidents"
+    __table_args__ = (
+        # The guard behind "at most one open incident per monitor": no race between processes gets
+        # past it.
+        Index(
+            "uq_incidents_open",
+            "monitor_id",
+            unique=True,
+            sqlite_where=text("ended_at IS NULL"),
+            postgresql_where=text("ended_at IS NULL"),
+        ),
+        Index("ix_incidents_monitor_started", "monitor_id", "started_at"),
+        NEVER_REUSED,
+    )
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    monitor_id: Mapped[int] = mapped_column(Id, ForeignKey("monitors.id", ondelete="CASCADE"))
+    started_at: Mapped[datetime] = mapped_column(Moment, index=True)
+    acknowledged_at: Mapped[datetime | None] = mapped_column(Moment)
+    acknowledged_by: Mapped[str | None] = mapped_column(Text)
+    ended_at: Mapped[datetime | None] = mapped_column(Moment, index=True)
+    cause: Mapped[str | None] = mapped_column(Text)
+    cause_folded: Mapped[str | None] = mapped_column(Folded)
+    cause_code: Mapped[str | None] = mapped_column(String(32))
+    comment: Mapped[str | None] = mapped_column(Text)
+    evidence: Mapped[Any | None] = mapped_column(EncryptedJson(is_evidence), deferred=True)
+    by_hand: Mapped[bool] = mapped_column(default=False)
+    # null, "maintenance", "false_alarm"
+    classification: Mapped[str | None] = mapped_column(String(16))
+    reminded_at: Mapped[datetime | None] = mapped_column(Moment)
+    # [{"from": time, "to": time}, ...]: meanwhile nothing was watched
+    unwatched: Mapped[Any | None] = mapped_column(CheckedJson(is_gaps, list, none_as_null=True))
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)

@@ -1,0 +1,190 @@
+"""Monitors, where they are checked from, and who checks them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, SmallInteger, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.contents import is_check, is_checks, is_pairs
+from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.types import Bounded, Encrypted, EncryptedJson, Moment, NamedMoment, Unreadable
+from app.records import DEFAULT_QUIET_ZONE, DEFAULT_TIMEOUT, INTERVALS
+
+# No interval and no time limit is longer, so reckoning with them never overflows.
+AN_HOUR, A_YEAR = 3_600, 31_536_000
+
+
+class MonitorRow(Model):
+    """What people configure.
+
+    What the engine knows of it is in ``MonitorStateRow``, so that a check writes little.
+    """
+
+    __tablename__ = "monitors"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    name_folded: Mapped[str] = mapped_column(Folded, index=True)
+    url: Mapped[str] = mapped_column(Text)
+    url_folded: Mapped[str] = mapped_column(Folded, index=True)
+    interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))  # seconds
+    alert_condition: Mapped[str] = mapped_column(String(32))
+    alert_text_lookup: Mapped[str | None] = mapped_column(Text)
+    request_method: Mapped[str] = mapped_column(String(8))
+    # [[name, value], ...]
+    request_headers: Mapped[list[list[str]] | Unreadable | None] = mapped_column(
+        EncryptedJson(is_pairs)
+    )
+    request_auth_username: Mapped[str | None] = mapped_column(Text)
+    request_auth_password: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
+    request_body: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
+    cache_buster: Mapped[int] = mapped_column(SmallInteger)
+    ssl_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
+    domain_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
+    maintenance_start_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    maintenance_end_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    # [[channel, value], ...]
+    alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
+    # Seconds
+    timeout: Mapped[int] = mapped_column(Bounded(1, AN_HOUR, DEFAULT_TIMEOUT, small=True))
+    accepted_statuses: Mapped[str] = mapped_column(Text)
+    follow_redirects: Mapped[bool]
+    verify_tls: Mapped[bool]
+    slow_after: Mapped[int | None]  # ms
+    confirmations: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))
+    # "\nprod\napi\n": a tag is found with its line breaks
+    tags: Mapped[str] = mapped_column(Text, default="")
+    remind_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
+    quiet_start: Mapped[str | None] = mapped_column(String(5))  # HH:MM
+    quiet_end: Mapped[str | None] = mapped_column(String(5))
+    quiet_zone: Mapped[str] = mapped_column(
+        String(64), default=DEFAULT_QUIET_ZONE, server_default=DEFAULT_QUIET_ZONE
+    )
+    paused: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class MonitorStateRow(Model):
+    """What the engine knows of a monitor: its last result, and where the state machine stands.
+
+    Written once a check, so it is narrow and only its key is indexed. Only ``engine/recorder``
+    changes the state; pause, resume and delete go through it too.
+    """
+
+    __tablename__ = "monitor_states"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
+    checked_at: Mapped[datetime | None] = mapped_column(Moment)
+    verdict: Mapped[str | None] = mapped_column(String(16))
+    cause_code: Mapped[str | None] = mapped_column(String(32))
+    cause: Mapped[str | None] = mapped_column(Text)
+    response_time: Mapped[int | None]  # ms
+    # Since when the verdict is what it is
+    status_since: Mapped[datetime | None] = mapped_column(Moment)
+    # First failing check, until confirmed or cancelled
+    failing_since: Mapped[datetime | None] = mapped_column(Moment)
+    # Failing checks in a row while confirming
+    failures: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True), default=0)
+    # First good check, until confirmed
+    recovering_since: Mapped[datetime | None] = mapped_column(Moment)
+    # When the check was recorded that is to be repeated after CONFIRM_SECONDS; null: none is
+    unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
+    ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
+    # Fingerprint that people were told of
+    ssl_alerted: Mapped[str | None] = mapped_column(String(64))
+    domain: Mapped[str | None] = mapped_column(Text, index=True)  # registrable domain of the URL
+    # Expiry date that people were told of
+    domain_alerted: Mapped[datetime | None] = mapped_column(NamedMoment)
+    # Rollups are right before this moment
+    rolled_until: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class MonitorEvidenceRow(Model):
+    """The evidence of a monitor's last good check and of the failing checks not yet confirmed."""
+
+    __tablename__ = "monitor_evidence"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
+    last_good: Mapped[Any | None] = mapped_column(EncryptedJson(is_check))
+    failing: Mapped[Any | None] = mapped_column(EncryptedJson(is_checks))
+
+
+class LocationRow(Model):
+    """Where checks run from. Row 1 is always there; a checker makes the row of its own place."""
+
+    __tablename__ = "locations"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    label: Mapped[str | None] = mapped_column(String(80))
+    carrier: Mapped[str] = mapped_column(String(16), default="local", server_default="local")
+    created_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class AssignmentRow(Model):
+    """What is checked from where, and what the schedule must know of it after a restart.
+
+    ``turn`` changes with each recorded check and with each change that makes a check on its way
+    worthless: only a check that was started at the present turn is recorded. That no slot of the
+    schedule is recorded twice rests on it.
+    """
+
+    __tablename__ = "assignments"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
+    location_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("locations.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    turn: Mapped[int] = mapped_column(BigInteger)
+    # The last moment of the monitor's grid that was done; null: a check is due at once
+    slot: Mapped[datetime | None] = mapped_column(Moment)
+    checked_at: Mapped[datetime | None] = mapped_column(Moment)
+    # What this place saw last, its vote: see journal.VERDICT_NUMBERS
+    verdict: Mapped[int | None] = mapped_column(SmallInteger)
+    # The last check here could not tell, because this place's own network failed
+    blind: Mapped[bool] = mapped_column(default=False)
+
+
+class ShardRow(Model):
+    """A part of a place's monitors, and the checker that checks them (``app/engine/shards.py``).
+
+    ``token`` grows with each owner. The recorder compares it: what an earlier owner brings is
+    dropped. ``until`` is when the ownership ends, or ended, unless it is renewed.
+    """
+
+    __tablename__ = "shards"
+
+    location_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("locations.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    owner: Mapped[str | None] = mapped_column(String(96))
+    until: Mapped[datetime | None] = mapped_column(Moment)
+    token: Mapped[int] = mapped_column(BigInteger, default=0)
+
+
+class ChangeRow(Model):
+    """A monitor that checkers have to read again. Numbers become visible in their order
+    (``app/db/changes.py``).
+    """
+
+    __tablename__ = "changes"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    monitor_id: Mapped[int] = mapped_column(BigInteger)
+    at: Mapped[datetime] = mapped_column(Moment, index=True)

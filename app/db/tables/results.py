@@ -1,0 +1,95 @@
+"""Results, and their sums by hour and day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, SmallInteger, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.contents import is_context, is_histogram, is_phases
+from app.db.types import CheckedJson
+
+
+class CauseCodeRow(Model):
+    """Cause codes as small numbers, so that a result row stays narrow (``http_status:503`` has a
+    row of its own).
+    """
+
+    __tablename__ = "cause_codes"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    code: Mapped[str] = mapped_column(String(32), unique=True)
+
+
+class ResultContextRow(Model):
+    """What stays the same check after check (address, HTTP version, redirects, warnings), kept once
+    for many results.
+    """
+
+    __tablename__ = "result_contexts"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(String(32), unique=True)
+    data: Mapped[Any] = mapped_column(CheckedJson(is_context, dict))
+
+
+class ResultRow(Model):
+    """One check. Keyed by monitor and time without a row id: 90 days of one monitor lie together
+    and read in one go.
+
+    Hundreds of millions of rows: nothing is stored twice, times are milliseconds, and ``cause`` is
+    only there when the check was not up.
+    """
+
+    __tablename__ = "results"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    # ms since 1970
+    at: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    location_id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    verdict: Mapped[int] = mapped_column(SmallInteger)  # see journal.VERDICT_NUMBERS
+    maintenance: Mapped[bool]
+    # How long it stands for its monitor at most, see app/stats; 0 does not count, because it was
+    # paused. Null: not kept yet when it was recorded, so as long as the present interval says.
+    covers_s: Mapped[int | None]
+    status_code: Mapped[int | None] = mapped_column(SmallInteger)
+    response_time: Mapped[int | None]
+    dns: Mapped[int | None]
+    connect: Mapped[int | None]
+    tls: Mapped[int | None]
+    ttfb: Mapped[int | None]
+    download: Mapped[int | None]
+    context_id: Mapped[int | None]
+    cause_code_id: Mapped[int | None] = mapped_column(SmallInteger)
+    cause: Mapped[str | None] = mapped_column(Text)
+
+
+class RollupRow(Model):
+    """Results of one hour (``period`` 3600) or one UTC day (86400), summed; see
+    ``app/stats/rollup.py``.
+
+    Seconds of the period by what they counted as; ``histogram`` counts response times in fixed
+    buckets.
+    """
+
+    __tablename__ = "rollups"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    monitor_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    # s since 1970
+    start: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    checks: Mapped[int]
+    up_s: Mapped[int]
+    down_s: Mapped[int]
+    unknown_s: Mapped[int]
+    maintenance_s: Mapped[int]
+    response_count: Mapped[int]
+    response_sum: Mapped[int] = mapped_column(BigInteger)  # ms
+    response_max: Mapped[int | None]
+    histogram: Mapped[Any | None] = mapped_column(CheckedJson(is_histogram, dict))
+    # sums of dns, connect, tls, ttfb, download in ms
+    phases: Mapped[Any | None] = mapped_column(CheckedJson(is_phases, list))

@@ -1,0 +1,47 @@
+"""What the service keeps of itself."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.types import Encrypted, Moment, Unreadable
+
+
+class CounterRow(Model):
+    """Counts within a time window (requests of a key, failed logins), shared by all processes."""
+
+    __tablename__ = "counters"
+
+    name: Mapped[str] = mapped_column(String(96), primary_key=True)
+    # s since 1970
+    window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    count: Mapped[int]
+
+
+class SettingRow(Model):
+    """What is set on the settings page or made once by the service (webhook secret, set-up token,
+    notices).
+    """
+
+    __tablename__ = "settings"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class HeartbeatRow(Model):
+    """When a process was last known to be alive, and what it did last. ``/readyz`` reads it."""
+
+    __tablename__ = "heartbeats"
+
+    # "checker:hostname:token of the process"
+    name: Mapped[str] = mapped_column(String(96), primary_key=True)
+    location: Mapped[str | None] = mapped_column(String(64))  # where a checker checks from
+    at: Mapped[datetime] = mapped_column(Moment)
+    last_check_at: Mapped[datetime | None] = mapped_column(Moment)
+    ended_at: Mapped[datetime | None] = mapped_column(Moment)  # where it was seen to end

@@ -1,0 +1,41 @@
+"""Maintenance windows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.tables.columns import NEVER_REUSED, Id
+from app.db.types import Moment, NamedMoment
+from app.records import DEFAULT_WINDOW_ZONE
+
+
+class MaintenanceWindowRow(Model):
+    __tablename__ = "maintenance_windows"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    start_at: Mapped[datetime] = mapped_column(NamedMoment)
+    end_at: Mapped[datetime] = mapped_column(NamedMoment)
+    repeat: Mapped[str] = mapped_column(Text, default="none")
+    repeat_until: Mapped[datetime | None] = mapped_column(NamedMoment)
+    zone: Mapped[str] = mapped_column(
+        String(64), default=DEFAULT_WINDOW_ZONE, server_default=DEFAULT_WINDOW_ZONE
+    )
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class MaintenanceWindowMonitorRow(Model):
+    __tablename__ = "maintenance_window_monitors"
+
+    window_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("maintenance_windows.id", ondelete="CASCADE"), primary_key=True
+    )
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
