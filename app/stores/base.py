@@ -33,8 +33,13 @@ from app.records import (
     Page,
     PageQuery,
     Pair,
+    Post,
+    PostQuery,
     Result,
     ResultQuery,
+    StatusPage,
+    Subscriber,
+    SubscriberQuery,
 )
 
 Fields = Mapping[str, Any]
@@ -69,6 +74,7 @@ ADDED_TO_API = (
     Feature.CLASSIFY,
     Feature.REPORTS,
     Feature.CERTIFICATES,
+    Feature.STATUS_PAGES,
 )
 
 
@@ -222,6 +228,60 @@ class Channels(ABC):
         """
 
 
+class StatusPages(Collection[StatusPage, PageQuery]):
+    """``password`` is written and never read: a page says ``password_set``."""
+
+    @abstractmethod
+    def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
+        """The pages that show this monitor, by name; none where a store cannot tell."""
+
+
+class Posts(ABC):
+    """What people write on a status page. NotFound also for a post of another page."""
+
+    @abstractmethod
+    def list(self, query: PostQuery) -> Page[Post]: ...
+
+    @abstractmethod
+    def get(self, page_id: int, id: int) -> Post: ...
+
+    @abstractmethod
+    def create(self, page_id: int, fields: Fields) -> Post:
+        """Store a post with its first update, and tell the page's subscribers."""
+
+    @abstractmethod
+    def update(self, page_id: int, id: int, fields: Fields) -> Post:
+        """Correct a post. ``body`` corrects its first update, ``state`` its last one."""
+
+    @abstractmethod
+    def delete(self, page_id: int, id: int) -> None: ...
+
+    @abstractmethod
+    def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
+        """Add ``state`` and ``body`` as the post's newest update, and tell the subscribers."""
+
+    @abstractmethod
+    def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
+        """Correct an update; it says when. NotFound also for an update of another post."""
+
+    @abstractmethod
+    def draft(self, page_id: int, incident_id: int) -> Fields:
+        """What a post about this incident would start with: title, state, body, monitors. The
+        cause is in words for the public.
+        """
+
+
+class Subscribers(ABC):
+    """Who is told of a page's posts: confirmed ones. Nobody adds one: people confirm themselves."""
+
+    @abstractmethod
+    def list(self, query: SubscriberQuery) -> Page[Subscriber]: ...
+
+    @abstractmethod
+    def clear(self, page_id: int) -> int:
+        """Delete all subscribers of a page, also those who have not confirmed; how many."""
+
+
 # --- The store ------------------------------------------------------------------------------------
 
 
@@ -237,6 +297,9 @@ class Store(ABC):
     checks: Checks
     deliveries: Deliveries
     channels: Channels
+    status_pages: StatusPages
+    posts: Posts
+    subscribers: Subscribers
 
     @abstractmethod
     def now(self) -> datetime:

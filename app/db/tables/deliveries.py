@@ -40,6 +40,8 @@ class DeliveryRow(Model):
     incident_id: Mapped[int | None] = mapped_column(
         Id, ForeignKey("incidents.id", ondelete="CASCADE"), index=True
     )
+    # Whom a message of a status page's post goes to; null: it is an alert
+    subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
     channel: Mapped[str] = mapped_column(String(16))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value

@@ -4,36 +4,167 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import ForeignKey, Index, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.tables.columns import NEVER_REUSED, Id
-from app.db.types import Moment
+from app.db.types import Encrypted, Moment, NamedMoment, Unreadable
+from app.records import DEFAULT_PAGE_ZONE, PageTheme, Visibility
+
+# A page's rows go with it.
+OF_PAGE = "status_pages.id"
 
 
 class StatusPageRow(Model):
     __tablename__ = "status_pages"
-    __table_args__ = (NEVER_REUSED,)
+    __table_args__ = (
+        Index("uq_status_pages_domain", "domain", unique=True),
+        NEVER_REUSED,
+    )
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     slug: Mapped[str] = mapped_column(String(255), unique=True)
     description: Mapped[str | None] = mapped_column(Text)
-    visibility: Mapped[str] = mapped_column(String(16), default="public")
+    visibility: Mapped[str] = mapped_column(String(16), default=Visibility.PUBLIC.value)
     password_hash: Mapped[str | None] = mapped_column(Text)
+    # Another number with each new password: what an earlier one opened is closed then
+    password_turn: Mapped[int] = mapped_column(default=0, server_default="0")
+    domain: Mapped[str | None] = mapped_column(String(253))
+    show_urls: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    show_response_times: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    auto_post_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
+    zone: Mapped[str] = mapped_column(
+        String(64), default=DEFAULT_PAGE_ZONE, server_default=DEFAULT_PAGE_ZONE
+    )
+    theme: Mapped[str] = mapped_column(
+        String(8), default=PageTheme.SYSTEM.value, server_default=PageTheme.SYSTEM.value
+    )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
 
 
+class StatusPageGroupRow(Model):
+    __tablename__ = "status_page_groups"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    status_page_id: Mapped[int] = mapped_column(
+        Id, ForeignKey(OF_PAGE, ondelete="CASCADE"), index=True
+    )
+    position: Mapped[int]
+    name: Mapped[str] = mapped_column(Text)
+
+
 class StatusPageMonitorRow(Model):
+    """A monitor on a page: its place in the page's order, and within its group."""
+
     __tablename__ = "status_page_monitors"
 
     status_page_id: Mapped[int] = mapped_column(
-        Id, ForeignKey("status_pages.id", ondelete="CASCADE"), primary_key=True
+        Id, ForeignKey(OF_PAGE, ondelete="CASCADE"), primary_key=True
     )
     monitor_id: Mapped[int] = mapped_column(
         Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
     )
     position: Mapped[int]
-    group: Mapped[str | None] = mapped_column(Text)
+    name: Mapped[str | None] = mapped_column(Text)  # null: the monitor's own
+    group_id: Mapped[int | None] = mapped_column(Id)
+    group_position: Mapped[int | None]
+
+
+class PostRow(Model):
+    __tablename__ = "posts"
+    __table_args__ = (
+        Index("ix_posts_page_created", "status_page_id", "created_at"),
+        NEVER_REUSED,
+    )
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
+    title: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(String(16))  # that of its last update
+    incident_id: Mapped[int | None] = mapped_column(
+        Id, ForeignKey("incidents.id", ondelete="SET NULL"), index=True
+    )
+    starts_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    ends_at: Mapped[datetime | None] = mapped_column(NamedMoment)
+    automatic: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+    corrected_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class PostMonitorRow(Model):
+    __tablename__ = "post_monitors"
+
+    post_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("posts.id", ondelete="CASCADE"), primary_key=True
+    )
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+
+
+class PostUpdateRow(Model):
+    __tablename__ = "post_updates"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    post_id: Mapped[int] = mapped_column(Id, ForeignKey("posts.id", ondelete="CASCADE"), index=True)
+    state: Mapped[str] = mapped_column(String(16))
+    body: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    corrected_at: Mapped[datetime | None] = mapped_column(Moment)
+    # Subscribers are told of it by what is in the outbox since then; null: not yet
+    announced_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class PostTemplateRow(Model):
+    """A post to start from."""
+
+    __tablename__ = "post_templates"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    title: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(String(16))
+    body: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class SubscriberRow(Model):
+    """Somebody who is told of a page's posts once they have confirmed it."""
+
+    __tablename__ = "subscribers"
+    __table_args__ = (
+        Index("uq_subscribers_page_digest", "status_page_id", "digest", unique=True),
+        NEVER_REUSED,
+    )
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
+    channel: Mapped[str] = mapped_column(String(16))  # email, webhook
+    value: Mapped[str | Unreadable] = mapped_column(Encrypted)
+    digest: Mapped[str] = mapped_column(String(64))  # keyed hash of channel and value
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    confirmed_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class CancelledEventRow(Model):
+    """A calendar entry of a page whose window or post was deleted: calendars have to be told."""
+
+    __tablename__ = "cancelled_events"
+
+    status_page_id: Mapped[int] = mapped_column(
+        Id, ForeignKey(OF_PAGE, ondelete="CASCADE"), primary_key=True
+    )
+    uid: Mapped[str] = mapped_column(String(128), primary_key=True)
+    sequence: Mapped[int] = mapped_column(Id)
+    name: Mapped[str] = mapped_column(Text)
+    start_at: Mapped[datetime] = mapped_column(NamedMoment)
+    end_at: Mapped[datetime] = mapped_column(NamedMoment)
+    cancelled_at: Mapped[datetime] = mapped_column(Moment)

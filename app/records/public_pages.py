@@ -1,0 +1,109 @@
+"""A status page as the public sees it: nothing that it does not show is in here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from app.records.status_pages import ComponentState, PageState, Post, StatusPage
+
+
+@dataclass(frozen=True, slots=True)
+class PublicDay:
+    """One day of a monitor, in the page's zone. ``uptime`` in percent; None without data.
+
+    Durations in seconds; ``incidents`` counts those that touch the day.
+    """
+
+    day: date
+    uptime: float | None = None
+    down_s: int = 0
+    maintenance_s: int = 0
+    unknown_s: int = 0
+    incidents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A monitor on a status page, under the name that the page gives it.
+
+    ``since``: since when it has its state. ``uptime`` in percent over ``days``. ``url`` and
+    ``response_time`` (ms) are None unless the page shows them. ``group`` is the group's name.
+    """
+
+    id: int
+    name: str
+    state: ComponentState
+    since: datetime | None = None
+    group: str | None = None
+    url: str | None = None
+    response_time: int | None = None
+    uptime: float | None = None
+    days: Sequence[PublicDay] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublicIncident:
+    """An incident of a shown monitor. ``cause`` is in words for the public, never internal text."""
+
+    id: int
+    component: int
+    started_at: datetime
+    ended_at: datetime | None
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublicWindow:
+    """One occurrence of a maintenance window, or a scheduled post's times.
+
+    ``uid`` and ``sequence`` are those of its calendar entry (RFC 5545). ``components``: empty means
+    all. ``cancelled``: it was deleted, and calendars have to be told.
+    """
+
+    uid: str
+    sequence: int
+    name: str
+    start_at: datetime
+    end_at: datetime
+    components: tuple[int, ...] = ()
+    description: str = ""
+    updated_at: datetime | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublicPage:
+    """All that a status page's front shows.
+
+    ``made_at``: when these figures were read. ``since``: when the state of the page last changed,
+    where that is known. Posts are those that are open or scheduled, and those that ended within the
+    last 14 days, newest first. Windows are those that run or come within 90 days, by start.
+    """
+
+    page: StatusPage
+    state: PageState
+    components: Sequence[Component]
+    posts: Sequence[Post]
+    windows: Sequence[PublicWindow]
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PublicMonth:
+    """A month of a page's past: incidents, posts and maintenance that touch it, newest first.
+
+    ``components`` have the days of that month alone.
+    """
+
+    page: StatusPage
+    year: int
+    month: int
+    components: Sequence[Component]
+    incidents: Sequence[PublicIncident]
+    posts: Sequence[Post]
+    windows: Sequence[PublicWindow]
+    earlier: bool
+    later: bool
+    made_at: datetime

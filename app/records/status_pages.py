@@ -1,0 +1,179 @@
+"""Status pages, what people write on them, and who subscribed (decisions.md 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from app.records.marks import Id, Mark, TextOrNone
+from app.records.paging import DEFAULT_PAGE_SIZE
+
+
+class Visibility(StrEnum):
+    PUBLIC = "public"  # listed at /status
+    UNLISTED = "unlisted"  # reached by its link alone
+    PASSWORD = "password"  # noqa: S105 (a word, not a secret)
+    CLOSED = "closed"  # for people with an account
+
+
+class PageTheme(StrEnum):
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class PageState(StrEnum):
+    OPERATIONAL = "operational"
+    DEGRADED = "degraded"
+    PARTIAL_OUTAGE = "partial_outage"
+    MAJOR_OUTAGE = "major_outage"  # at least half of the monitors that count
+    MAINTENANCE = "maintenance"
+    UNKNOWN = "unknown"
+
+
+class ComponentState(StrEnum):
+    """The state of a monitor on a status page, the worst first; from confirmed states alone."""
+
+    OUTAGE = "outage"
+    DEGRADED = "degraded"
+    MAINTENANCE = "maintenance"
+    UNKNOWN = "unknown"
+    OPERATIONAL = "operational"
+
+
+class PostState(StrEnum):
+    INVESTIGATING = "investigating"
+    IDENTIFIED = "identified"
+    MONITORING = "monitoring"
+    RESOLVED = "resolved"
+    # of maintenance
+    SCHEDULED = "scheduled"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+
+
+MAINTENANCE_STATES = (PostState.SCHEDULED, PostState.IN_PROGRESS, PostState.COMPLETED)
+ENDED_STATES = (PostState.RESOLVED, PostState.COMPLETED)
+# A ``scheduled`` post announces; it is open only from ``in_progress``.
+OPEN_STATES = tuple(
+    state for state in PostState if state not in (*ENDED_STATES, PostState.SCHEDULED)
+)
+
+MAX_SLUG = 64
+MAX_PAGE_DESCRIPTION = 1_000
+MAX_DOMAIN = 253
+MAX_PAGE_MONITORS = 500
+MAX_GROUPS = 100
+MAX_POST_BODY = 10_000
+AUTO_POST_MINUTES = (1, 60)
+DEFAULT_PAGE_ZONE = "UTC"
+PAGE_DAYS = 90  # that a public page shows
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentName:
+    """What a status page calls a monitor. ``key`` is the monitor's id."""
+
+    key: Id
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Monitors of a status page under one heading, in order."""
+
+    name: str
+    monitors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatusPage:
+    """What the public sees of some monitors. ``monitors`` are in their order on the page."""
+
+    id: Id
+    name: str
+    slug: str
+    description: str | None = None
+    visibility: Annotated[str, Visibility] = Visibility.PUBLIC
+    domain: str | None = None
+    monitors: tuple[int, ...] = ()
+    names: tuple[ComponentName, ...] = ()
+    groups: tuple[Group, ...] = ()
+    show_urls: bool = False
+    show_response_times: bool = False
+    auto_post_after: int | None = None  # minutes
+    zone: TextOrNone = DEFAULT_PAGE_ZONE
+    theme: Annotated[str, PageTheme] = PageTheme.SYSTEM
+    # read only
+    link: TextOrNone = ""
+    password_set: bool = False
+    state: Annotated[str, PageState] = PageState.UNKNOWN
+    subscribers: int = 0  # confirmed ones
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostUpdate:
+    """One state of a post, with its text."""
+
+    id: Id
+    state: Annotated[str, PostState]
+    body: str
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    corrected_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What people write on a status page.
+
+    ``updates`` are in the order in which they were written; the first one has the text that the
+    post was created with. ``state`` is that of the last one, ``body`` the text of the first.
+    """
+
+    id: Id
+    status_page_id: Id
+    title: str
+    state: Annotated[str, PostState]
+    body: str
+    monitors: tuple[int, ...] = ()
+    incident_id: int | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    # read only
+    automatic: bool = False  # written by the page's ``auto_post_after``
+    updates: tuple[PostUpdate, ...] = ()
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    corrected_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """Somebody who is told of a page's posts. ``target``: an email address or a webhook's URL."""
+
+    id: Id
+    channel: str
+    target: TextOrNone
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    confirmed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostQuery:
+    """The posts of a page, newest first. ``open``: only those that are open or scheduled."""
+
+    status_page_id: int
+    open: bool = False
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberQuery:
+    status_page_id: int
+    per_page: int = DEFAULT_PAGE_SIZE
+    page: int = 1
