@@ -22,7 +22,10 @@ from app.api import (  # noqa: F401
     me,
     monitors,
     openapi,
+    posts,
     reports,
+    status_pages,
+    subscribers,
     windows,
 )
 from app.api.dispatch import dispatch, refusal

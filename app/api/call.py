@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,10 +20,10 @@ from app.stores import Store, current_store
 
 @dataclass
 class Call:
-    """``number`` is the id in the path, ``query`` is the parameters as sent."""
+    """``ids`` are those in the path, by name; ``query`` is the parameters as sent."""
 
     key: ApiKey | None
-    number: int | None
+    ids: Mapping[str, int]
     body: Body
     read_query: Any  # () -> Pairs; read late: the 404 of an unknown record precedes a bad query
 
@@ -32,9 +33,7 @@ class Call:
 
     @property
     def id(self) -> int:
-        if self.number is None:
-            raise LookupError("This path has no id.")
-        return self.number
+        return self.ids["id"]
 
     @property
     def masked(self) -> bool:

@@ -61,8 +61,8 @@ def refusal(request: Request) -> Response | None:
     return known if isinstance(known, Response) else None
 
 
-def _known(request: Request) -> Response | tuple[Path, int | None, ApiKey | None]:
-    """The path, the id in it and the key; the answer if the path is unknown or the key invalid."""
+def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | None]:
+    """The path, the ids in it and the key; the answer if the path is unknown or the key invalid."""
     if current_app.extensions["wakeful.settings"].store != "local":
         return problem(404, REMOTE)
     # As sent: the framework's ``path`` removes a double slash at the start.
@@ -70,20 +70,20 @@ def _known(request: Request) -> Response | tuple[Path, int | None, ApiKey | None
     found = find(sent_path.removeprefix(PREFIX)) if sent_path.startswith(PREFIX) else None
     if found is None:
         return problem(404, NO_PATH)
-    path, number = found
+    path, ids = found
     key = None if path.public else keys.authenticate(request)
     if key is None and not path.public:
         return problem(401, keys.UNAUTHENTICATED, WWW_Authenticate="Bearer")
-    return path, number, key
+    return path, ids, key
 
 
 def _answer(request: Request) -> Response:
     known = _known(request)
     if isinstance(known, Response):
         return known
-    path, number, key = known
+    path, ids, key = known
     if key is None:
-        return _operate(request, path, number, None)
+        return _operate(request, path, ids, None)
     limit = keys.RateLimit.count(key)
     if limit.exceeded:
         response = problem(
@@ -92,12 +92,12 @@ def _answer(request: Request) -> Response:
             Retry_After=str(limit.reset),
         )
     else:
-        response = _operate(request, path, number, key)
+        response = _operate(request, path, ids, key)
     response.headers.extend(limit.headers())
     return response
 
 
-def _operate(request: Request, path: Path, number: int | None, key: ApiKey | None) -> Response:
+def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | None) -> Response:
     method = "GET" if request.method == "HEAD" else request.method
     allow = ", ".join(path.allow)
     if method == "OPTIONS":
@@ -105,7 +105,8 @@ def _operate(request: Request, path: Path, number: int | None, key: ApiKey | Non
     operation = path.operations.get(method)
     if operation is None:
         return problem(405, f"This path takes {allow}.", Allow=allow)
-    if key is not None and method not in READING and key.scope != Scope.WRITE:
+    writes = operation.private or method not in READING
+    if key is not None and writes and key.scope != Scope.WRITE:
         return problem(403, "This key may only read. Use a key with the scope write.")
     try:
         body = read_body(request)
@@ -116,7 +117,7 @@ def _operate(request: Request, path: Path, number: int | None, key: ApiKey | Non
             415, "Send the fields as application/x-www-form-urlencoded or as application/json."
         )
     try:
-        return operation.handler(Call(key, number, body, lambda: read_query(request)))
+        return operation.handler(Call(key, ids, body, lambda: read_query(request)))
     except errors.WakefulError as fault:
         return _translated(fault)
 

@@ -38,6 +38,11 @@ def deleted(kind: str, id: int) -> Response:
     return answer({"id": id, "object": kind, "deleted": True, "status": 200})
 
 
+def cleared(kind: str, id: int, count: int) -> Response:
+    """All records of this kind that the record ``id`` had were deleted."""
+    return answer({"id": id, "object": kind, "deleted": True, "count": count, "status": 200})
+
+
 def paged(page: Page[T], shape: Callable[[T], Any], query: Pairs) -> Response:
     """A page of a list; ``query`` is the query as sent, which the links repeat."""
     number, last = page.number, page.last_number

@@ -24,6 +24,7 @@ PUT and PATCH both change only what is sent. An empty value clears a field or br
 default. Unknown fields and parameters are refused. Times are UTC. X-RateLimit-Reset counts the
 seconds until X-RateLimit-Remaining is full again.
 """
+DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
     200: "It worked.",
     201: "It was stored. Location has its address.",
@@ -81,10 +82,10 @@ def _described(method: str, path: Path, found: Operation) -> Schema:
     }
     if path.public:
         described["security"] = []
-    if "{id}" in path.template:
-        described["parameters"].append(
-            {"name": "id", "in": "path", "required": True, "schema": INTEGER | {"minimum": 1}}
-        )
+    described["parameters"] += [
+        {"name": id[1:-1], "in": "path", "required": True, "schema": INTEGER | {"minimum": 1}}
+        for id in path.ids
+    ]
     if found.form is not None:
         body = {"schema": schemas.of_form(found.form, update=found.update)}
         described["requestBody"] = {
@@ -99,8 +100,8 @@ def _responses(method: str, path: Path, found: Operation) -> Schema:
     responses: Schema = {str(found.status): good}
     wrong = [422]
     if not path.public:
-        wrong += [401, 429, 413, 415] + ([] if method == "GET" else [403])
-    if "{id}" in path.template:
+        wrong += [401, 429, 413, 415] + ([] if method == "GET" and not found.private else [403])
+    if path.ids:
         wrong.append(404)
     if ("incidents" in path.template and found.form is not None) or "retry" in path.template:
         wrong.append(409)
@@ -114,8 +115,8 @@ def _responses(method: str, path: Path, found: Operation) -> Schema:
 
 
 def _body(found: Operation) -> Schema:
-    if found.answer == "Deleted":
-        return _ref("Deleted")
+    if found.answer in DELETIONS:
+        return _ref(found.answer)
     if found.answer == "Document":
         return thing({})
     data = _ref(found.answer)
@@ -147,6 +148,15 @@ def _envelopes() -> dict[str, Schema]:
                 "id": INTEGER,
                 "object": STRING,
                 "deleted": {"type": "boolean", "const": True},
+                "status": INTEGER,
+            }
+        ),
+        "Cleared": record(
+            {
+                "id": INTEGER,
+                "object": STRING,
+                "deleted": {"type": "boolean", "const": True},
+                "count": INTEGER,
                 "status": INTEGER,
             }
         ),

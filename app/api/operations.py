@@ -27,7 +27,9 @@ Handler = Callable[["Call"], Response]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body."""
+    """``answer`` names the schema of ``data`` in the OpenAPI document; ``form`` is the body.
+    ``private``: needs the scope write, also where it only reads.
+    """
 
     name: str
     summary: str
@@ -38,11 +40,14 @@ class Operation:
     form: type[SchemaForm] | None = None
     update: bool = False
     query: type[SchemaForm] = NoQueryForm
+    private: bool = False
 
 
 @dataclass(slots=True)
 class Path:
-    """One path with its operations. ``public``: served without a key."""
+    """One path with its operations; ids are in braces, by name. ``public``: served without a
+    key.
+    """
 
     template: str
     public: bool = False
@@ -50,7 +55,16 @@ class Path:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile(re.escape(self.template).replace(r"\{id\}", "(0|[1-9][0-9]*)"), re.ASCII)
+        parts = [
+            f"(?P<{part[1:-1]}>0|[1-9][0-9]*)" if part in self.ids else re.escape(part)
+            for part in self.template.split("/")
+        ]
+        return re.compile("/".join(parts), re.ASCII)
+
+    @property
+    def ids(self) -> list[str]:
+        """The parts of the template that stand for ids, in braces."""
+        return [part for part in self.template.split("/") if part.startswith("{")]
 
     @property
     def allow(self) -> list[str]:
@@ -78,12 +92,12 @@ def operation(
     return register
 
 
-def find(path: str) -> tuple[Path, int | None] | None:
-    """The entry and the id for a path below /api/v1, in its one valid spelling."""
+def find(path: str) -> tuple[Path, dict[str, int]] | None:
+    """The entry and the ids by name for a path below /api/v1, in its one valid spelling."""
     for entry in PATHS.values():
         found = entry.pattern.fullmatch(path)
         if found:
-            return entry, _id(found.group(1)) if found.groups() else None
+            return entry, {name: _id(digits) for name, digits in found.groupdict().items()}
     return None
 
 

@@ -24,19 +24,27 @@ from app.codec.schema import (
 from app.forms import fields as f
 from app.forms.lists import IdList, PairList, Places, Tags
 from app.forms.monitor import MonitorForm
+from app.forms.page_lists import GroupList, MonitorIds, NameList
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     CACHE_BUSTER,
     MAX_LOCATIONS,
     ApiKey,
     CertificateChain,
+    ComponentName,
     Delivery,
+    Group,
     Incident,
     MaintenanceWindow,
     Monitor,
     MonitorStatus,
+    Post,
+    PostState,
+    PostUpdate,
     Result,
     StatisticsRange,
+    StatusPage,
+    Subscriber,
 )
 from app.stats import report
 
@@ -76,9 +84,15 @@ def _kind(field: SchemaField) -> Schema:
         return dict(CLOCK_TIME)
     if isinstance(field, f.RecordId):
         return dict(INTEGER)
+    if isinstance(field, NameList):
+        return array(schema_of(ComponentName), maxItems=field.most)
+    if isinstance(field, GroupList):
+        return array(schema_of(Group), maxItems=field.most)
     if isinstance(field, PairList):
         keys = {"enum": [key for key, _ in field.key_choices]} if field.key_choices else {}
         return array(record({"key": STRING | keys, "value": STRING}), maxItems=field.most)
+    if isinstance(field, MonitorIds):
+        return array(INTEGER, maxItems=field.most)
     if isinstance(field, IdList):
         return array(INTEGER)
     if isinstance(field, Places):
@@ -196,5 +210,12 @@ RECORDS: dict[str, Schema] = {
             "monitors": array(record({"id": INTEGER, **FIGURES})),
         }
     ),
+    "StatusPage": schema_of(StatusPage),
+    "Post": schema_of(Post),
+    "PostUpdate": schema_of(PostUpdate),
+    "PostDraft": record(
+        {"title": STRING, "state": words(PostState), "body": STRING, "monitors": array(INTEGER)}
+    ),
+    "Subscriber": schema_of(Subscriber),
     "Overview": record({status.value: INTEGER for status in MonitorStatus}),
 }

@@ -6,14 +6,24 @@ All three raise ``Invalid`` with all faults at once, under the names as sent.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.errors import Invalid
 from app.forms import queries
 from app.forms.lists import ListField
 from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, Sent
-from app.records import MAX_ID, DeliveryQuery, IncidentQuery, MonitorQuery, PageQuery, ResultQuery
-from app.rules.brackets import Pairs, parse
+from app.records import (
+    MAX_ID,
+    DeliveryQuery,
+    IncidentQuery,
+    MonitorQuery,
+    PageQuery,
+    PostQuery,
+    ResultQuery,
+    SubscriberQuery,
+)
+from app.rules.brackets import Name, Pairs, parse
 
 # The answer stays short even if a body has ten thousand misspelt fields.
 MOST_ERRORS = 50
@@ -61,6 +71,14 @@ def page_query(pairs: Pairs) -> PageQuery:
     return PageQuery(**_paged(queries.PageForm, pairs))
 
 
+def post_query(status_page_id: int, pairs: Pairs) -> PostQuery:
+    return PostQuery(status_page_id=status_page_id, **_paged(queries.PostQueryForm, pairs))
+
+
+def subscriber_query(status_page_id: int, pairs: Pairs) -> SubscriberQuery:
+    return SubscriberQuery(status_page_id=status_page_id, **_paged(queries.PageForm, pairs))
+
+
 def _paged(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     values = query_values(form_class, pairs)
     values["page"] = min(values["page"], _LAST_PAGE)
@@ -89,9 +107,10 @@ def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
     """Names that the form does not have, that were sent twice, or both bare and with an index."""
     fields = {field.name: field for field in form if isinstance(field, SchemaField)}
     errors: dict[str, list[str]] = {}
-    with_index = {name.field for raw in sent if (name := parse(raw)) and name.index is not None}
+    names = {raw: _known(parse(raw), fields) for raw in sent}
+    with_index = {name.field for name in names.values() if name and name.index is not None}
     for raw, values in sent.items():
-        name = parse(raw)
+        name = names[raw]
         field = fields.get(name.field) if name else None
         if name is None or field is None or field.extra:
             errors[_shown(name.dotted if name else raw)] = [UNKNOWN]
@@ -104,6 +123,14 @@ def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
         elif name.index is None and name.field in with_index:
             errors[name.field] = [f"Send {name.field} either bare or with an index, not both."]
     return errors
+
+
+def _known(name: Name | None, fields: Mapping[str, SchemaField]) -> Name | None:
+    """``name``; None where it has more brackets than its field reads."""
+    if name is None or name.entry is None:
+        return name
+    field = fields.get(name.field)
+    return name if field is not None and field.nested else None
 
 
 def _shown(name: str) -> str:

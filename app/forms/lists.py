@@ -62,9 +62,12 @@ class Row:
 
 
 def indexed(field_name: str, formdata: Any) -> list[Name]:
-    """The names that were sent for a field with an index, in numeric order of the indices."""
+    """The names that were sent for a field with an index, in numeric order of the indices; those
+    with an index of their own within it are not among them.
+    """
     names = (parse(name) for name in formdata if name.startswith(f"{field_name}["))
-    return sorted((name for name in names if name), key=lambda name: name.place)
+    flat = (name for name in names if name and name.entry is None)
+    return sorted(flat, key=lambda name: name.place)
 
 
 class ListField(SchemaField):
@@ -117,7 +120,7 @@ class PairList(ListField):
         browser = form_of(self).context.browser
         self.sent = bool(names or bare) or (browser and formdata is not None)
         if not self.sent:
-            self.rows = [Row(self.name, str(n), p.key, mask(p.value)) for n, p in enumerate(stored)]
+            self.rows = [self.row_of(str(place), pair) for place, pair in enumerate(stored)]
             return
         if not names and bare and (bare[0] or isinstance(bare[0], Typed)):
             self.process_errors = [
@@ -129,11 +132,19 @@ class PairList(ListField):
             self.process_errors = [f"There are too many rows. At most {self.most} fit."]
             return
         self.rows = self._read_rows(formdata, names)
-        used = [row for row in self.rows if not (browser and row.is_blank)]
+        used = [row for row in self.rows if not (browser and self.is_unused(row))]
         if len(used) > self.most:
             self.process_errors = [f"There are {len(used):,} rows. At most {self.most} fit."]
         else:
-            self._unmask(used, stored)
+            self.judge_rows(used, stored)
+
+    def row_of(self, index: str, pair: Any) -> Row:
+        """A stored entry as it is shown."""
+        return Row(self.name, index, pair.key, mask(pair.value))
+
+    def is_unused(self, row: Row) -> bool:
+        """Whether a browser's row is there to be filled in."""
+        return row.is_blank
 
     def _read_rows(self, formdata: Any, names: list[Name]) -> list[Row]:
         rows: dict[tuple[int, str], Row] = {}
@@ -149,7 +160,7 @@ class PairList(ListField):
             setattr(row, name.half, value[0])
         return list(rows.values())
 
-    def _unmask(self, rows: list[Row], stored: tuple[Pair, ...]) -> None:
+    def judge_rows(self, rows: list[Row], stored: tuple[Any, ...]) -> None:
         """Replace masks by the stored values, then validate every row."""
         unused = dict(enumerate(stored))
         kept: dict[str, Pair] = {}
@@ -166,10 +177,13 @@ class PairList(ListField):
                         break
         self.data = tuple(kept.get(row.index) or self._judged(row) for row in rows)
 
-    def _judged(self, row: Row) -> Pair:
+    def note_missing(self, row: Row) -> None:
         for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
             if half not in row.sent:
                 errors.append(self.missing)
+
+    def _judged(self, row: Row) -> Pair:
+        self.note_missing(row)
         pair = Pair(row.key, row.value)
         if not row.key_errors and not row.value_errors:
             if looks_masked(row.value):
@@ -184,7 +198,7 @@ class PairList(ListField):
         """A browser's rows without faults, each with its value (the stored one for a mask)."""
         if self.process_errors:
             return []
-        used = [row for row in self.rows if not row.is_blank]
+        used = [row for row in self.rows if not self.is_unused(row)]
         return [
             (row, pair)
             for row, pair in zip(used, self.data, strict=True)

@@ -134,6 +134,16 @@ class DeliveryQueryForm(PageForm):
     status = Word("Status", words=DeliveryStatus, none="Any")
 
 
+class PostQueryForm(PageForm):
+    open = Switch(
+        "Open", default=False, description="Only posts that have not ended, scheduled ones too."
+    )
+
+
+class DraftQueryForm(SchemaForm):
+    incident_id = RecordId("Incident", required=True, description="What the post is about.")
+
+
 class StatisticsQueryForm(SchemaForm):
     range = Word(
         "Range",

@@ -59,6 +59,8 @@ class SchemaField(Field):
     sent = False
     # Shown and bound, but not a field of the record: extras of the browser.
     extra = False
+    # Reads names of three brackets too, such as groups[0][monitors][0].
+    nested = False
 
     def takes(self, name: Name) -> str | None:
         """The fault of a name, bare or with brackets; None if this field reads it."""

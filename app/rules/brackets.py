@@ -1,4 +1,5 @@
 """The bracket notation of interface.md 2.1: ``alerts[0][key]``, read and written in one place.
+``groups[0][monitors][0]`` is one level deeper.
 
 A request becomes a list of pairs (name, text): a form or a query directly, a JSON object through
 ``flatten``. ``write`` turns a form's fields back into pairs, for a remote server and for tests.
@@ -12,25 +13,30 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from app.records import Pair
+from app.records import ComponentName, Group, Pair
 
 Pairs = Sequence[tuple[str, str]]
 
-_NAME = re.compile(r"(?P<field>[^\[\]]+)(?:\[(?P<index>[0-9]+)\](?:\[(?P<half>[a-z]+)\])?)?")
+_NAME = re.compile(
+    r"(?P<field>[^\[\]]+)"
+    r"(?:\[(?P<index>[0-9]+)\](?:\[(?P<half>[a-z]+)\](?:\[(?P<entry>[0-9]+)\])?)?)?"
+)
 
 
 class Typed(str):
     """A JSON value other than a string, as a form would send it; ``kind`` is its JSON type.
 
-    ``list`` and ``object`` mark nesting that no field accepts; their text is empty.
+    ``list`` and ``object`` mark nesting that hardly any field accepts; their text is empty.
+    ``items``: the values of a list within an object of a list, for those that do.
     """
 
-    __slots__ = ("kind",)
+    __slots__ = ("items", "kind")
     kind: str
+    items: tuple[str, ...]
 
-    def __new__(cls, text: str, kind: str) -> Typed:
+    def __new__(cls, text: str, kind: str, items: Iterable[str] = ()) -> Typed:
         typed = super().__new__(cls, text)
-        typed.kind = kind
+        typed.kind, typed.items = kind, tuple(items)
         return typed
 
 
@@ -47,11 +53,13 @@ class Name:
     field: str
     index: str | None = None
     half: str | None = None
+    entry: str | None = None
 
     @property
     def dotted(self) -> str:
         """The name as errors write it: ``alerts.7.value`` (decisions.md 1)."""
-        return ".".join(part for part in (self.field, self.index, self.half) if part is not None)
+        parts = (self.field, self.index, self.half, self.entry)
+        return ".".join(part for part in parts if part is not None)
 
     @property
     def place(self) -> tuple[int, str]:
@@ -67,7 +75,7 @@ def place(index: str) -> tuple[int, str]:
 def parse(name: str) -> Name | None:
     """Split ``alerts[7][value]``; None for a name that is not in the notation."""
     found = _NAME.fullmatch(name)
-    return None if found is None else Name(found["field"], found["index"], found["half"])
+    return None if found is None else Name(*found.group("field", "index", "half", "entry"))
 
 
 def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
@@ -76,7 +84,7 @@ def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
 
     Numbers must be ``Typed`` already (the reader keeps their spelling). ``null`` and an empty list
     become an empty value. Deeper nesting becomes a ``Typed`` of kind ``list`` or ``object``, which
-    every field refuses.
+    every field refuses that does not take such lists.
     """
     pairs: list[tuple[str, str]] = []
     for name, value in members:
@@ -92,8 +100,14 @@ def flatten(members: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
 
 def _item(name: str, item: Any) -> Iterable[tuple[str, str]]:
     if isinstance(item, Members) and item:
-        return [(f"{name}[{key}]", _scalar(value)) for key, value in item]
+        return [(f"{name}[{key}]", _member(value)) for key, value in item]
     return [(name, _scalar(item))]
+
+
+def _member(value: Any) -> str:
+    if isinstance(value, list) and not isinstance(value, Members):
+        return Typed("", "list", map(_scalar, value))
+    return _scalar(value)
 
 
 def _scalar(value: Any) -> str:
@@ -132,11 +146,20 @@ def _written(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, datetime):
         return [(name, value.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat())]
     if isinstance(value, tuple | list):
-        if isinstance(value[0], Pair):
+        if isinstance(value[0], Pair | ComponentName):
             return [
-                (f"{name}[{index}][{half}]", getattr(pair, half))
+                (f"{name}[{index}][{half}]", str(getattr(pair, half)))
                 for index, pair in enumerate(value)
                 for half in ("key", "value")
+            ]
+        if isinstance(value[0], Group):
+            return [
+                pair
+                for index, group in enumerate(value)
+                for pair in (
+                    (f"{name}[{index}][name]", group.name),
+                    *_written(f"{name}[{index}][monitors]", group.monitors),
+                )
             ]
         if isinstance(value[0], str) and name not in ONE_EACH:
             return [(name, ",".join(value))]

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
+from string import ascii_lowercase, digits
 from urllib.parse import quote, urljoin
 
 import idna
@@ -36,6 +37,8 @@ _TOO_LONG = "The URL's host is too long: 253 characters in all, 63 between dots.
 _AROUND = "".join(map(chr, range(0x21)))
 _WITHIN = str.maketrans("", "", "\t\r\n")
 # Characters that stay as they are in a path or query; others are percent-encoded as UTF-8.
+NO_HOST_NAME = "Send a host name alone, such as status.example.com: no scheme, port or IP address."
+_LABEL = frozenset(ascii_lowercase + digits + "-")
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 
 
@@ -109,6 +112,25 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     path = parts["path"] or "/"
     query = "" if parts["query"] is None else "?" + parts["query"]
     return Target(scheme, host, ascii_host, port, quote(path + query, safe=_SAFE), address)
+
+
+def host_name(text: str) -> str:
+    """A host name as it is sent, in lower case and IDNA. Raises ValueError with a sentence for one
+    with a port, for an address and for what no DNS name is.
+    """
+    try:
+        _refuse_odd_characters(text)
+        name, address = _ascii_host(text)
+    except ValueError:
+        raise ValueError(NO_HOST_NAME) from None
+    labels = name.split(".")
+    if address or labels[-1].isdigit() or not all(map(_is_label, labels)):
+        raise ValueError(NO_HOST_NAME)
+    return name
+
+
+def _is_label(label: str) -> bool:
+    return label[0] != "-" and label[-1] != "-" and _LABEL.issuperset(label)
 
 
 def _listed(schemes: Iterable[str]) -> str:

@@ -11,7 +11,10 @@ from app.stores.local.checks import Checks
 from app.stores.local.deliveries import Deliveries
 from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
+from app.stores.local.posts import Posts
 from app.stores.local.results import Results
+from app.stores.local.status_pages import StatusPages
+from app.stores.local.subscribers import Subscribers
 from app.stores.local.windows import Windows
 
 __all__ = ["LocalStore"]
@@ -20,7 +23,7 @@ __all__ = ["LocalStore"]
 class LocalStore(Store):
     """All that ``Store`` asks for. Needs an application context."""
 
-    offers = frozenset(Feature) - {Feature.STATUS_PAGES}  # not built yet; only the filter is
+    offers = frozenset(Feature)
 
     def __init__(self, settings: Settings) -> None:
         self.monitors = Monitors(self, settings.confirm_seconds)
@@ -30,6 +33,9 @@ class LocalStore(Store):
         self.checks = Checks(self)
         self.deliveries = Deliveries(self)
         self.channels = Channels(self)
+        self.status_pages = StatusPages(self, settings.public_url)
+        self.posts = Posts(self)
+        self.subscribers = Subscribers(self)
 
     def now(self) -> datetime:
         return datetime.now(UTC)

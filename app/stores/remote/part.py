@@ -98,10 +98,12 @@ class Part:
         read: Callable[[Any], T],
         *,
         sent: brackets.Pairs,
+        kind: str | None = None,
+        id: int | None = None,
         of: Of | None = None,
     ) -> Page[T]:
         """``sent``: the parameters of the ``query`` as the server is to get them."""
-        answer = self._read(path, sent, of=of)
+        answer = self._read(path, sent, kind=kind, id=id, of=of)
         try:
             return envelope.page(answer.body, read, query.page, query.per_page)
         except Odd as odd:

@@ -14,7 +14,10 @@ from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
 from app.stores.remote.monitors import Monitors
 from app.stores.remote.offers import Offers
+from app.stores.remote.posts import Posts
 from app.stores.remote.results import Results
+from app.stores.remote.status_pages import StatusPages
+from app.stores.remote.subscribers import Subscribers
 from app.stores.remote.windows import Windows
 
 
@@ -32,6 +35,9 @@ class RemoteStore(Store):
         self.checks = Checks(*here)
         self.deliveries = Deliveries(*here)
         self.channels = Channels(*here)
+        self.status_pages = StatusPages(*here)
+        self.posts = Posts(*here)
+        self.subscribers = Subscribers(*here)
 
     @property
     def name(self) -> str:

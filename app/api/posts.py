@@ -1,0 +1,98 @@
+"""/api/v1/status-pages/{id}/posts: what people write on a status page (decisions.md 12)."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app.api.call import Call
+from app.api.envelope import created, deleted, one, paged
+from app.api.operations import operation
+from app.codec import json_of, plain
+from app.errors import NotFound
+from app.forms import binding
+from app.forms.post import PostForm, PostUpdateForm
+from app.forms.queries import DraftQueryForm, PostQueryForm
+from app.records import Post, PostUpdate
+
+POSTS = "/status-pages/{id}/posts"
+POST = POSTS + "/{post}"
+UPDATES = POST + "/updates"
+UPDATE = UPDATES + "/{update}"
+
+
+def _post(call: Call) -> Post:
+    return call.store.posts.get(call.id, call.ids["post"])
+
+
+def _update(call: Call) -> PostUpdate:
+    id = call.ids["update"]
+    for update in _post(call).updates:
+        if update.id == id:
+            return update
+    raise NotFound("update", id)
+
+
+@operation("GET", POSTS, "List a page's posts", "Post", paged=True, query=PostQueryForm)
+def list_(call: Call) -> Response:
+    call.store.status_pages.get(call.id)
+    page = call.store.posts.list(binding.post_query(call.id, call.query))
+    return paged(page, json_of, call.query)
+
+
+@operation("POST", POSTS, "Store a post", "Post", status=201, form=PostForm)
+def store(call: Call) -> Response:
+    call.store.status_pages.get(call.id)
+    return created(json_of(call.store.posts.create(call.id, call.new(PostForm))))
+
+
+@operation("GET", POST, "Show a post", "Post")
+def show(call: Call) -> Response:
+    record = _post(call)
+    call.without_input()
+    return one(json_of(record))
+
+
+@operation("PUT PATCH", POST, "Correct a post", "Post", form=PostForm, update=True)
+def update(call: Call) -> Response:
+    fields = call.changes(PostForm, _post(call))
+    return one(json_of(call.store.posts.update(call.id, call.ids["post"], fields)))
+
+
+@operation("DELETE", POST, "Delete a post", "Deleted")
+def delete(call: Call) -> Response:
+    id = _post(call).id
+    call.without_input()
+    call.store.posts.delete(call.id, id)
+    return deleted("post", id)
+
+
+@operation("POST", UPDATES, "Add an update", "PostUpdate", status=201, form=PostUpdateForm)
+def add_update(call: Call) -> Response:
+    id = _post(call).id
+    post = call.store.posts.add_update(call.id, id, call.new(PostUpdateForm))
+    return created(json_of(post.updates[-1]))
+
+
+@operation("GET", UPDATE, "Show an update", "PostUpdate")
+def show_update(call: Call) -> Response:
+    record = _update(call)
+    call.without_input()
+    return one(json_of(record))
+
+
+@operation("PUT PATCH", UPDATE, "Correct an update", "PostUpdate", form=PostUpdateForm, update=True)
+def correct_update(call: Call) -> Response:
+    fields = call.changes(PostUpdateForm, _update(call))
+    ids = call.id, call.ids["post"], call.ids["update"]
+    post = call.store.posts.correct_update(*ids, fields)
+    return one(json_of(next(one for one in post.updates if one.id == ids[2])))
+
+
+@operation(
+    "GET", "/status-pages/{id}/draft", "Draft a post about an incident", "PostDraft",
+    query=DraftQueryForm,
+)  # fmt: skip
+def draft(call: Call) -> Response:
+    call.store.status_pages.get(call.id)
+    asked = binding.query_values(DraftQueryForm, call.query)
+    return one(plain(call.store.posts.draft(call.id, asked["incident_id"])))

@@ -1,0 +1,271 @@
+"""The lists of a status page: its monitors, what it calls them, and their groups.
+
+Which monitors are on the page is a rule about several fields: ``StatusPageForm`` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.forms.fields import form_of
+from app.forms.lists import IdList, ListField, PairList, Row
+from app.forms.schema import TWICE
+from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
+from app.rules import text
+from app.rules.brackets import Name, Typed, parse, place
+
+NAME, MONITORS = "name", "monitors"
+MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
+TOO_MANY_MONITORS = "There are too many monitors. At most {most} fit."
+TWICE_NAMED = "This monitor has a name already. Send one name for each monitor."
+IN_A_GROUP = "This monitor is in a group already. A monitor is in one group at most."
+EITHER = "Send monitors either bare or with an index, not both."
+NAME_MISSING = "Send both the monitor's id (key) and its name on the page (value)."
+
+
+class MonitorIds(IdList):
+    """Ids of monitors in their order, at most as many as a page has."""
+
+    def __init__(self, *args: Any, most: int = MAX_PAGE_MONITORS, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.most = most
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        super().process(formdata, data, extra_filters)
+        if self.sent and len(self.data) > self.most:
+            self.process_errors = [TOO_MANY_MONITORS.format(most=self.most)]
+            self.entry_errors = {}
+
+
+class NameList(PairList):
+    """Rows of a monitor's id and its name on the page: a tuple of ``ComponentName``.
+
+    A browser has a row for each monitor; one without a name keeps the monitor's own.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(
+            *args,
+            most=MAX_PAGE_MONITORS,
+            check=lambda *_: (None, None),  # read by ``judge_rows``
+            key_label="Monitor",
+            value_label="Name",
+            missing=NAME_MISSING,
+            **kwargs,
+        )
+
+    def row_of(self, index: str, pair: Any) -> Row:
+        return Row(self.name, index, str(pair.key), pair.value)
+
+    def is_unused(self, row: Row) -> bool:
+        return not row.value
+
+    def judge_rows(self, rows: list[Row], stored: tuple[Any, ...]) -> None:
+        seen: set[int] = set()
+        found = []
+        for row in rows:
+            self.note_missing(row)
+            key = _read(row.key_errors, text.record_id, row.key)
+            value = _read(row.value_errors, _name, row.value)
+            if key in seen:
+                row.key_errors.append(TWICE_NAMED)
+            elif key is not None:
+                seen.add(key)
+            if key is not None and value is not None:
+                found.append(ComponentName(key, value))
+        self.data = tuple(found)
+
+    def keyed(self) -> Iterator[tuple[Row, int]]:
+        """The rows without faults, each with its monitor's id."""
+        for row in self.rows:
+            if row.sent and not row.key_errors and not row.value_errors and row.value:
+                yield row, text.record_id(row.key)
+
+
+@dataclass(slots=True)
+class GroupRow:
+    """A group as sent or shown. ``monitors``: (index, text) each; ``errors``: by what follows the
+    group's index in an error's name, such as ``name`` or ``monitors.3``.
+    """
+
+    list_name: str
+    index: str
+    name: str = ""
+    monitors: list[tuple[str, str]] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.name and not self.monitors
+
+    def name_of(self, half: str) -> str:
+        return f"{self.list_name}[{self.index}][{half}]"
+
+    def id_of(self, half: str) -> str:
+        return f"{self.list_name}-{self.index}-{half}"
+
+
+class GroupList(ListField):
+    """Names with monitors: a tuple of ``Group``. ``rows`` has them as sent, in order."""
+
+    nested = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"default": (), **kwargs})
+        self.most = MAX_GROUPS
+        self.rows: list[GroupRow] = []
+
+    def takes(self, name: Name) -> str | None:
+        if name.index is None or name.half == MONITORS or (name.half == NAME and not name.entry):
+            return None
+        group = f"{self.name}[{name.index[:20]}]"
+        return f"Send {group}[{NAME}] and {group}[{MONITORS}][0]."
+
+    def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
+        self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
+        self.process_errors, self.raw_data, self.rows = [], [], []
+        names = _names(self.name, formdata) if formdata is not None else []
+        bare = formdata.getlist(self.name) if formdata is not None else []
+        browser = form_of(self).context.browser
+        self.sent = bool(names or bare) or (browser and formdata is not None)
+        if not self.sent:
+            self.rows = [self._row_of(str(n), group) for n, group in enumerate(self.data)]
+        elif not names and bare and (bare[0] or isinstance(bare[0], Typed)):
+            self.process_errors = [
+                f"Send {self.name}[0][{NAME}] and {self.name}[0][{MONITORS}][0] (a list of objects "
+                "in JSON), or the bare name empty for none."
+            ]
+        elif len(names) > MOST_NAMES:
+            self.process_errors = [f"There are too many groups. At most {self.most} fit."]
+        else:
+            self._read(formdata, names)
+
+    def _row_of(self, index: str, group: Group) -> GroupRow:
+        monitors = [(str(n), str(id)) for n, id in enumerate(group.monitors)]
+        return GroupRow(self.name, index, group.name, monitors)
+
+    def _read(self, formdata: Any, names: list[Name]) -> None:
+        rows: dict[tuple[int, str], GroupRow] = {}
+        for name in names:
+            row = rows.setdefault(name.place, GroupRow(self.name, name.index or ""))
+            if name.half in (NAME, MONITORS):
+                self._take(row, name, formdata.getlist(_raw(name)))
+        browser = form_of(self).context.browser
+        self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
+        if len(self.rows) > self.most:
+            self.process_errors = [f"There are {len(rows):,} groups. At most {self.most} fit."]
+            self.rows = []
+            return
+        seen: set[int] = set()
+        self.data = tuple(_group(row, seen) for row in self.rows)
+
+    def _take(self, row: GroupRow, name: Name, values: list[str]) -> None:
+        """Add what was sent under one name to its row."""
+        part = str(name.half) if name.entry is None else f"{MONITORS}.{name.entry}"
+        if part in row.sent:  # groups[1][name] and groups[01][name]
+            row.errors[part] = TWICE
+        elif part == NAME:
+            row.name = values[0]
+        elif (part == MONITORS and row.monitors) or MONITORS in row.sent:
+            row.errors[MONITORS] = EITHER
+        elif name.entry is not None:
+            row.monitors.append((name.entry, values[0]))
+        else:
+            self._take_bare(row, values)
+        row.sent.add(part)
+
+    def _take_bare(self, row: GroupRow, values: list[str]) -> None:
+        """A list in JSON, or nothing; from a browser a value for each checkbox."""
+        value = values[0]
+        if isinstance(value, Typed) and value.kind == "list":
+            row.monitors += ((str(n), item) for n, item in enumerate(value.items))
+        elif form_of(self).context.browser:
+            row.monitors += ((str(n), one) for n, one in enumerate(values) if one)
+        elif value or isinstance(value, Typed):
+            row.errors[MONITORS] = (
+                f"Send {row.name_of(MONITORS)}[0]=1 and so on (a list in JSON), "
+                "or the bare name empty for none."
+            )
+
+    def validate(self, form: Any, extra_validators: Any = ()) -> bool:
+        self.errors = list(self.process_errors)
+        return not self.errors and not any(row.errors for row in self.rows)
+
+    def named_errors(self) -> Iterator[tuple[str, Sequence[str]]]:
+        yield from super().named_errors()
+        for row in self.rows:
+            for part, sentence in row.errors.items():
+                yield f"{self.name}.{row.index}.{part}", [sentence]
+
+    def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
+        yield from super().inputs_with_errors()
+        for row in self.rows:
+            for part, sentence in row.errors.items():
+                yield row.id_of(part.partition(".")[0]), sentence
+
+    def sound(self) -> Iterator[tuple[GroupRow, str, int]]:
+        """Each monitor of a group without faults: row, index, id."""
+        for row in self.rows:
+            if row.sent and not row.errors:
+                for index, value in row.monitors:
+                    yield row, index, text.record_id(value)
+
+
+def _names(field_name: str, formdata: Any) -> list[Name]:
+    """The names that were sent for groups, in numeric order of both indices."""
+    names = (parse(raw) for raw in formdata if raw.startswith(f"{field_name}["))
+    found = (name for name in names if name)
+    return sorted(found, key=lambda name: (name.place, name.half or "", place(name.entry or "")))
+
+
+def _raw(name: Name) -> str:
+    entry = "" if name.entry is None else f"[{name.entry}]"
+    return f"{name.field}[{name.index}][{name.half}]{entry}"
+
+
+def _group(row: GroupRow, seen: set[int]) -> Group:
+    """The group of a row; ``seen`` are the monitors of those before, which it adds to."""
+    monitors = tuple(_monitors(row, seen))
+    if len(row.monitors) > MAX_PAGE_MONITORS:
+        row.errors = {MONITORS: TOO_MANY_MONITORS.format(most=MAX_PAGE_MONITORS)}
+    try:
+        return Group(_name(row.name), monitors)
+    except ValueError as fault:
+        row.errors.setdefault(NAME, str(fault))
+        return Group("", monitors)
+
+
+def _monitors(row: GroupRow, seen: set[int]) -> Iterable[int]:
+    for index, value in row.monitors:
+        try:
+            id = text.record_id(value)
+        except ValueError as fault:
+            row.errors.setdefault(f"{MONITORS}.{index}", str(fault))
+            continue
+        if id in seen:
+            row.errors.setdefault(f"{MONITORS}.{index}", IN_A_GROUP)
+            continue
+        seen.add(id)
+        yield id
+
+
+def _name(value: str) -> str:
+    """A name on the page. Raises ValueError with a sentence."""
+    text.characters(text.length(text.one_value(value), MAX_NAME))
+    if not value.strip():
+        raise ValueError(text.REQUIRED)
+    return value
+
+
+def _read(errors: list[str], rule: Any, value: str) -> Any:
+    """``value`` by its rule; None, with an error added, where it is at fault."""
+    if errors:
+        return None
+    try:
+        return rule(value)
+    except ValueError as fault:
+        errors.append(str(fault))
+        return None

@@ -1,0 +1,67 @@
+"""The schema of what people write on a status page (decisions.md 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.forms.fields import Moment, RecordId, Text, Word
+from app.forms.page_lists import MonitorIds
+from app.forms.schema import SchemaForm
+from app.records import MAX_NAME, MAX_POST_BODY, PostState
+from app.rules import posts
+
+
+def _label(state: PostState) -> str:
+    return state.value.replace("_", " ").capitalize()
+
+
+def _state() -> Any:
+    return Word("State", words=PostState, labels=_label, required=True)
+
+
+def _body(description: str) -> Any:
+    return Text(
+        "Text",
+        required=True,
+        most=MAX_POST_BODY,
+        lines=True,
+        unify_lines=True,
+        description=description,
+    )
+
+
+def _check_family(form: Any) -> None:
+    """``form.record`` is the post or the update that is changed."""
+    before = getattr(form.record, "state", None)
+    if form.flawless(form.state) and (fault := posts.family_fault(before, form.state.data)):
+        form.state.fault(fault)
+
+
+class PostForm(SchemaForm):
+    """A post. Which monitors and incidents it may name is up to the page, which the store knows."""
+
+    title = Text("Title", required=True, most=MAX_NAME)
+    state = _state()
+    body = _body("The first update's text. Links and line breaks are shown as such.")
+    monitors = MonitorIds("Monitors", description="Those of the page that it is about.")
+    incident_id = RecordId("Incident", description="The incident of such a monitor, if any.")
+    starts_at = Moment("Start", description="Of maintenance: scheduled needs both times.")
+    ends_at = Moment("End")
+
+    def check_together(self) -> None:
+        _check_family(self)
+        state, start, end = self.state, self.starts_at, self.ends_at
+        if not self.flawless(state, start, end):
+            return
+        for name, sentence in posts.time_faults(state.data, start.data, end.data).items():
+            {"starts_at": start, "ends_at": end}[name].fault(sentence)
+
+
+class PostUpdateForm(SchemaForm):
+    """One more state of a post, or the correction of one."""
+
+    state = _state()
+    body = _body("Links and line breaks are shown as such.")
+
+    def check_together(self) -> None:
+        _check_family(self)

@@ -1,0 +1,41 @@
+"""What a post on a status page may become (decisions.md 12). Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.records import MAINTENANCE_STATES, PostState
+
+OF_MAINTENANCE = (
+    "This post announces maintenance: it can be scheduled, in_progress or completed. "
+    "Write another post for an incident."
+)
+OF_INCIDENT = (
+    "This post is about an incident: it can be investigating, identified, monitoring or resolved. "
+    "Write another post for maintenance."
+)
+TIMES_NEEDED = "A scheduled post needs the time when it {what}."
+ENDS_BEFORE_START = "The end must be after the start."
+NO_TIMES = "A scheduled post needs its times. Send starts_at and ends_at with the post first."
+
+
+def family_fault(before: str | None, state: str) -> str | None:
+    """Why a post of the state ``before`` cannot get this one; None where it can."""
+    if before is None or (before in MAINTENANCE_STATES) == (state in MAINTENANCE_STATES):
+        return None
+    return OF_MAINTENANCE if before in MAINTENANCE_STATES else OF_INCIDENT
+
+
+def time_faults(
+    state: str | None, starts_at: datetime | None, ends_at: datetime | None
+) -> dict[str, str]:
+    """What is wrong with a post's times, by field."""
+    faults = {}
+    if state == PostState.SCHEDULED:
+        if starts_at is None:
+            faults["starts_at"] = TIMES_NEEDED.format(what="starts")
+        if ends_at is None:
+            faults["ends_at"] = TIMES_NEEDED.format(what="ends")
+    if starts_at is not None and ends_at is not None and ends_at <= starts_at:
+        faults["ends_at"] = ENDS_BEFORE_START
+    return faults

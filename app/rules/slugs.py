@@ -1,0 +1,58 @@
+"""Slugs of status pages: ``[a-z0-9]+(-[a-z0-9]+)*``, up to 64 characters (decisions.md 12). Pure,
+but for chance.
+"""
+
+from __future__ import annotations
+
+import secrets
+import unicodedata
+from collections.abc import Callable
+from string import ascii_lowercase, digits
+
+from app.records import MAX_SLUG
+
+SLUG = (
+    "Use small letters a to z and digits, with single hyphens between them, "
+    "such as our-shop; at most 64 characters."
+)
+NAMELESS = "status"
+_RANDOM_BYTES = 10  # 80 bits
+_KNOWN = frozenset(ascii_lowercase + digits)
+# Letters that Unicode does not take apart.
+_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ł": "l", "þ": "th"}
+)
+
+
+def check(value: str) -> str:
+    """Raises ValueError with a sentence."""
+    parts = value.split("-")
+    if len(value) > MAX_SLUG or not all(part and _KNOWN.issuperset(part) for part in parts):
+        raise ValueError(SLUG)
+    return value
+
+
+def of_name(name: str) -> str:
+    """A slug like the name; ``status`` where nothing of it is left."""
+    plain = unicodedata.normalize("NFKD", name.lower().translate(_LETTERS)).lower()
+    kept = "".join(c if c in _KNOWN else " " for c in plain if unicodedata.category(c) != "Mn")
+    return _cut("-".join(kept.split()), MAX_SLUG) or NAMELESS
+
+
+def numbered(slug: str, taken: Callable[[str], bool]) -> str:
+    """``slug`` if it is free, else with the first number from 2 that makes it so."""
+    found, number = slug, 1
+    while taken(found):
+        number += 1
+        end = f"-{number}"
+        found = _cut(slug, MAX_SLUG - len(end)) + end
+    return found
+
+
+def random() -> str:
+    """One that nobody guesses."""
+    return secrets.token_hex(_RANDOM_BYTES)
+
+
+def _cut(slug: str, most: int) -> str:
+    return slug[:most].rstrip("-")

@@ -1,0 +1,184 @@
+"""The monitors of status pages: their order, their names there, and their groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select
+
+from app.db import DbSession, db
+from app.db.tables import (
+    MonitorRow,
+    PostMonitorRow,
+    PostRow,
+    StatusPageGroupRow,
+    StatusPageMonitorRow,
+)
+from app.errors import Invalid
+from app.records import ComponentName, Group
+from app.stores.base import Fields
+from app.stores.local.search import fits
+
+NOT_ON_PAGE = "The monitor {id} is not on the page."
+IN_TWO_GROUPS = "The monitor {id} is in two groups."
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    monitors: tuple[int, ...]
+    names: tuple[ComponentName, ...]
+    groups: tuple[Group, ...]
+
+
+def of_pages(ids: Sequence[int]) -> Mapping[int, Members]:
+    """The members of each of these pages."""
+    rows: defaultdict[int, list[StatusPageMonitorRow]] = defaultdict(list)
+    for row in db.session.scalars(
+        select(StatusPageMonitorRow)
+        .where(StatusPageMonitorRow.status_page_id.in_(ids))
+        .order_by(StatusPageMonitorRow.position, StatusPageMonitorRow.monitor_id)
+        .execution_options(populate_existing=True)
+    ):
+        rows[row.status_page_id].append(row)
+    groups: defaultdict[int, list[StatusPageGroupRow]] = defaultdict(list)
+    for group in db.session.scalars(
+        select(StatusPageGroupRow)
+        .where(StatusPageGroupRow.status_page_id.in_(ids))
+        .order_by(StatusPageGroupRow.position, StatusPageGroupRow.id)
+        .execution_options(populate_existing=True)
+    ):
+        groups[group.status_page_id].append(group)
+    return {id: _members(rows[id], groups[id]) for id in ids}
+
+
+def on_page(session: DbSession, page_id: int) -> list[int]:
+    """The monitors of a page in their order."""
+    return list(
+        session.scalars(
+            select(StatusPageMonitorRow.monitor_id)
+            .where(StatusPageMonitorRow.status_page_id == page_id)
+            .order_by(StatusPageMonitorRow.position, StatusPageMonitorRow.monitor_id)
+        )
+    )
+
+
+def change(session: DbSession, page_id: int, fields: Fields) -> None:
+    """Change what ``fields`` has of monitors, names and groups. The page is locked. Raises
+    Invalid.
+    """
+    present = {
+        row.monitor_id: row
+        for row in session.scalars(
+            select(StatusPageMonitorRow)
+            .where(StatusPageMonitorRow.status_page_id == page_id)
+            .execution_options(populate_existing=True)
+        )
+    }
+    if "monitors" in fields:
+        present = _set_monitors(session, page_id, present, fields["monitors"] or ())
+    if "names" in fields:
+        _set_names(present, fields["names"] or ())
+    if "groups" in fields:
+        _set_groups(session, page_id, present, fields["groups"] or ())
+    session.flush()
+
+
+def missing_monitor(id: int) -> Invalid:
+    return Invalid({"monitors": [f"There is no monitor with the id {id}."]})
+
+
+def _members(rows: Sequence[StatusPageMonitorRow], groups: Sequence[StatusPageGroupRow]) -> Members:
+    grouped: defaultdict[int | None, list[StatusPageMonitorRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.group_position or 0):
+        grouped[row.group_id].append(row)
+    return Members(
+        tuple(row.monitor_id for row in rows),
+        tuple(ComponentName(row.monitor_id, row.name) for row in rows if row.name is not None),
+        tuple(
+            Group(group.name, tuple(row.monitor_id for row in grouped[group.id]))
+            for group in groups
+        ),
+    )
+
+
+def _set_monitors(
+    session: DbSession,
+    page_id: int,
+    present: Mapping[int, StatusPageMonitorRow],
+    monitors: Iterable[int],
+) -> dict[int, StatusPageMonitorRow]:
+    """The page's rows, in the order of these monitors.
+
+    Rows that stay are changed and not written anew: what is deleted and stored again would wait for
+    a monitor that is being deleted, which waits for the row.
+    """
+    wanted = list(dict.fromkeys(monitors))
+    known = present.keys() | _held(session, [id for id in wanted if id not in present])
+    for id in wanted:
+        if id not in known:
+            raise missing_monitor(id)
+    gone = present.keys() - set(wanted)
+    for id in gone:
+        session.delete(present[id])
+    _leave_posts(session, page_id, gone)
+    rows = {}
+    for position, id in enumerate(wanted):
+        rows[id] = present.get(id) or StatusPageMonitorRow(status_page_id=page_id, monitor_id=id)
+        rows[id].position = position
+    session.add_all(rows.values())
+    return rows
+
+
+def _held(session: DbSession, ids: Sequence[int]) -> set[int]:
+    """Those of these monitors that exist; none of them is deleted before the transaction ends."""
+    held = (
+        select(MonitorRow.id)
+        .where(MonitorRow.id.in_([id for id in ids if fits(id)]))
+        .order_by(MonitorRow.id)
+        .with_for_update(read=True, key_share=True)
+    )
+    return set(session.scalars(held))
+
+
+def _leave_posts(session: DbSession, page_id: int, gone: Iterable[int]) -> None:
+    posts = select(PostRow.id).where(PostRow.status_page_id == page_id)
+    session.execute(
+        delete(PostMonitorRow).where(
+            PostMonitorRow.post_id.in_(posts), PostMonitorRow.monitor_id.in_(list(gone))
+        )
+    )
+
+
+def _set_names(present: Mapping[int, StatusPageMonitorRow], names: Iterable[ComponentName]) -> None:
+    wanted = {one.key: one.value for one in names}
+    _check_on_page(present, wanted, "names")
+    for id, row in present.items():
+        row.name = wanted.get(id)
+
+
+def _set_groups(
+    session: DbSession,
+    page_id: int,
+    present: Mapping[int, StatusPageMonitorRow],
+    groups: Iterable[Group],
+) -> None:
+    session.execute(delete(StatusPageGroupRow).where(StatusPageGroupRow.status_page_id == page_id))
+    for row in present.values():
+        row.group_id = row.group_position = None
+    for position, group in enumerate(groups):
+        _check_on_page(present, group.monitors, "groups")
+        stored = StatusPageGroupRow(status_page_id=page_id, position=position, name=group.name)
+        session.add(stored)
+        session.flush()
+        for place, id in enumerate(group.monitors):
+            if present[id].group_id is not None:
+                raise Invalid({"groups": [IN_TWO_GROUPS.format(id=id)]})
+            present[id].group_id, present[id].group_position = stored.id, place
+
+
+def _check_on_page(present: Mapping[int, object], ids: Iterable[int], field: str) -> None:
+    for id in ids:
+        if id not in present:
+            raise Invalid({field: [NOT_ON_PAGE.format(id=id)]})

@@ -1,0 +1,116 @@
+"""The states of status pages and of the monitors on them, from confirmed states (decisions.md
+12).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from app.db import db
+from app.db.tables import (
+    IncidentRow,
+    MonitorRow,
+    MonitorStateRow,
+    PostRow,
+    StatusPageMonitorRow,
+)
+from app.records import OPEN_STATES, ComponentState, PageState, Verdict
+from app.rules.page_state import component_state, page_state
+from app.stores.local.windows import active_windows, in_maintenance
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``counts``: for or against the page. Paused and never checked monitors do not."""
+
+    state: ComponentState
+    counts: bool
+
+
+def standings(monitors: Select[Any], now: datetime) -> dict[int, Standing]:
+    """The states of these monitors, a selection of ids, at ``now``."""
+    statement = (
+        select(
+            MonitorRow.id,
+            MonitorRow.paused,
+            MonitorRow.interval,
+            MonitorRow.created_at,
+            MonitorStateRow.verdict,
+            MonitorStateRow.status_since,
+            MonitorStateRow.checked_at,
+            in_maintenance(now, active_windows(now)).label("in_maintenance"),
+            IncidentRow.id.is_not(None).label("incident_open"),
+        )
+        .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+        .outerjoin(
+            IncidentRow, (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None)
+        )
+        .where(MonitorRow.id.in_(monitors))
+    )
+    return {row.id: _standing(row) for row in db.session.execute(statement)}
+
+
+def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]:
+    """The state of each of these pages."""
+    shown = select(StatusPageMonitorRow.monitor_id).where(
+        StatusPageMonitorRow.status_page_id.in_(ids)
+    )
+    known = standings(shown, now)
+    components: defaultdict[int, list[ComponentState]] = defaultdict(list)
+    members = select(StatusPageMonitorRow.status_page_id, StatusPageMonitorRow.monitor_id).where(
+        StatusPageMonitorRow.status_page_id.in_(ids)
+    )
+    for page_id, monitor_id in db.session.execute(members):
+        if monitor_id in known and known[monitor_id].counts:
+            components[page_id].append(known[monitor_id].state)
+    posts = _open_posts(ids)
+    return {id: page_state(components[id], posts[id]) for id in ids}
+
+
+def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
+    """The states of each page's open posts."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    rows = db.session.execute(
+        select(PostRow.status_page_id, PostRow.state)
+        .where(PostRow.status_page_id.in_(ids), PostRow.state.in_(OPEN_STATES))
+        .distinct()
+    )
+    for page_id, state in rows:
+        found[page_id].append(state)
+    return found
+
+
+def _standing(row: Any) -> Standing:
+    checked = row.incident_open or _is_known(row)
+    state = component_state(
+        paused=row.paused,
+        checked=checked,
+        in_maintenance=row.in_maintenance,
+        incident_open=row.incident_open,
+        verdict=row.verdict if _has_lasted(row) else None,
+    )
+    return Standing(state, checked and not row.paused)
+
+
+def _has_lasted(row: Any) -> bool:
+    """Whether more than one check in a row gave the verdict: a single one changes no page."""
+    since, at = row.status_since, row.checked_at
+    return since is not None and at is not None and at > since
+
+
+def _is_known(row: Any) -> bool:
+    """Whether any check has said how the monitor is. Until the first good one, or the same answer
+    twice, none has: there is nothing that it "stays" meanwhile.
+    """
+    if row.verdict is None:
+        return False
+    if row.verdict == Verdict.UP or _has_lasted(row) or row.status_since is None:
+        return True
+    first = row.created_at + timedelta(seconds=row.interval)
+    return bool(row.status_since > first)

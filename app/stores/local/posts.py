@@ -1,0 +1,328 @@
+"""What people write on status pages, in the local database.
+
+Whoever writes a post holds its page (``locked_page``), so that writers of one page take turns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from app.db import DbSession, db, writing
+from app.db.tables import (
+    IncidentRow,
+    MonitorRow,
+    PostMonitorRow,
+    PostRow,
+    PostUpdateRow,
+    StatusPageMonitorRow,
+)
+from app.errors import Invalid, NotFound
+from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
+from app.rules import posts as rules
+from app.stores import base
+from app.stores.base import Fields
+from app.stores.local.announcing import announce
+from app.stores.local.page_members import NOT_ON_PAGE, on_page
+from app.stores.local.part import Part
+from app.stores.local.search import fits, ids_of_page
+from app.stores.local.status_pages import locked_page
+
+NO_INCIDENT = "There is no incident with the id {id}."
+OF_ANOTHER = "The incident {id} is of a monitor that is not on the page."
+COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
+
+
+class Posts(Part, base.Posts):
+    def list(self, query: PostQuery) -> Page[Post]:
+        if not fits(query.status_page_id):
+            return Page([], query.page, query.per_page, 0)
+        matching = select(PostRow.id).where(PostRow.status_page_id == query.status_page_id)
+        if query.open:
+            matching = matching.where(PostRow.state.not_in(ENDED_STATES))
+        order = (PostRow.created_at.desc(), PostRow.id.desc())
+        ids, total = ids_of_page(matching, order, query.page, query.per_page)
+        return Page(records_of_posts(ids), query.page, query.per_page, total)
+
+    def get(self, page_id: int, id: int) -> Post:
+        found = records_of_posts([id]) if fits(id) else []
+        if not found or found[0].status_page_id != page_id:
+            raise NotFound("post", id)
+        return found[0]
+
+    def create(self, page_id: int, fields: Fields) -> Post:
+        now = self.now()
+        with writing() as session:
+            locked_page(session, page_id)
+            _check(session, page_id, None, fields)
+            row = PostRow(
+                **{name: fields.get(name) for name in (*COLUMNS, "state")},
+                status_page_id=page_id,
+                automatic=False,
+                created_at=now,
+                updated_at=now,
+            )
+            session.add(row)
+            session.flush()
+            _set_monitors(session, row.id, fields.get("monitors") or ())
+            _add(session, row, fields, now)
+            return self.get(page_id, row.id)
+
+    def update(self, page_id: int, id: int, fields: Fields) -> Post:
+        now = self.now()
+        with writing() as session:
+            row = _held(session, page_id, id)
+            _check(session, page_id, row, fields)
+            changes = [
+                _change(row, {name: fields[name] for name in COLUMNS if name in fields}),
+                "monitors" in fields and _set_monitors(session, id, fields["monitors"] or ()),
+                _correct_ends(session, row, fields, now),
+            ]
+            if any(changes):
+                row.corrected_at = row.updated_at = now
+            session.flush()
+            return self.get(page_id, id)
+
+    def delete(self, page_id: int, id: int) -> None:
+        with writing() as session:
+            session.delete(_held(session, page_id, id))
+
+    def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
+        now = self.now()
+        with writing() as session:
+            row = _held(session, page_id, id)
+            _check_state(row, fields["state"])
+            row.state, row.updated_at = fields["state"], now
+            _add(session, row, fields, now)
+            return self.get(page_id, id)
+
+    def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
+        now = self.now()
+        with writing() as session:
+            row = _held(session, page_id, id)
+            updates = _updates(session, [id])
+            found = next((one for one in updates if one.id == update_id), None)
+            if found is None:
+                raise NotFound("update", update_id)
+            if "state" in fields:
+                _check_state(row, fields["state"], last=found is updates[-1])
+            if _correct(found, fields, now):
+                row.state, row.updated_at = updates[-1].state, now
+            session.flush()
+            return self.get(page_id, id)
+
+    def draft(self, page_id: int, incident_id: int) -> Fields:
+        found = None
+        if fits(page_id) and fits(incident_id):
+            found = db.session.execute(
+                select(
+                    IncidentRow.monitor_id,
+                    IncidentRow.cause_code,
+                    IncidentRow.ended_at,
+                    StatusPageMonitorRow.name,
+                    MonitorRow.name.label("own_name"),
+                )
+                .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
+                .join(
+                    StatusPageMonitorRow,
+                    StatusPageMonitorRow.monitor_id == IncidentRow.monitor_id,
+                )
+                .where(
+                    IncidentRow.id == incident_id, StatusPageMonitorRow.status_page_id == page_id
+                )
+            ).one_or_none()
+        if found is None:
+            raise NotFound("incident", incident_id)
+        return _drafted(found.name or found.own_name, found.ended_at is not None) | {
+            "monitors": (found.monitor_id,)
+        }
+
+
+def records_of_posts(ids: Sequence[int]) -> list[Post]:
+    """The posts with these ids, in their order, in one query for each table."""
+    rows = db.session.scalars(
+        select(PostRow).where(PostRow.id.in_(ids)).execution_options(populate_existing=True)
+    )
+    found = {row.id: row for row in rows}
+    monitors = _monitors(ids)
+    updates: defaultdict[int, list[PostUpdate]] = defaultdict(list)
+    for one in _updates(db.session, ids):
+        updates[one.post_id].append(
+            PostUpdate(one.id, one.state, one.body, one.created_at, one.corrected_at)
+        )
+    return [_record(found[id], monitors[id], updates[id]) for id in ids if id in found]
+
+
+def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]) -> Post:
+    return Post(
+        id=row.id,
+        status_page_id=row.status_page_id,
+        title=row.title,
+        state=row.state,
+        body=updates[0].body if updates else "",
+        monitors=tuple(monitors),
+        incident_id=row.incident_id,
+        starts_at=row.starts_at,
+        ends_at=row.ends_at,
+        automatic=row.automatic,
+        updates=tuple(updates),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        corrected_at=row.corrected_at,
+    )
+
+
+def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:
+    """The monitors of each of these posts, in their order on the page."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    rows = db.session.execute(
+        select(PostMonitorRow.post_id, PostMonitorRow.monitor_id)
+        .join(PostRow, PostRow.id == PostMonitorRow.post_id)
+        .join(
+            StatusPageMonitorRow,
+            (StatusPageMonitorRow.status_page_id == PostRow.status_page_id)
+            & (StatusPageMonitorRow.monitor_id == PostMonitorRow.monitor_id),
+        )
+        .where(PostMonitorRow.post_id.in_(ids))
+        .order_by(StatusPageMonitorRow.position, PostMonitorRow.monitor_id)
+    )
+    for post_id, monitor_id in rows:
+        found[post_id].append(monitor_id)
+    return found
+
+
+def _updates(session: DbSession, ids: Sequence[int]) -> list[PostUpdateRow]:
+    """The updates of these posts in the order in which they were written."""
+    return list(
+        session.scalars(
+            select(PostUpdateRow)
+            .where(PostUpdateRow.post_id.in_(ids))
+            .order_by(PostUpdateRow.id)
+            .execution_options(populate_existing=True)
+        )
+    )
+
+
+def _held(session: DbSession, page_id: int, id: int) -> PostRow:
+    """The post, and nobody else writes on its page. Raises NotFound."""
+    try:
+        locked_page(session, page_id)
+    except NotFound:
+        raise NotFound("post", id) from None
+    row = session.get(PostRow, id, populate_existing=True) if fits(id) else None
+    if row is None or row.status_page_id != page_id:
+        raise NotFound("post", id)
+    return row
+
+
+def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields) -> None:
+    """Raises Invalid. Judged on the merged post: two updates, each right by itself, may together be
+    wrong.
+    """
+    errors: dict[str, list[str]] = {}
+    merged = {
+        name: fields.get(name, getattr(row, name, None))
+        for name in ("state", "starts_at", "ends_at")
+    }
+    family = rules.family_fault(None if row is None else row.state, merged["state"])
+    if family:
+        errors["state"] = [family]
+    else:
+        errors |= {name: [fault] for name, fault in rules.time_faults(**merged).items()}
+    shown = on_page(session, page_id)
+    missing = [id for id in fields.get("monitors") or () if id not in set(shown)]
+    if missing:
+        errors["monitors"] = [NOT_ON_PAGE.format(id=missing[0])]
+    incident_id = fields.get("incident_id")
+    if incident_id is not None and (fault := _incident_fault(session, incident_id, shown)):
+        errors["incident_id"] = [fault]
+    if errors:
+        raise Invalid(errors)
+
+
+def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | None:
+    """Why a post of a page with the monitors ``shown`` cannot be about this incident. It is not
+    deleted before the transaction ends.
+    """
+    held = select(IncidentRow.monitor_id).where(IncidentRow.id == id)
+    monitor_id = (
+        session.scalar(held.with_for_update(read=True, key_share=True)) if fits(id) else None
+    )
+    if monitor_id is None:
+        return NO_INCIDENT.format(id=id)
+    return None if monitor_id in shown else OF_ANOTHER.format(id=id)
+
+
+def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
+    """Whether an update of this post can have this state; ``last``: the post then has it too."""
+    fault = rules.family_fault(row.state, state)
+    if not fault and last and rules.time_faults(state, row.starts_at, row.ends_at):
+        fault = rules.NO_TIMES
+    if fault:
+        raise Invalid({"state": [fault]})
+
+
+def _add(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> None:
+    """Write the post's newest update and tell the subscribers."""
+    update = PostUpdateRow(
+        post_id=row.id, state=fields["state"], body=fields["body"], created_at=now
+    )
+    session.add(update)
+    session.flush()
+    announce(session, update, now)
+
+
+def _set_monitors(session: DbSession, id: int, monitors: Iterable[int]) -> bool:
+    """Whether they were others before."""
+    wanted = set(monitors)
+    present = set(
+        session.scalars(select(PostMonitorRow.monitor_id).where(PostMonitorRow.post_id == id))
+    )
+    session.execute(
+        delete(PostMonitorRow).where(
+            PostMonitorRow.post_id == id, PostMonitorRow.monitor_id.in_(present - wanted)
+        )
+    )
+    session.add_all(PostMonitorRow(post_id=id, monitor_id=one) for one in wanted - present)
+    return wanted != present
+
+
+def _correct_ends(session: DbSession, row: PostRow, fields: Fields, now: datetime) -> bool:
+    """Correct the text of the first update and the state of the last one; whether that changed
+    anything.
+    """
+    if not {"body", "state"} & fields.keys():
+        return False
+    updates = _updates(session, [row.id])
+    first = _correct(updates[0], {k: v for k, v in fields.items() if k == "body"}, now)
+    last = _correct(updates[-1], {k: v for k, v in fields.items() if k == "state"}, now)
+    row.state = updates[-1].state
+    return first or last
+
+
+def _correct(update: PostUpdateRow, fields: Fields, now: datetime) -> bool:
+    """Whether that changed anything; then it says when."""
+    changed = _change(update, fields)
+    if changed:
+        update.corrected_at = now
+    return changed
+
+
+def _change(row: Any, columns: Fields) -> bool:
+    """Set these columns; whether any was otherwise before."""
+    changed = {name: value for name, value in columns.items() if getattr(row, name) != value}
+    for name, value in changed.items():
+        setattr(row, name, value)
+    return bool(changed)
+
+
+def _drafted(name: str, ended: bool) -> dict[str, Any]:
+    if ended:
+        body = "This is over. We apologize for any trouble that it caused."
+        return {"title": f"{name} was down", "state": PostState.RESOLVED, "body": body}
+    body = "We are looking into it and will write here when we know more."
+    return {"title": f"{name} is down", "state": PostState.INVESTIGATING, "body": body}

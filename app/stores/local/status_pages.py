@@ -1,0 +1,227 @@
+"""Status pages in the local database. The rules of decisions.md 12 that need stored data stand
+here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+
+from app.access import passwords
+from app.db import DbSession, db, writing
+from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
+from app.errors import Conflict, Invalid, NotFound
+from app.records import Page, PageQuery, StatusPage, Visibility
+from app.rules import slugs
+from app.rules.url import parse_url
+from app.stores import base
+from app.stores.base import Fields
+from app.stores.local import page_members
+from app.stores.local.page_states import states_of_pages
+from app.stores.local.part import Part
+from app.stores.local.search import fits, ids_of_page
+
+SLUG_TAKEN = "Another status page has this address."
+DOMAIN_TAKEN = "Another status page has this host name."
+OWN_HOST = "This is the host name of Wakeful itself. A status page needs one of its own."
+PASSWORD_NEEDED = "A page behind a password needs one."  # noqa: S105 (a sentence)
+BUSY = "Others stored status pages at the same moment. Try again."
+COLUMNS = (
+    "name", "description", "visibility", "domain", "show_urls", "show_response_times",
+    "auto_post_after", "zone", "theme",
+)  # fmt: skip
+_TRIES = 20  # each that fails was overtaken by one that did not
+
+
+class StatusPages(Part, base.StatusPages):
+    def __init__(self, store: base.Store, public_url: str | None) -> None:
+        super().__init__(store)
+        self._public_url = public_url
+
+    def list(self, query: PageQuery) -> Page[StatusPage]:
+        """The newest first."""
+        order = (StatusPageRow.id.desc(),)
+        ids, total = ids_of_page(select(StatusPageRow.id), order, query.page, query.per_page)
+        return Page(self._records(ids), query.page, query.per_page, total)
+
+    def get(self, id: int) -> StatusPage:
+        records = self._records([id]) if fits(id) else []
+        if not records:
+            raise NotFound("status page", id)
+        return records[0]
+
+    def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
+        if not fits(monitor_id):
+            return ()
+        shown = select(StatusPageMonitorRow.status_page_id).where(
+            StatusPageMonitorRow.monitor_id == monitor_id
+        )
+        found = self._records(list(db.session.scalars(shown)))
+        return sorted(found, key=lambda page: (page.name.casefold(), page.id))
+
+    def create(self, fields: Fields) -> StatusPage:
+        secret = _hashed(fields)
+        id: int = _unraced(partial(self._create, fields, secret))
+        return self.get(id)
+
+    def update(self, id: int, fields: Fields) -> StatusPage:
+        secret = _hashed(fields)
+        _unraced(partial(self._update, id, fields, secret))
+        return self.get(id)
+
+    def delete(self, id: int) -> None:
+        with writing() as session:
+            session.delete(locked_page(session, id))
+
+    def _create(self, fields: Fields, secret: str | None) -> int:
+        now = self.now()
+        with writing() as session:
+            self._check(session, None, {"visibility": Visibility.PUBLIC, **fields}, secret)
+            slug = fields.get("slug") or _free_slug(session, None, fields)
+            row = StatusPageRow(slug=slug, password_turn=0, created_at=now)
+            self._set(session, row, fields, secret)
+            return row.id
+
+    def _update(self, id: int, fields: Fields, secret: str | None) -> None:
+        with writing() as session:
+            row = locked_page(session, id)
+            merged = {"name": row.name, "visibility": row.visibility, **fields}
+            self._check(session, row, merged, secret if "password" in fields else row.password_hash)
+            if "slug" in fields:
+                row.slug = fields["slug"] or _free_slug(session, id, merged)
+            self._set(session, row, fields, secret)
+
+    def _set(
+        self, session: DbSession, row: StatusPageRow, fields: Fields, secret: str | None
+    ) -> None:
+        for name in COLUMNS:
+            if name in fields:
+                setattr(row, name, fields[name])
+        if "password" in fields:
+            row.password_hash = secret
+            row.password_turn += 1
+        row.updated_at = self.now()
+        session.add(row)
+        session.flush()
+        page_members.change(session, row.id, fields)
+
+    def _check(
+        self, session: DbSession, row: StatusPageRow | None, merged: Fields, secret: str | None
+    ) -> None:
+        """Raises Invalid. Judged on the merged page: two updates, each right by itself, may
+        together be wrong.
+        """
+        id = None if row is None else row.id
+        slug, domain = merged.get("slug"), merged.get("domain")
+        errors = {}
+        if slug and _is_taken(session, StatusPageRow.slug, slug, id):
+            errors["slug"] = [SLUG_TAKEN]
+        if domain and self._public_url and domain == parse_url(self._public_url).ascii_host:
+            errors["domain"] = [OWN_HOST]
+        elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
+            errors["domain"] = [DOMAIN_TAKEN]
+        if merged["visibility"] == Visibility.PASSWORD and secret is None:
+            errors["password"] = [PASSWORD_NEEDED]
+        if errors:
+            raise Invalid(errors)
+
+    def _records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
+        """The pages with these ids, in their order, in one query for each table."""
+        rows = db.session.scalars(
+            select(StatusPageRow)
+            .where(StatusPageRow.id.in_(ids))
+            .execution_options(populate_existing=True)
+        )
+        found = {row.id: row for row in rows}
+        known = [id for id in ids if id in found]
+        members, counts = page_members.of_pages(known), _subscribers(known)
+        states = states_of_pages(known, self.now())
+        return [
+            StatusPage(
+                id=id,
+                **{name: getattr(found[id], name) for name in (*COLUMNS, "slug")},
+                monitors=members[id].monitors,
+                names=members[id].names,
+                groups=members[id].groups,
+                link=link_of(found[id], self._public_url),
+                password_set=found[id].password_hash is not None,
+                state=states[id],
+                subscribers=counts[id],
+                created_at=found[id].created_at,
+                updated_at=found[id].updated_at,
+            )
+            for id in known
+        ]
+
+
+def locked_page(session: DbSession, id: int) -> StatusPageRow:
+    """The page, locked until the transaction ends: who changes it, its members or its posts takes
+    turns. Raises NotFound.
+    """
+    row = None
+    if fits(id):
+        row = session.scalar(
+            select(StatusPageRow)
+            .where(StatusPageRow.id == id)
+            .with_for_update(key_share=True)
+            .execution_options(populate_existing=True)
+        )
+    if row is None:
+        raise NotFound("status page", id)
+    return row
+
+
+def link_of(page: StatusPageRow | StatusPage, public_url: str | None) -> str:
+    """Where the public finds a page; without PUBLIC_URL the path alone."""
+    if page.domain:
+        return f"https://{page.domain}/"
+    return f"{(public_url or '').rstrip('/')}/status/{page.slug}"
+
+
+def _hashed(fields: Fields) -> str | None:
+    """The hash of a new password: made before the transaction, because it takes long."""
+    password = fields.get("password")
+    return passwords.hashed(password) if password else None
+
+
+def _unraced(write: Callable[[], Any]) -> Any:
+    """Write again where another process took the slug or the domain after we had looked."""
+    for _ in range(_TRIES):
+        try:
+            return write()
+        except IntegrityError:
+            db.session.rollback()
+    raise Conflict(BUSY)
+
+
+def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> bool:
+    found = session.scalar(select(StatusPageRow.id).where(column == value))
+    return found is not None and found != but
+
+
+def _free_slug(session: DbSession, id: int | None, merged: Fields) -> str:
+    """A slug where none was sent."""
+    if merged.get("visibility") == Visibility.UNLISTED:
+        return slugs.random()
+    slug = slugs.of_name(merged["name"])
+    # Numbered ones may be cut; they begin like this one all the same.
+    like = select(StatusPageRow.slug).where(
+        StatusPageRow.slug.startswith(slug[:32], autoescape=True), StatusPageRow.id != (id or 0)
+    )
+    taken = set(session.scalars(like))
+    return slugs.numbered(slug, taken.__contains__)
+
+
+def _subscribers(ids: Sequence[int]) -> Mapping[int, int]:
+    """How many have confirmed, for each page."""
+    counted = (
+        select(SubscriberRow.status_page_id, func.count())
+        .where(SubscriberRow.status_page_id.in_(ids), SubscriberRow.confirmed_at.is_not(None))
+        .group_by(SubscriberRow.status_page_id)
+    )
+    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})

@@ -1,0 +1,88 @@
+"""What people write on status pages of another server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.codec import Odd, reader
+from app.codec.values import each, object_, own_id, text, word
+from app.records import Page, Post, PostQuery, PostState
+from app.stores import base
+from app.stores.base import Feature, Fields
+from app.stores.remote.connection import Answer
+from app.stores.remote.part import Part, parameters, stored
+
+LACKING = "has no status pages."
+
+
+class Posts(Part, base.Posts):
+    def list(self, query: PostQuery) -> Page[Post]:
+        self._needs(Feature.STATUS_PAGES, LACKING)
+        sent = parameters(query, leave=("status_page_id",))
+        id = query.status_page_id
+        return self._page(_path(id), query, _post, sent=sent, kind="status page", id=id)
+
+    def get(self, page_id: int, id: int) -> Post:
+        return self._whole(id, self._read(f"{_path(page_id)}/{id}", kind="post", id=id))
+
+    def create(self, page_id: int, fields: Fields) -> Post:
+        self._needs(Feature.STATUS_PAGES, LACKING)
+        known = {name: value for name, value in fields.items() if value not in (None, ())}
+        answer = self._write("POST", _path(page_id), known, kind="status page", id=page_id)
+        with stored():
+            return self._record(answer, _post)
+
+    def update(self, page_id: int, id: int, fields: Fields) -> Post:
+        if not fields:
+            return self.get(page_id, id)
+        answer = self._write("PATCH", f"{_path(page_id)}/{id}", fields, kind="post", id=id)
+        with stored():
+            return self._whole(id, answer)
+
+    def delete(self, page_id: int, id: int) -> None:
+        self._write("DELETE", f"{_path(page_id)}/{id}", kind="post", id=id)
+
+    def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
+        path = f"{_path(page_id)}/{id}/updates"
+        self._write("POST", path, fields, kind="post", id=id)
+        with stored():
+            return self.get(page_id, id)
+
+    def correct_update(self, page_id: int, id: int, update_id: int, fields: Fields) -> Post:
+        if fields:
+            path = f"{_path(page_id)}/{id}/updates/{update_id}"
+            self._write("PATCH", path, fields, kind="update", id=update_id)
+        with stored():
+            return self.get(page_id, id)
+
+    def draft(self, page_id: int, incident_id: int) -> Fields:
+        self._needs(Feature.STATUS_PAGES, LACKING)
+        asked = [("incident_id", str(incident_id))]
+        path = f"/status-pages/{page_id}/draft"
+        return self._record(self._read(path, asked, kind="incident", id=incident_id), _draft)
+
+    def _whole(self, id: int, answer: Answer) -> Post:
+        """The post of an answer; with another id, what a person changes next would be changed on
+        another one.
+        """
+        post = self._record(answer, _post)
+        if post.id != id:
+            raise self._not_understood(Odd("id"))
+        return post
+
+
+def _path(page_id: int) -> str:
+    return f"/status-pages/{page_id}/posts"
+
+
+def _draft(data: Any) -> dict[str, Any]:
+    data = object_(data, "draft")
+    return {
+        "title": text(data.get("title")) or "",
+        "state": word(PostState, data.get("state")) or PostState.INVESTIGATING,
+        "body": text(data.get("body")) or "",
+        "monitors": each(data.get("monitors"), own_id),
+    }
+
+
+_post = reader(Post, "post")
