@@ -119,7 +119,7 @@ class GroupList(ListField):
         self.rows: list[GroupRow] = []
 
     def takes(self, name: Name) -> str | None:
-        if name.index is None or name.half == MONITORS or (name.half == NAME and not name.entry):
+        if name.index is None or _is_known(name):
             return None
         group = f"{self.name}[{name.index[:20]}]"
         return f"Send {group}[{NAME}] and {group}[{MONITORS}][0]."
@@ -150,8 +150,8 @@ class GroupList(ListField):
     def _read(self, formdata: Any, names: list[Name]) -> None:
         rows: dict[tuple[int, str], GroupRow] = {}
         for name in names:
-            row = rows.setdefault(name.place, GroupRow(self.name, name.index or ""))
-            if name.half in (NAME, MONITORS):
+            if _is_known(name):
+                row = rows.setdefault(name.place, GroupRow(self.name, name.index or ""))
                 self._take(row, name, formdata.getlist(_raw(name)))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
@@ -219,6 +219,10 @@ def _names(field_name: str, formdata: Any) -> list[Name]:
     names = (parse(raw) for raw in formdata if raw.startswith(f"{field_name}["))
     found = (name for name in names if name)
     return sorted(found, key=lambda name: (name.place, name.half or "", place(name.entry or "")))
+
+
+def _is_known(name: Name) -> bool:
+    return name.half == MONITORS or (name.half == NAME and name.entry is None)
 
 
 def _raw(name: Name) -> str:
