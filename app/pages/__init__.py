@@ -3,3 +3,17 @@
 A WSGI layer in front of the dashboard (``serving``) answers ``/status`` and everything under a
 page's own host name. It reads through ``app.stores.public.PublicPages`` and keeps what it read.
 """
+
+from __future__ import annotations
+
+from flask import Flask
+
+from app.pages.serving import StatusPages
+from app.stores.public import PublicPages
+
+
+def init_app(app: Flask) -> None:
+    """Answer for status pages in front of the dashboard, where this installation has them."""
+    public: PublicPages | None = app.extensions.get("wakeful.public")
+    if public is not None:
+        app.wsgi_app = StatusPages(app, public)  # type: ignore[method-assign]

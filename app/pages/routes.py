@@ -63,7 +63,7 @@ Make = Callable[[PublicPage, Place], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """``frames``: pages of others may have it in a frame. ``scripts``: theirs may read it (CORS)."""
+    """``frames``: other sites may have it in a frame. ``scripts``: their scripts may read it."""
 
     name: str
     content_type: str
@@ -94,6 +94,9 @@ class Asked:
     answer: Callable[[Visit], Response]
     methods: frozenset[str] | set[str] = frozenset({"GET"})
 
+
+# Files of static/ that pages use: a page's own host name serves no others.
+ASSETS = ("css/tokens.css", "css/pages/status.css", "js/status.js", "img/mark.svg")
 
 # ``app/pages/front.py`` is the front page, ``app/pages/history.py`` the history by months.
 SHOWN: Sequence[Shown] = ()
