@@ -16,4 +16,7 @@ def init_app(app: Flask) -> None:
     """Answer for status pages in front of the dashboard, where this installation has them."""
     public: PublicPages | None = app.extensions.get("wakeful.public")
     if public is not None:
-        app.wsgi_app = StatusPages(app, public)  # type: ignore[method-assign]
+        pages = StatusPages(app, public)
+        app.extensions["wakeful.pages"] = pages
+        app.extensions["wakeful.before_body"] = pages.before_body
+        app.wsgi_app = pages  # type: ignore[method-assign]

@@ -9,7 +9,8 @@ password. What everybody may read comes from memory, ready to send, with an ETag
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -62,17 +63,27 @@ Environ = dict[str, Any]
 class StatusPages:
     """``public`` reads; everything else is kept here."""
 
-    def __init__(self, app: Flask, public: PublicPages) -> None:
+    def __init__(
+        self, app: Flask, public: PublicPages, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.clock = clock
         settings: Settings = app.extensions["wakeful.settings"]
         self._app, self._public, self._next = app, public, app.wsgi_app
+        self._api_before_body: Callable[[Environ], Any] = app.extensions["wakeful.before_body"]
         self._visitors = Visitors(app, public)
         self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
-        self._copies = Copies(settings.instance, settings.secret_key)
+        self._copies = Copies(settings.instance, settings.secret_key, self._now)
         self._our_hosts = {*LOCAL_HOSTS, urlsplit(settings.public_url or "").hostname or ""}
-        self._directory: Memory[str, Directory] = Memory(self._read_directory, 1, self._copied)
-        self._list: Memory[str, Made] = Memory(self._read_list, 1, self._copied_made)
-        self._pages: Memory[int, Made] = Memory(self._read_page, PAGES, self._copied_page)
-        self._months: Memory[tuple[int, int, int], Made] = Memory(self._read_month, MONTHS)
+        self._directory: Memory[str, Directory] = Memory(
+            self._read_directory, 1, self._copied, self._now
+        )
+        self._list: Memory[str, Made] = Memory(self._read_list, 1, self._copied_made, self._now)
+        self._pages: Memory[int, Made] = Memory(
+            self._read_page, PAGES, self._copied_page, self._now
+        )
+        self._months: Memory[tuple[int, int, int], Made] = Memory(
+            self._read_month, MONTHS, clock=self._now
+        )
         self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
         self._asked = {one.name: one for one in routes.ASKED}
 
@@ -93,6 +104,16 @@ class StatusPages:
             log.exception("A status page could not be made")
             answer = fixed(500, "Something went wrong here.\n")
         return answer.send(environ, start_response)
+
+    def _now(self) -> float:
+        return self.clock()
+
+    def before_body(self, environ: Environ) -> Any | None:
+        """Whether the API refuses this before its body has come: never on a page's own host name,
+        where there is no API.
+        """
+        own = self._own_page(environ, environ.get("PATH_INFO") or "/")
+        return None if own is not None else self._api_before_body(environ)
 
     # --- whose request it is
 
