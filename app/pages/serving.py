@@ -161,7 +161,9 @@ class StatusPages:
         if shown_ is None and asked is None:
             return not_found()
         method = environ["REQUEST_METHOD"]
-        if not admitted:
+        # Also somebody who was admitted may send the form again.
+        sends_form = method == "POST" and shown_ is FRONT_PAGE
+        if not admitted or (sends_form and address.visibility == Visibility.PASSWORD):
             return self._ask_password(environ, address, way, method, shown_)
         if asked is not None:
             return self._ask(environ, address, way, asked, token, own_host)
