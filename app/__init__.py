@@ -75,17 +75,21 @@ def _add_database(app: Flask) -> None:
 def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.access import Access
     from app.stores.local import LocalStore
+    from app.stores.local.public import LocalPublicPages
     from app.stores.remote import RemoteStores
 
     app.extensions["wakeful.access"] = Access(settings)
+    if settings.store == "local":
+        app.extensions["wakeful.public"] = LocalPublicPages(settings)
     app.extensions["wakeful.store"] = (
         RemoteStores(settings.remotes) if settings.store == "remote" else LocalStore(settings)
     )
 
 
 def _add_blueprints(app: Flask) -> None:
-    from app import api, web
+    from app import api, pages, web
 
     web.init_app(app)
     api.init_app(app)
+    pages.init_app(app)  # in front of both
     app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]

@@ -5,12 +5,13 @@ Two things always hold, so that readers need no case distinctions: rows of hours
 day is the sum of its hours' rows.
 """
 
-from app.db.rollups.reading import between, figures, pieces, single
+from app.db.rollups.reading import between, days, figures, pieces, single
 from app.db.rollups.rows import incidents_between
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
     "between",
+    "days",
     "figures",
     "incidents_between",
     "pieces",

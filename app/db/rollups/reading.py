@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import (
@@ -152,6 +154,69 @@ def single(
         if check.at >= start_ms and check.response_time is not None and check.response_counts
     ]
     return tally(seen, trouble, limit, width_ms, start_ms, end), times
+
+
+def days(
+    ids: Sequence[int], midnights: Sequence[int], now: datetime
+) -> dict[int, list[tuple[int, int, int, int]]]:
+    """Seconds up, down, unknown and in maintenance of each monitor on each day, a day being the
+    time between two of ``midnights`` (ms).
+
+    An hour that a midnight divides counts for the day in which it starts.
+    """
+    count = len(midnights) - 1
+    found = {id: [(0, 0, 0, 0)] * count for id in ids}
+    last = min(midnights[-1], to_ms(now))
+    if not ids or midnights[0] >= last:
+        return found
+    parts = [_part_of_days(*part) for part in _even_days(midnights, to_ms(now) // DAY_MS * DAY_MS)]
+    rows = db.session.execute(union_all(*parts), {"ids": ids}).all()
+    for id, place, up, down, unknown, maintenance in rows:
+        found[id][place] = (int(up), int(down), int(unknown), int(maintenance))
+    for id, hours in _tails(ids, midnights[0], last, RESPONSES).items():
+        for begin, sums in hours.items():
+            place = bisect_right(midnights, begin) - 1
+            if 0 <= place < count:
+                found[id][place] = _plus(found[id][place], _hour(sums))
+    return found
+
+
+def _plus(day: tuple[int, int, int, int], hour: Hour) -> tuple[int, int, int, int]:
+    up, down, unknown, maintenance = day
+    return up + hour.up, down + hour.down, unknown + hour.unknown, maintenance + hour.maintenance
+
+
+def _even_days(midnights: Sequence[int], today: int) -> list[tuple[int, int, int, int]]:
+    """Runs of days that one statement sums: start and end (s), the place of the first day, and the
+    period of the rows to read: whole UTC days before ``today`` have rows of their own.
+    """
+    runs: list[tuple[int, int, int, int]] = []
+    for place, (begin, end) in enumerate(pairwise(midnights)):
+        even = end - begin == DAY_MS
+        period = DAY_S if even and begin % DAY_MS == 0 and begin < today else HOUR_S
+        if runs and even and runs[-1][3] == period and (runs[-1][1] - runs[-1][0]) % DAY_S == 0:
+            runs[-1] = (runs[-1][0], end // 1000, *runs[-1][2:])
+        else:
+            runs.append((begin // 1000, end // 1000, place, period))
+    return runs
+
+
+def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
+    sums = (ROLLUPS.c.up_s, ROLLUPS.c.down_s, ROLLUPS.c.unknown_s, ROLLUPS.c.maintenance_s)
+    # A day that the clocks make longer or shorter is a run of its own.
+    day = (ROLLUPS.c.start - start) // DAY_S + first if (end - start) % DAY_S == 0 else None
+    place = literal_column(str(first)) if day is None else day
+    where = (
+        ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+        ROLLUPS.c.period == period,
+        ROLLUPS.c.start >= start,
+        ROLLUPS.c.start < end,
+    )
+    if period == DAY_S:
+        return select(ROLLUPS.c.monitor_id, place, *sums).where(*where)
+    summed = [func.sum(column) for column in sums]
+    grouped = (ROLLUPS.c.monitor_id, *(() if day is None else (literal_column("2"),)))
+    return select(ROLLUPS.c.monitor_id, place, *summed).where(*where).group_by(*grouped)
 
 
 _STRIPS = select(

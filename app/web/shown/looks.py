@@ -20,6 +20,7 @@ from app.records import (
     Verdict,
     Warn,
 )
+from app.rules.figures import percent as percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +116,6 @@ UNKNOWN = Look("Unknown", "unknown", "unknown")
 def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     """The look of ``word``; a remote server may have states that this version does not know."""
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
-
-
-def percent(value: float | None) -> str:
-    """``99.95%``: never rounded up to 100, because that would hide an outage."""
-    if value is None:
-        return "–"
-    if value >= 100:
-        return "100%"
-    text = f"{int(value * 1000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
-    return f"{text}%"
 
 
 def monitor_of(incident: Incident) -> str:

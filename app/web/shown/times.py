@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from app.records import Incident
 from app.rules import time as rules
+from app.rules.figures import DAY, HOUR, MINUTE
+from app.rules.figures import span as span
 from app.rules.time import days_left, iso
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
 NEAR_DAYS = 30  # a later expiry is shown as a date, and not in lists
 
 
@@ -42,21 +43,6 @@ def _in(moment: datetime, there: tzinfo | None) -> datetime:
         return moment.astimezone(there)
     except OverflowError:  # the first and last hours of the calendar do not exist in every zone
         return moment
-
-
-def span(seconds: float) -> str:
-    """A duration in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
-    left = max(0, int(seconds))
-    parts: list[str] = []
-    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
-        count, left = divmod(left, size)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count} {unit}")
-        elif parts:
-            break
-        if len(parts) == 2:
-            break
-    return " ".join(parts)
 
 
 def relative(moment: datetime, at: datetime) -> str:

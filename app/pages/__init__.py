@@ -1,0 +1,22 @@
+"""Status pages: what the public sees, without a key or a login.
+
+A WSGI layer in front of the dashboard (``serving``) answers ``/status`` and everything under a
+page's own host name. It reads through ``app.stores.public.PublicPages`` and keeps what it read.
+"""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from app.pages.serving import StatusPages
+from app.stores.public import PublicPages
+
+
+def init_app(app: Flask) -> None:
+    """Answer for status pages in front of the dashboard, where this installation has them."""
+    public: PublicPages | None = app.extensions.get("wakeful.public")
+    if public is not None:
+        pages = StatusPages(app, public)
+        app.extensions["wakeful.pages"] = pages
+        app.extensions["wakeful.before_body"] = pages.before_body
+        app.wsgi_app = pages  # type: ignore[method-assign]

@@ -1,0 +1,74 @@
+"""Where a request for a status page leads: the page, the name under it, and its relative links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.stores.public import Address
+
+FOLDER = "/status"
+FRONT = ""
+JSON = "summary.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Relative links of an address: to Wakeful's root (``root``), and as ``Place`` has them."""
+
+    root: str
+    up: str
+    front: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``name`` of a page's answer, without its slug; "" is the front page."""
+
+    slug: str
+    name: str
+
+
+class Directory:
+    """All pages, by what addresses name them with. Made anew when the pages have changed."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self.addresses = tuple(addresses)
+        self.by_slug: Mapping[str, Address] = {one.slug: one for one in addresses}
+        self.by_host: Mapping[str, Address] = {
+            one.domain.lower(): one for one in addresses if one.domain
+        }
+
+
+def host_of(header: str) -> str:
+    """The host name in a Host header, without the port."""
+    name = header if header.endswith("]") else header.rpartition(":")[0] or header
+    return name.rstrip(".").lower()
+
+
+def is_ours(path: str) -> bool:
+    return path == FOLDER or path.startswith(f"{FOLDER}/")
+
+
+def target_of(path: str) -> Target:
+    """What a path under ``/status/`` names."""
+    slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
+    if not slash and slug.endswith(".json"):
+        return Target(slug.removesuffix(".json"), JSON)
+    # ``SLUG/`` and ``SLUG/summary.json`` are no addresses.
+    return Target(slug, name) if not slash or name not in (FRONT, JSON) else Target("", name)
+
+
+def own_target(address: Address, path: str) -> Target:
+    """What a path on the page's own host name names."""
+    return Target(address.slug, path.removeprefix("/"))
+
+
+def links(target: Target, *, own_host: bool) -> Links:
+    depth = target.name.count("/")
+    above = "../" * depth
+    if own_host:
+        return Links(above, above, above or "./")
+    if target.name in (FRONT, JSON):
+        return Links("../", f"{target.slug}/", target.slug)
+    return Links(f"../../{above}", above, f"../{above}{target.slug}")

@@ -1,0 +1,193 @@
+"""Answers that are ready to send: body, compressed body, headers, and what a 304 has of them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+from app.pages.routes import HTML, Shown
+from app.records import Visibility
+from app.stores.public import Address
+
+MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
+SMALLEST = 1000  # bytes; below this, compression costs more than it saves
+EVERYBODY = (Visibility.PUBLIC, Visibility.UNLISTED)
+RETRY_SECONDS = 5
+
+Headers = list[tuple[str, str]]
+
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}"
+    "@media(prefers-color-scheme:dark){body{background:#0e1318;color:#e6ebf1}}"
+)
+_STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+
+def policy(*, frames: bool = False, style: str = "'self'") -> str:
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            f"style-src {style}",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "form-action 'self'",
+            "base-uri 'none'",
+            f"frame-ancestors {'*' if frames else chr(39) + 'none' + chr(39)}",
+        )
+    )
+
+
+def html_headers(*, frames: bool = False, noindex: bool = False, style: str = "'self'") -> Headers:
+    headers = [
+        ("Content-Security-Policy", policy(frames=frames, style=style)),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Referrer-Policy", "same-origin"),
+        ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+    ]
+    if not frames:
+        headers += [("X-Frame-Options", "DENY"), ("Cross-Origin-Opener-Policy", "same-origin")]
+    if noindex:
+        headers.append(("X-Robots-Tag", "noindex"))
+    return headers
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``etag`` is None where nobody may keep the answer."""
+
+    status: str
+    body: bytes
+    packed: bytes | None
+    etag: str | None
+    plain_headers: Headers
+    packed_headers: Headers
+    unchanged_headers: Headers
+
+    def send(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if self.etag is not None and _matches(environ.get("HTTP_IF_NONE_MATCH"), self.etag):
+            start("304 NOT MODIFIED", self.unchanged_headers.copy())
+            return ()
+        if self.packed is not None and _takes_gzip(environ.get("HTTP_ACCEPT_ENCODING")):
+            body, headers = self.packed, self.packed_headers
+        else:
+            body, headers = self.body, self.plain_headers
+        start(self.status, headers.copy())
+        return () if environ["REQUEST_METHOD"] == "HEAD" else (body,)
+
+    @classmethod
+    def of(cls, response: Response, environ: dict[str, Any]) -> Answer:
+        """One that is sent once."""
+        headers = [(name, value) for name, value in response.headers if name != "Content-Length"]
+        return made(response.status, response.get_data(), headers)
+
+
+def made(status: str, body: bytes, headers: Headers, etag: str | None = None) -> Answer:
+    packed = gzip.compress(body, 6, mtime=0) if etag and len(body) >= SMALLEST else None
+    if packed is not None:
+        headers = [*headers, ("Vary", "Accept-Encoding")]
+    if etag is not None:
+        headers = [*headers, ("ETag", etag)]
+    return Answer(
+        status,
+        body,
+        packed,
+        etag,
+        [*headers, ("Content-Length", str(len(body)))],
+        [*headers, ("Content-Encoding", "gzip"), ("Content-Length", str(len(packed or b"")))],
+        [one for one in headers if one[0] != "Content-Type"],
+    )
+
+
+def shown(what: Shown, body: bytes | None, address: Address | None) -> Answer:
+    """What a line of the table has made; ``address`` is of the page, None for the list."""
+    if body is None:
+        return not_found()
+    open_ = address is None or address.visibility in EVERYBODY
+    noindex = address is not None and address.visibility != Visibility.PUBLIC
+    headers: Headers = [("Content-Type", what.content_type)]
+    headers += html_headers(frames=what.frames, noindex=noindex)
+    if what.scripts:
+        headers.append(("Access-Control-Allow-Origin", "*"))
+    if not open_:
+        return made(
+            "200 OK", body, [*headers, ("Cache-Control", "private, no-store"), ("Vary", "Cookie")]
+        )
+    # Weak: the compressed bytes are others.
+    etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    return made("200 OK", body, [*headers, ("Cache-Control", f"public, max-age={MAX_AGE}")], etag)
+
+
+def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Answer:
+    status = f"{code} {HTTPStatus(code).phrase.upper()}"
+    return made(
+        status,
+        text.encode(),
+        [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Cache-Control", "private, no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            *headers,
+        ],
+    )
+
+
+@cache
+def not_found() -> Answer:
+    """The same for a page that never was, one that was deleted and one that is closed."""
+    return _bare(404, "Not found", "There is no status page under this address.")
+
+
+@cache
+def unavailable() -> Answer:
+    return _bare(
+        503,
+        "Nothing is known at this moment",
+        "The state of this page cannot be read now. Try again in a moment.",
+        [("Retry-After", str(RETRY_SECONDS))],
+    )
+
+
+def _bare(code: int, title: str, text: str, more: Sequence[tuple[str, str]] = ()) -> Answer:
+    body = (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1><p>{text}</p></main>"
+    )
+    return made(
+        f"{code} {HTTPStatus(code).phrase.upper()}",
+        body.encode(),
+        [
+            ("Content-Type", HTML),
+            ("Cache-Control", "private, no-store"),
+            *html_headers(noindex=True, style=f"'sha256-{_STYLE_HASH}'"),
+            *more,
+        ],
+    )
+
+
+def _matches(header: str | None, etag: str) -> bool:
+    if header is None:
+        return False
+    plain = etag.removeprefix("W/")
+    return header.strip() == "*" or any(
+        one.strip().removeprefix("W/") == plain for one in header.split(",")
+    )
+
+
+def _takes_gzip(header: str | None) -> bool:
+    if not header or "gzip" not in header:
+        return False
+    for one in header.split(","):
+        coding, _, weight = one.partition(";")
+        if coding.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

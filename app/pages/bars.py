@@ -1,0 +1,106 @@
+"""The days of a monitor as one graphic, as text, and as data for the script. Pure.
+
+All days of one kind that follow each other are one line; dashes cut it into bars. So 90 days take
+a few dozen bytes where nothing happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from app.records import PublicDay
+from app.rules.figures import percent, span
+
+STEP, BAR = 4, 3  # units for each day; of them the bar
+HEIGHT = 32
+# The taller, the worse: colour is not the only sign.
+HEIGHTS = {"n": 4, "u": 14, "g": 26, "m": 26, "p": 29, "d": HEIGHT}
+BAD_PERCENT = 98.0  # half an hour of a day
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """``lines``: class and path. ``data``: the days that are not simply up, for the script."""
+
+    width: int
+    lines: Sequence[tuple[str, str]]
+    data: str
+    label: str
+
+
+def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
+    kinds = [kind_of(day) for day in days]
+    return Bars(STEP * len(days) - 1, _lines(kinds), _data(days), label(days, uptime))
+
+
+def kind_of(day: PublicDay) -> str:
+    """n: nothing known, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
+    if day.down_s:
+        return "p" if day.uptime is not None and day.uptime >= BAD_PERCENT else "d"
+    if day.uptime is None:
+        return "m" if day.maintenance_s else "u" if day.unknown_s else "n"
+    return "g" if day.maintenance_s < 3600 else "m"
+
+
+def _lines(kinds: Sequence[str]) -> list[tuple[str, str]]:
+    paths: dict[str, str] = {}
+    start = 0
+    for place in range(1, len(kinds) + 1):
+        if place < len(kinds) and kinds[place] == kinds[start]:
+            continue
+        kind = kinds[start]
+        y = f"{HEIGHT - HEIGHTS[kind] / 2:g}"
+        length = STEP * (place - start) - 1
+        paths[kind] = f"{paths.get(kind, '')}M{STEP * start} {y}h{length}"
+        start = place
+    return list(paths.items())
+
+
+def _data(days: Sequence[PublicDay]) -> str:
+    """``place:percent:down:maintenance:unknown``, in seconds; nothing at the end is left out."""
+    parts = []
+    for place, day in enumerate(days):
+        if day.uptime == 100 and not (day.maintenance_s or day.unknown_s):
+            continue
+        shown = "" if day.uptime is None else percent(day.uptime).rstrip("%")
+        seconds = (day.down_s, day.maintenance_s, day.unknown_s)
+        text = ":".join([str(place), shown, *(str(n) if n else "" for n in seconds)])
+        parts.append(text.rstrip(":"))
+    return _without_runs(parts)
+
+
+def _without_runs(parts: Sequence[str]) -> str:
+    """Days without anything that follow each other as ``0-56``."""
+    found: list[str] = []
+    begin: int | None = None
+    for place, part in enumerate(parts):
+        plain = part.isdigit()
+        following = parts[place + 1] if place + 1 < len(parts) else ""
+        if plain and begin is None:
+            begin = int(part)
+        if plain and following.isdigit() and int(following) == int(part) + 1:
+            continue
+        found.append(part if begin in (None, int(part) if plain else None) else f"{begin}-{part}")
+        begin = None
+    return ",".join(found)
+
+
+def label(days: Sequence[PublicDay], uptime: float | None) -> str:
+    """What the graphic shows, in words."""
+    if uptime is None:
+        return "No data yet."
+    bad = [day for day in days if day.down_s]
+    if not bad:
+        return f"{percent(uptime)} up, no day with downtime."
+    worst = max(bad, key=lambda day: day.down_s)
+    count = "1 day" if len(bad) == 1 else f"{len(bad)} days"
+    return (
+        f"{percent(uptime)} up, {count} with downtime, at most {span(worst.down_s)} on"
+        f" {day_text(worst.day)}."
+    )
+
+
+def day_text(day: date) -> str:
+    return f"{day.day} {day:%b} {day.year:04}"

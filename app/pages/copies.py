@@ -1,0 +1,89 @@
+"""The last known state of pages, in the instance folder: for a start while the database is away.
+
+Files are encrypted with a key made of the secret key, because pages behind a password are among
+them, and readable by their owner alone. What another version wrote is not read.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import pickle
+import time
+import zlib
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from app import records
+from app.stores.public import Address
+from app.version import __version__
+
+log = logging.getLogger(__name__)
+
+FOLDER = "status-pages"
+CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
+SAME_AFTER = 60.0  # of one that does not: its time goes on
+_KEPT = (Address, records.StatusPage, records.PublicPage, records.Component, records.PublicDay,
+         records.Post, records.PostUpdate, records.PublicWindow)  # fmt: skip
+_SHAPE = (__version__, *(tuple(field.name for field in fields(kept)) for kept in _KEPT))
+
+
+class Copies:
+    def __init__(
+        self, instance: Path, secret_key: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._folder = instance / FOLDER
+        key = HKDF(
+            algorithm=SHA256(), length=32, salt=None, info=b"wakeful status page copies v1"
+        ).derive(secret_key.encode())
+        self._fernet = Fernet(base64.urlsafe_b64encode(key))
+        self._clock = clock
+        self._written: dict[Hashable, float] = {}
+
+    def keep(self, name: str, value: Any, *, changed: bool) -> None:
+        """Write a copy, unless one was written just now. A disk that is full changes nothing."""
+        age = self._clock() - self._written.get(name, float("-inf"))
+        if age < (CHANGED_AFTER if changed else SAME_AFTER):
+            return
+        self._written[name] = self._clock()
+        data = self._fernet.encrypt(zlib.compress(pickle.dumps((_SHAPE, value)), 1))
+        try:
+            self._write(name, data)
+        except OSError as fault:
+            log.warning("The copy of a status page could not be written: %s", fault.strerror)
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        fresh = self._folder / f".{name}.{os.getpid()}"
+        # A process with the same number may have ended in the middle of it.
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        fresh.replace(self._folder / name)
+
+    def find(self, name: str) -> Any | None:
+        try:
+            data = (self._folder / name).read_bytes()
+            shape, value = pickle.loads(zlib.decompress(self._fernet.decrypt(data)))  # noqa: S301 - it is ours
+        except (OSError, InvalidToken, ValueError, zlib.error, AttributeError, ImportError):
+            return None
+        return value if shape == _SHAPE else None
+
+    def forget(self, name: str) -> None:
+        """Delete the copy of a page that is gone."""
+        self._written.pop(name, None)
+        with suppress(OSError):
+            (self._folder / name).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        with suppress(OSError):
+            return [path.name for path in self._folder.iterdir()]
+        return []

@@ -1,0 +1,114 @@
+"""The front of a status page, the list of public pages, and the question for a password."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+from app.pages import routes
+from app.pages.bars import bars
+from app.pages.routes import HTML, Place
+from app.pages.words import COMPONENTS, PAGES, POSTS, Times, linked, zone_of
+from app.records import (
+    ENDED_STATES,
+    MAINTENANCE_STATES,
+    Component,
+    ComponentState,
+    PostState,
+    PublicPage,
+    PublicWindow,
+    StatusPage,
+)
+from app.rules.figures import percent, span
+
+WRONG = "The password is wrong."
+FIRST_PLANS = 10  # windows that are shown; the calendar has all
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Monitors under one heading; None: without one."""
+
+    name: str | None
+    components: Sequence[Component]
+
+
+def page(page: PublicPage, place: Place) -> bytes:
+    announced = [post for post in page.posts if post.state == PostState.SCHEDULED]
+    return html(
+        "status/front.html",
+        page.page,
+        place,
+        made_at=page.made_at,
+        state=PAGES[page.state],
+        sections=sections(page.components),
+        open_posts=[p for p in page.posts if p.state not in ENDED_STATES and p not in announced],
+        announced=announced,
+        past_posts=[post for post in page.posts if post.state in ENDED_STATES],
+        running=[one for one in plans(page) if one.start_at <= page.made_at][:FIRST_PLANS],
+        coming=[one for one in plans(page) if one.start_at > page.made_at][:FIRST_PLANS],
+        component_names=names_of(page.components),
+        others=_others(page.components),
+    )
+
+
+def sections(components: Sequence[Component]) -> list[Section]:
+    return [Section(name, list(ones)) for name, ones in groupby(components, lambda one: one.group)]
+
+
+def plans(page: PublicPage) -> list[PublicWindow]:
+    """Maintenance windows; those of posts are shown as posts."""
+    posted = {
+        (post.title, post.starts_at) for post in page.posts if post.state in MAINTENANCE_STATES
+    }
+    return [
+        one for one in page.windows if not one.cancelled and (one.name, one.start_at) not in posted
+    ]
+
+
+def names_of(components: Sequence[Component]) -> Mapping[int, str]:
+    return {component.id: component.name for component in components}
+
+
+def _others(components: Sequence[Component]) -> str:
+    """What the sentence on the whole does not say: how many are not as they should be."""
+    counts = [
+        (sum(one.state == state for one in components), COMPONENTS[state].word.lower())
+        for state in ComponentState
+        if state != ComponentState.OPERATIONAL
+    ]
+    total = len(components)
+    told = [f"{count} of {total} {word}" for count, word in counts if count]
+    return ", ".join(told)
+
+
+def listed(pages: Sequence[StatusPage], place: Place) -> bytes:
+    return (
+        place.templates.get_template("status/list.html").render(place=place, pages=pages).encode()
+    )
+
+
+def password(place: Place, status: int = 200, fault: str | None = None) -> Response:
+    body = place.templates.get_template("status/password.html").render(place=place, fault=fault)
+    return Response(body, status, content_type=HTML)
+
+
+def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
+    """A page of a status page, with all that its templates share."""
+    shared = {
+        "page": page,
+        "place": place,
+        "times": Times(zone_of(page.zone)),
+        "looks": COMPONENTS,
+        "post_looks": POSTS,
+        "bars": bars,
+        "percent": percent,
+        "span": span,
+        "linked": linked,
+        "offered": {*(one.name for one in routes.SHOWN), *(one.name for one in routes.ASKED)},
+    }
+    return place.templates.get_template(template).render(shared | values).encode()

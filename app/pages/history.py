@@ -1,0 +1,120 @@
+"""A month of a status page: each day with what happened on it."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from urllib.parse import parse_qs
+
+from app.errors import NotFound
+from app.pages.front import html, names_of, sections
+from app.pages.routes import Place
+from app.pages.words import zone_of
+from app.records import (
+    Component,
+    Post,
+    PublicDay,
+    PublicIncident,
+    PublicMonth,
+    PublicPage,
+    PublicWindow,
+)
+
+_MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
+YEARS_BACK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day and what happened on it. ``troubled``: monitors with the figures of the day."""
+
+    day: date
+    troubled: Sequence[tuple[Component, PublicDay]]
+    incidents: Sequence[PublicIncident]
+    posts: Sequence[Post]
+    windows: Sequence[PublicWindow]
+
+    @property
+    def quiet(self) -> bool:
+        return not (self.troubled or self.incidents or self.posts or self.windows)
+
+
+def asked_month(query: str, page: PublicPage) -> tuple[int, int]:
+    """The month that a query asks for; without one the present one. Raises NotFound."""
+    now = page.made_at.astimezone(zone_of(page.page.zone))
+    text = parse_qs(query, max_num_fields=20).get("month", [""])[0] if query.count("&") < 20 else ""
+    if not text:
+        return now.year, now.month
+    found = _MONTH.fullmatch(text)
+    month = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= month[1] <= 12 or not now.year - YEARS_BACK <= month[0] <= now.year:
+        raise NotFound("month", text)
+    return month
+
+
+def page(month: PublicMonth, place: Place) -> bytes:
+    return html(
+        "status/history.html",
+        month.page,
+        place,
+        made_at=month.made_at,
+        title=f"{calendar.month_name[month.month]} {month.year}",
+        earlier=_name(month, -1) if month.earlier else None,
+        later=_name(month, 1) if month.later else None,
+        sections=sections(month.components),
+        days=days(month),
+        component_names=names_of(month.components),
+    )
+
+
+def _name(month: PublicMonth, by: int) -> str:
+    year, place = divmod(month.year * 12 + month.month - 1 + by, 12)
+    return f"{year:04}-{place + 1:02}"
+
+
+def days(month: PublicMonth) -> list[Day]:
+    """The newest first."""
+    zone = zone_of(month.page.zone)
+
+    def on(day: date, start: datetime | None, end: datetime | None) -> bool:
+        begin = start.astimezone(zone).date() if start else None
+        stop = (end or month.made_at).astimezone(zone).date()
+        return begin is not None and begin <= day <= stop
+
+    found = []
+    # All monitors have the same days.
+    for place, day in enumerate(one.day for one in _any_days(month)):
+        found.append(
+            Day(
+                day,
+                [
+                    (one, one.days[place])
+                    for one in month.components
+                    if one.days[place].down_s
+                    or one.days[place].maintenance_s
+                    or one.days[place].unknown_s
+                ],
+                [one for one in month.incidents if on(day, one.started_at, one.ended_at)],
+                [one for one in month.posts if on(day, *_span(one))],
+                [one for one in month.windows if on(day, one.start_at, one.end_at)],
+            )
+        )
+    return found[::-1]
+
+
+def _any_days(month: PublicMonth) -> Sequence[PublicDay]:
+    if month.components:
+        return month.components[0].days
+    last = calendar.monthrange(month.year, month.month)[1]
+    every = [date(month.year, month.month, number) for number in range(1, last + 1)]
+    now = month.made_at.astimezone(zone_of(month.page.zone)).date()
+    return [PublicDay(day) for day in every if day <= now]
+
+
+def _span(post: Post) -> tuple[datetime | None, datetime | None]:
+    if post.starts_at is not None:
+        return post.starts_at, post.ends_at
+    return post.created_at, post.created_at

@@ -1,0 +1,367 @@
+"""The WSGI layer in front of Wakeful that answers for status pages.
+
+It looks at the Host header and the path: a page's own host name serves that page and nothing else
+of Wakeful; elsewhere, ``/status`` and what is under it is ours, and all the rest goes on. Nothing
+here passes through the dashboard: no session is opened and no cookie is set, except by a right
+password. What everybody may read comes from memory, ready to send, with an ETag.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Flask
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Request, Response
+
+from app.config import Settings
+from app.errors import NotFound, Throttled, Unavailable
+from app.pages import front, history, routes
+from app.pages.addresses import (
+    FOLDER,
+    FRONT,
+    Directory,
+    Links,
+    Target,
+    host_of,
+    is_ours,
+    links,
+    own_target,
+    target_of,
+)
+from app.pages.answers import Answer, fixed, html_headers, not_found, shown, unavailable
+from app.pages.assets import Assets
+from app.pages.copies import Copies
+from app.pages.memory import Made, Memory
+from app.pages.routes import HTML, Asked, Place, Shown, Visit
+from app.pages.visitors import Visitors
+from app.records import Component, PublicMonth, PublicPage, StatusPage, Visibility
+from app.stores.public import Address, PublicPages
+
+log = logging.getLogger(__name__)
+
+PAGES, MONTHS = 500, 100  # that are kept in memory
+MAX_FORM_BYTES = 16_384
+DIRECTORY, LIST = "addresses", "list"
+# They answer while the database is away, and must not wait for it.
+AT_ONCE = ("/healthz", "/readyz")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "")
+HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
+FRONT_PAGE = Shown(FRONT, HTML, front.page)
+
+Start = Callable[..., Any]
+Environ = dict[str, Any]
+
+
+class StatusPages:
+    """``public`` reads; everything else is kept here."""
+
+    def __init__(
+        self, app: Flask, public: PublicPages, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.clock = clock
+        settings: Settings = app.extensions["wakeful.settings"]
+        self._app, self._public, self._next = app, public, app.wsgi_app
+        self._api_before_body: Callable[[Environ], Any] = app.extensions["wakeful.before_body"]
+        self._visitors = Visitors(app, public)
+        self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
+        self._copies = Copies(settings.instance, settings.secret_key, self._now)
+        self._our_hosts = {*LOCAL_HOSTS, urlsplit(settings.public_url or "").hostname or ""}
+        self._directory: Memory[str, Directory] = Memory(
+            self._read_directory, 1, self._copied, self._now
+        )
+        self._list: Memory[str, Made] = Memory(self._read_list, 1, self._copied_made, self._now)
+        self._pages: Memory[int, Made] = Memory(
+            self._read_page, PAGES, self._copied_page, self._now
+        )
+        self._months: Memory[tuple[int, int, int], Made] = Memory(
+            self._read_month, MONTHS, clock=self._now
+        )
+        self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
+        self._asked = {one.name: one for one in routes.ASKED}
+
+    def __call__(self, environ: Environ, start_response: Start) -> Any:
+        path = environ.get("PATH_INFO") or "/"
+        address = self._own_page(environ, path)
+        if address is None and not is_ours(path):
+            return self._next(environ, start_response)
+        try:
+            answer = self._answer(environ, path, address)
+        except NotFound:
+            answer = not_found()
+        except Unavailable:
+            answer = unavailable()
+        except HTTPException as fault:
+            answer = fixed(fault.code or 400, f"{fault.name}\n")
+        except Exception:
+            log.exception("A status page could not be made")
+            answer = fixed(500, "Something went wrong here.\n")
+        return answer.send(environ, start_response)
+
+    def _now(self) -> float:
+        return self.clock()
+
+    def before_body(self, environ: Environ) -> Any | None:
+        """Whether the API refuses this before its body has come: never on a page's own host name,
+        where there is no API.
+        """
+        own = self._own_page(environ, environ.get("PATH_INFO") or "/")
+        return None if own is not None else self._api_before_body(environ)
+
+    # --- whose request it is
+
+    def _own_page(self, environ: Environ, path: str) -> Address | None:
+        """The page whose own host name this request is for."""
+        host = host_of(environ.get("HTTP_HOST", ""))
+        if host in self._our_hosts:
+            return None
+        if path in AT_ONCE:
+            known = self._directory.known(DIRECTORY)
+            return known.by_host.get(host) if known else None
+        try:
+            return self._pages_known().by_host.get(host)
+        except Unavailable:
+            return None
+
+    def _pages_known(self) -> Directory:
+        return self._directory.get(DIRECTORY)[0]
+
+    def _answer(self, environ: Environ, path: str, own: Address | None) -> Answer:
+        if own is not None:
+            asset = self._assets.find(path)
+            if asset is not None:
+                return asset
+            return self._of_page(environ, own, own_target(own, path), own_host=True)
+        if path == FOLDER:
+            return self._of_list(environ)
+        target = target_of(path)
+        address = self._pages_known().by_slug.get(target.slug)
+        if address is None:
+            return not_found()
+        return self._of_page(environ, address, target, own_host=False)
+
+    # --- a page's answers
+
+    def _of_page(
+        self, environ: Environ, address: Address, target: Target, *, own_host: bool
+    ) -> Answer:
+        way = links(target, own_host=own_host)
+        admitted = self._visitors.may_read(address, environ)
+        if not admitted and address.visibility != Visibility.PASSWORD:
+            return not_found()
+        shown_, component = self._find(target.name)
+        asked, token = (None, None) if shown_ else self._find_asked(target.name)
+        if shown_ is None and asked is None:
+            return not_found()
+        method = environ["REQUEST_METHOD"]
+        # Also somebody who was admitted may send the form again.
+        sends_form = method == "POST" and shown_ is FRONT_PAGE
+        if not admitted or (sends_form and address.visibility == Visibility.PASSWORD):
+            return self._ask_password(environ, address, way, method, shown_)
+        if asked is not None:
+            return self._ask(environ, address, way, asked, token, own_host)
+        if method not in ("GET", "HEAD"):
+            return fixed(405, "This address is for reading.\n", [("Allow", "GET, HEAD")])
+        if shown_ is HISTORY:
+            return self._of_month(environ, address, way, own_host)
+        assert shown_ is not None  # noqa: S101 - one of the two was found
+        return self._of_front(address, way, shown_, component, own_host)
+
+    def _find(self, name: str) -> tuple[Shown | None, int | None]:
+        """The line of the table for this name, and the monitor's id in it."""
+        found = self._shown.get(name)
+        if found is not None or "/" not in name:
+            return found, None
+        before, _, rest = name.rpartition("/")
+        number, dot, ending = rest.partition(".")
+        if not (number.isascii() and number.isdigit() and len(number) < 19):
+            return None, None
+        return self._shown.get(f"{before}/<id>{dot}{ending}"), int(number)
+
+    def _find_asked(self, name: str) -> tuple[Asked | None, str | None]:
+        found = self._asked.get(name)
+        if found is not None or "/" not in name:
+            return found, None
+        before, _, token = name.rpartition("/")
+        return self._asked.get(f"{before}/<token>"), token
+
+    def _of_front(
+        self, address: Address, way: Links, what: Shown, id: int | None, own_host: bool
+    ) -> Answer:
+        made, away = self._pages.get(address.id)
+        page: PublicPage = made.value
+        component: Component | None = None
+        if id is not None:
+            component = next((one for one in page.components if one.id == id), None)
+            if component is None:
+                return not_found()
+        place = replace(self._place(way, own_host, away), component=component)
+        key = (what.name, id, own_host, away and page.made_at, address.visibility)
+        return made.get(key, lambda: shown(what, what.make(page, place), address))
+
+    def _of_month(self, environ: Environ, address: Address, way: Links, own_host: bool) -> Answer:
+        made, _ = self._pages.get(address.id)
+        month = history.asked_month(environ.get("QUERY_STRING", ""), made.value)
+        of_month, away = self._months.get((address.id, *month))
+        if of_month.value is None:
+            return not_found()
+        place = self._place(way, own_host, away)
+        key = (own_host, away and of_month.value.made_at, address.visibility)
+        return of_month.get(
+            key, lambda: shown(HISTORY, history.page(of_month.value, place), address)
+        )
+
+    def _of_list(self, environ: Environ) -> Answer:
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return fixed(405, "This address is for reading.\n", [("Allow", "GET, HEAD")])
+        made, away = self._list.get(LIST)
+        place = self._place(Links("", "status/", "status"), False, away)
+        return made.get(away, lambda: shown(FRONT_PAGE, front.listed(made.value, place), None))
+
+    def _place(self, way: Links, own_host: bool, away: bool) -> Place:
+        return Place(
+            templates=self._app.jinja_env,
+            static=partial(self._assets.link, way.root),
+            up=way.up,
+            front=way.front,
+            own_host=own_host,
+            away=away,
+        )
+
+    # --- what is not kept in memory
+
+    def _ask(
+        self,
+        environ: Environ,
+        address: Address,
+        way: Links,
+        asked: Asked,
+        token: str | None,
+        own_host: bool,
+    ) -> Answer:
+        request = _request(environ)
+        method = "GET" if request.method == "HEAD" else request.method
+        if method not in asked.methods:
+            allowed = ", ".join(sorted(asked.methods))
+            return fixed(405, "This address does not take that.\n", [("Allow", allowed)])
+        place = self._place(way, own_host, away=False)
+        visit = Visit(request, address, place, self._public, token)
+        with self._app.app_context():
+            return self._sent(asked.answer(visit), environ)
+
+    def _ask_password(
+        self, environ: Environ, address: Address, way: Links, method: str, what: Shown | None
+    ) -> Answer:
+        html = what is FRONT_PAGE or what is HISTORY
+        if not html:
+            return fixed(403, "This page needs a password.\n")
+        place = self._place(way, own_host=False, away=False)
+        request = _request(environ)
+        if method != "POST":
+            return self._sent(front.password(place), environ)
+        try:
+            with self._app.app_context():
+                right = self._visitors.enter(address, request)
+        except Throttled as fault:
+            said = front.password(place, 429, str(fault))
+            said.headers["Retry-After"] = str(fault.retry_after)
+            return self._sent(said, environ)
+        if not right:
+            return self._sent(front.password(place, 422, front.WRONG), environ)
+        said = Response(status=303, headers={"Location": way.front})
+        said.autocorrect_location_header = False
+        self._visitors.admit(address, self._paths(request, address), request, said)
+        return self._sent(said, environ)
+
+    def _paths(self, request: Request, address: Address) -> list[str]:
+        """Where the cookie of a page is sent: nowhere else in Wakeful."""
+        host = host_of(request.environ.get("HTTP_HOST", ""))
+        root = request.environ.get("SCRIPT_NAME", "")
+        if host == (address.domain or "").lower():
+            return [f"{root}/"]
+        front_path = f"{root}{FOLDER}/{address.slug}"
+        return [front_path, f"{front_path}.json"]
+
+    def _sent(self, response: Response, environ: Environ) -> Answer:
+        """A response of its own: nobody keeps it."""
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        for name, value in html_headers(noindex=True):
+            response.headers.setdefault(name, value)
+        return Answer.of(response, environ)
+
+    # --- reading
+
+    def _read_directory(self, key: str, before: Directory | None) -> Directory:
+        with self._app.app_context():
+            addresses = tuple(self._public.addresses())
+        same = before is not None and before.addresses == addresses
+        self._copies.keep(DIRECTORY, addresses, changed=not same)
+        if not same:
+            self._forget_others({one.id for one in addresses})
+        return before if before is not None and same else Directory(addresses)
+
+    def _forget_others(self, ids: set[int]) -> None:
+        """A deleted page leaves nothing behind."""
+        for name in self._copies.names():
+            if name.startswith("page-") and name not in {f"page-{id}" for id in ids}:
+                self._copies.forget(name)
+
+    def _read_list(self, key: str, before: Made | None) -> Made:
+        with self._app.app_context():
+            pages: tuple[StatusPage, ...] = tuple(self._public.listed())
+        same = before is not None and before.value == pages
+        self._copies.keep(LIST, pages, changed=not same)
+        return before if before is not None and same else Made(pages)
+
+    def _read_page(self, id: int, before: Made | None) -> Made:
+        with self._app.app_context():
+            page = self._public.page(id)
+        same = before is not None and _same(before.value, page)
+        self._copies.keep(f"page-{id}", page, changed=not same)
+        if before is None or not same:
+            return Made(page)
+        before.advance(page)
+        return before
+
+    def _read_month(self, key: tuple[int, int, int], before: Made | None) -> Made:
+        try:
+            with self._app.app_context():
+                month: PublicMonth = self._public.month(*key)
+        except NotFound:
+            return Made(None)  # kept too: whoever asks for many months asks the database once
+        known = before.value if before else None
+        if before is None or known is None or replace(known, made_at=month.made_at) != month:
+            return Made(month)
+        before.advance(month)
+        return before
+
+    def _copied(self, name: str) -> Directory | None:
+        found = self._copies.find(name)
+        return None if found is None else Directory(found)
+
+    def _copied_made(self, name: str) -> Made | None:
+        found = self._copies.find(name)
+        return None if found is None else Made(found)
+
+    def _copied_page(self, id: int) -> Made | None:
+        return self._copied_made(f"page-{id}")
+
+
+def _same(before: PublicPage, page: PublicPage) -> bool:
+    """Whether an earlier page says the same: also, no window has begun since."""
+    begun = any(before.made_at < one.start_at <= page.made_at for one in page.windows)
+    return not begun and replace(before, made_at=page.made_at) == page
+
+
+def _request(environ: Environ) -> Request:
+    request = Request(environ)
+    request.max_content_length = MAX_FORM_BYTES
+    request.max_form_memory_size = MAX_FORM_BYTES
+    return request

@@ -1,0 +1,107 @@
+"""Who may read a page that is not for everybody: people with its password, or with an account."""
+
+from __future__ import annotations
+
+import ipaddress
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from flask import Flask
+from itsdangerous import BadData, URLSafeTimedSerializer
+from werkzeug.wrappers import Request, Response
+
+from app.access import Access
+from app.errors import Throttled
+from app.records import Visibility
+from app.stores.away import DatabaseError, unavailable
+from app.stores.public import Address, PublicPages
+
+COOKIE = "wakeful_page"
+COOKIE_SECONDS = 30 * 24 * 3600
+WRONG_MOST, WRONG_SECONDS = 10, 15 * 60
+TOO_MANY = "Too many wrong passwords. Wait a few minutes and try again."
+_SESSION_TOKEN = "_user_id"  # noqa: S105 - where the dashboard's session has it
+
+
+class Visitors:
+    def __init__(self, app: Flask, public: PublicPages) -> None:
+        self._app, self._public = app, public
+        self._access: Access = app.extensions["wakeful.access"]
+        self._signer = URLSafeTimedSerializer(app.config["SECRET_KEY"], "wakeful status page")
+
+    def may_read(self, address: Address, environ: dict[str, Any]) -> bool:
+        if address.visibility in (Visibility.PUBLIC, Visibility.UNLISTED):
+            return True
+        if address.visibility == Visibility.PASSWORD:
+            return self._has_password(address, environ)
+        return self.logged_in(environ)
+
+    def _has_password(self, address: Address, environ: dict[str, Any]) -> bool:
+        try:
+            cookie = SimpleCookie(environ.get("HTTP_COOKIE", "")).get(COOKIE)
+            said = self._signer.loads(cookie.value, COOKIE_SECONDS) if cookie else None
+        except (BadData, CookieError):
+            return False
+        return bool(said == [address.id, address.password_turn])
+
+    def logged_in(self, environ: dict[str, Any]) -> bool:
+        """Whether this is somebody with an account, logged in to the dashboard."""
+        if f"{self._app.config['SESSION_COOKIE_NAME']}=" not in environ.get("HTTP_COOKIE", ""):
+            return False
+        request = self._app.request_class(environ)
+        session = self._app.session_interface.open_session(self._app, request)
+        token = session.get(_SESSION_TOKEN) if session else None
+        if not isinstance(token, str):
+            return False
+        try:
+            with self._app.app_context():
+                return self._access.session_person(token) is not None
+        except DatabaseError:
+            return False  # it cannot be told who this is
+
+    def enter(self, address: Address, request: Request) -> bool:
+        """Whether the password in the sent form is right. Raises Throttled and Unavailable."""
+        try:
+            return self._enter(address, request)
+        except DatabaseError as fault:
+            raise unavailable(fault) or fault from None
+
+    def _enter(self, address: Address, request: Request) -> bool:
+        counter = f"page:password:{_origin(request.remote_addr)}"
+        # Counted before it is compared, so that guesses at the same moment all count.
+        if self._access.count(counter, WRONG_SECONDS) > WRONG_MOST:
+            raise Throttled(TOO_MANY, self._access.seconds_left(WRONG_SECONDS))
+        try:
+            right = self._public.password_fits(address.id, request.form.get("password", ""))
+        except Throttled:
+            self._access.uncount(counter, WRONG_SECONDS, by=1)
+            raise
+        if right:
+            self._access.uncount(counter, WRONG_SECONDS, by=1)
+        return right
+
+    def admit(self, address: Address, paths: list[str], request: Request, to: Response) -> None:
+        """Let this browser read the page, under these paths, until it has another password."""
+        ticket = self._signer.dumps([address.id, address.password_turn])
+        secure = self._app.config["SESSION_COOKIE_SECURE"] or request.is_secure
+        for path in paths:
+            to.set_cookie(
+                COOKIE,
+                str(ticket),
+                max_age=COOKIE_SECONDS,
+                path=path,
+                secure=secure,
+                httponly=True,
+                samesite="Lax",
+            )
+
+
+def _origin(address: str | None) -> str:
+    """One subscriber has one IPv4 address, or a /64 of IPv6."""
+    try:
+        parsed = ipaddress.ip_address(address or "")
+    except ValueError:
+        return "unknown"
+    if isinstance(parsed, ipaddress.IPv6Address) and not parsed.ipv4_mapped:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

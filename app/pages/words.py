@@ -1,0 +1,106 @@
+"""How states, times and texts look on a status page, in the page's zone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from markupsafe import Markup, escape
+
+from app.records import ComponentState, PageState, PostState
+from app.rules.page_state import SENTENCES
+from app.rules.time import iso
+
+# An address ends before a sign that ends a sentence around it.
+_LINK = re.compile(r"https?://[^\s<>\"']+", re.ASCII)
+_AFTER_LINK = ".,;:!?)]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """``icon`` is one of ``components/icons.html``, ``tone`` a colour of ``tokens.css``."""
+
+    word: str
+    icon: str
+    tone: str
+
+
+COMPONENTS: Mapping[str, Look] = {
+    ComponentState.OPERATIONAL: Look("Operational", "up", "up"),
+    ComponentState.DEGRADED: Look("Degraded", "degraded", "degraded"),
+    ComponentState.OUTAGE: Look("Down", "down", "down"),
+    ComponentState.MAINTENANCE: Look("Maintenance", "maintenance", "maintenance"),
+    ComponentState.UNKNOWN: Look("Unknown", "unknown", "unknown"),
+}
+PAGES: Mapping[str, Look] = {
+    PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
+    PageState.DEGRADED: Look(SENTENCES[PageState.DEGRADED], "degraded", "degraded"),
+    PageState.PARTIAL_OUTAGE: Look(SENTENCES[PageState.PARTIAL_OUTAGE], "down", "down"),
+    PageState.MAJOR_OUTAGE: Look(SENTENCES[PageState.MAJOR_OUTAGE], "down", "down"),
+    PageState.MAINTENANCE: Look(SENTENCES[PageState.MAINTENANCE], "maintenance", "maintenance"),
+    PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
+}
+POSTS: Mapping[str, Look] = {
+    PostState.INVESTIGATING: Look("Investigating", "down", "down"),
+    PostState.IDENTIFIED: Look("Identified", "degraded", "degraded"),
+    PostState.MONITORING: Look("Monitoring", "seen", "maintenance"),
+    PostState.RESOLVED: Look("Resolved", "up", "up"),
+    PostState.SCHEDULED: Look("Scheduled", "pending", "paused"),
+    PostState.IN_PROGRESS: Look("In progress", "maintenance", "maintenance"),
+    PostState.COMPLETED: Look("Completed", "up", "up"),
+}
+
+
+def zone_of(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Moments as ``<time>``, which the script turns to the reader's zone."""
+
+    zone: tzinfo
+
+    def at(self, moment: datetime | None) -> Markup | str:
+        """``22 Nov 2026, 09:32 CET``."""
+        if moment is None:
+            return ""
+        there = self._there(moment)
+        text = f"{there.day} {there:%b} {there.year:04}, {there:%H:%M} {there.tzname() or ''}"
+        return _time(moment, text.rstrip(), "at")
+
+    def clock(self, moment: datetime) -> Markup:
+        """``22 Nov, 09:32``, beside one of the same year that says the zone."""
+        there = self._there(moment)
+        return _time(moment, f"{there.day} {there:%b}, {there:%H:%M}", "clock")
+
+    def between(self, start: datetime, end: datetime | None) -> Markup:
+        return Markup("{} – {}").format(self.clock(start), self.at(end) or "now")
+
+    def _there(self, moment: datetime) -> datetime:
+        try:
+            return moment.astimezone(self.zone)
+        except OverflowError:  # the first and last hours of the calendar
+            return moment
+
+
+def _time(moment: datetime, text: str, kind: str) -> Markup:
+    return Markup('<time datetime="{}" data-{}>{}</time>').format(iso(moment), Markup(kind), text)  # noqa: S704 - our own words
+
+
+def linked(text: str) -> Markup:
+    """Plain text with its addresses as links."""
+    parts, at = [], 0
+    for found in _LINK.finditer(text):
+        url = found[0].rstrip(_AFTER_LINK)
+        parts.append(escape(text[at : found.start()]))
+        parts.append(Markup('<a href="{0}" rel="nofollow noopener">{0}</a>').format(url))
+        at = found.start() + len(url)
+    parts.append(escape(text[at:]))
+    return Markup("").join(parts)

@@ -1,0 +1,30 @@
+"""How figures are written for people: percentages and durations. Pure."""
+
+from __future__ import annotations
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def percent(value: float | None) -> str:
+    """``99.95%``: never rounded up to 100, because that would hide an outage."""
+    if value is None:
+        return "–"
+    if value >= 100:
+        return "100%"
+    text = f"{int(value * 1000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
+    return f"{text}%"
+
+
+def span(seconds: float) -> str:
+    """A duration in its two largest units: ``3 d 4 h``, ``12 min 5 s``."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)

@@ -1,0 +1,482 @@
+"""Status pages as the public sees them, read from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.access import passwords
+from app.config import Settings
+from app.db import db, patience, rollups
+from app.db.faults import unavailable
+from app.db.tables import (
+    IncidentRow,
+    MonitorRow,
+    MonitorStateRow,
+    PostMonitorRow,
+    PostRow,
+    PostUpdateRow,
+    StatusPageGroupRow,
+    StatusPageMonitorRow,
+    StatusPageRow,
+)
+from app.db.types import OutOfRange, to_ms
+from app.db.windows import own_window
+from app.errors import NotFound, Unsupported
+from app.records import (
+    ENDED_STATES,
+    OPEN_STATES,
+    PAGE_DAYS,
+    Classification,
+    Component,
+    ComponentState,
+    Group,
+    MaintenanceWindow,
+    PageState,
+    Post,
+    PostUpdate,
+    PublicDay,
+    PublicIncident,
+    PublicMonth,
+    PublicPage,
+    StatusPage,
+    Verdict,
+    Visibility,
+)
+from app.rules.page_state import component_state, page_state
+from app.rules.public_causes import public_cause
+from app.rules.recurrence import applies_to, in_maintenance
+from app.stats.tally import percent
+from app.stores.local.public_windows import windows_of
+from app.stores.local.search import fits
+from app.stores.local.windows import active_windows
+from app.stores.public import Address, PublicPages
+
+PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
+RECENT = timedelta(days=14)
+AHEAD = timedelta(days=90)
+REPORTED = "Somebody reported a problem."
+NOT_BUILT = "Nobody can subscribe to this page."
+# Incidents that somebody says were none.
+_EXCUSED = tuple(Classification)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raises Unavailable where the database cannot answer, and leaves no transaction open."""
+    try:
+        with patience(PATIENCE_SECONDS):
+            yield
+    except SQLAlchemyError as fault:
+        away = unavailable(fault)
+        if away is None:
+            raise
+        raise away from None
+    finally:
+        db.session.remove()
+
+
+class LocalPublicPages(PublicPages):
+    """Needs an application context."""
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._base = settings.public_url or ""
+        self._clock = clock
+
+    def addresses(self) -> Sequence[Address]:
+        with _reading():
+            rows = db.session.execute(
+                select(
+                    StatusPageRow.id,
+                    StatusPageRow.slug,
+                    StatusPageRow.domain,
+                    StatusPageRow.visibility,
+                    StatusPageRow.password_turn,
+                    StatusPageRow.updated_at,
+                ).order_by(StatusPageRow.id)
+            )
+            return [Address(*row[:5], version=to_ms(row[5])) for row in rows]
+
+    def listed(self) -> Sequence[StatusPage]:
+        with _reading():
+            rows = db.session.scalars(
+                select(StatusPageRow)
+                .where(StatusPageRow.visibility == Visibility.PUBLIC)
+                .order_by(func.lower(StatusPageRow.name), StatusPageRow.id)
+            )
+            return [self._record(row) for row in rows]
+
+    def page(self, id: int) -> PublicPage:
+        with _reading():
+            now = self._clock()
+            row = _found(id)
+            today = now.astimezone(_zone(row.zone)).date()
+            days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
+            shown = _shown(id, now)
+            components = self._components(row, shown, days, now)
+            posts = _posts(id, _current(now))
+            states = [
+                component.state
+                for component, one in zip(components, shown, strict=True)
+                if one.counts
+            ]
+            open_ = [post.state for post in posts if post.state in OPEN_STATES]
+            return PublicPage(
+                page=self._record(row, shown, state=page_state(states, open_)),
+                state=page_state(states, open_),
+                components=components,
+                posts=posts,
+                windows=windows_of(id, [one.id for one in shown], now, now + AHEAD),
+                made_at=now,
+            )
+
+    def month(self, id: int, year: int, month: int) -> PublicMonth:
+        with _reading():
+            now = self._clock()
+            row = _found(id)
+            zone = _zone(row.zone)
+            shown = _shown(id, now)
+            first, following = date(year, month, 1), _next_month(year, month)
+            start, end = _midnight(first, zone), _midnight(following, zone)
+            begin = min([row.created_at, *(one.created_at for one in shown)])
+            if end <= begin or start > now:
+                raise NotFound("month", f"{year:04}-{month:02}")
+            days = [first + timedelta(days=n) for n in range((following - first).days)]
+            past = [day for day in days if _midnight(day, zone) <= now]
+            ids = [one.id for one in shown]
+            windows = windows_of(id, ids, start, min(end, now))
+            return PublicMonth(
+                page=self._record(row, shown),
+                year=year,
+                month=month,
+                components=self._components(row, shown, past, now),
+                incidents=_incidents(ids, start, end),
+                posts=_posts(id, _touching(start, end)),
+                windows=windows[::-1],
+                earlier=begin < start,
+                later=end <= now,
+                made_at=now,
+            )
+
+    def password_fits(self, id: int, password: str) -> bool:
+        with _reading():
+            hash_ = db.session.scalar(
+                select(StatusPageRow.password_hash).where(
+                    StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
+                )
+            )
+        return passwords.matches(hash_, password)
+
+    def subscribe(self, id: int, channel: str, target: str) -> None:
+        raise Unsupported(NOT_BUILT)
+
+    def confirm(self, token: str) -> StatusPage:
+        raise Unsupported(NOT_BUILT)
+
+    def unsubscribe(self, token: str) -> StatusPage:
+        raise Unsupported(NOT_BUILT)
+
+    def _record(
+        self,
+        row: StatusPageRow,
+        shown: Sequence[_Shown] = (),
+        state: PageState = PageState.UNKNOWN,
+    ) -> StatusPage:
+        """The page without what only its owner sees."""
+        groups: dict[str, list[int]] = {}
+        for one in shown:
+            if one.group is not None:
+                groups.setdefault(one.group, []).append(one.id)
+        return StatusPage(
+            id=row.id,
+            name=row.name,
+            slug=row.slug,
+            description=row.description,
+            visibility=row.visibility,
+            domain=row.domain,
+            monitors=tuple(one.id for one in shown),
+            groups=tuple(Group(name, tuple(ids)) for name, ids in groups.items()),
+            show_urls=row.show_urls,
+            show_response_times=row.show_response_times,
+            zone=row.zone,
+            theme=row.theme,
+            link=f"https://{row.domain}/" if row.domain else f"{self._base}/status/{row.slug}",
+            password_set=row.password_hash is not None,
+            state=state,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+
+    def _components(
+        self, row: StatusPageRow, shown: Sequence[_Shown], days: Sequence[date], now: datetime
+    ) -> list[Component]:
+        figures = _days([one.id for one in shown], days, _zone(row.zone), now)
+        return [
+            Component(
+                id=one.id,
+                name=one.name,
+                state=one.state,
+                since=one.since,
+                group=one.group,
+                url=one.url if row.show_urls else None,
+                response_time=one.response_time if row.show_response_times else None,
+                uptime=figures[one.id][0],
+                days=figures[one.id][1],
+            )
+            for one in shown
+        ]
+
+
+class _Shown:
+    """A monitor of a page, before it is known what of it is shown."""
+
+    __slots__ = (
+        "counts", "created_at", "group", "id", "name", "response_time", "since", "state", "url",
+    )  # fmt: skip
+
+    def __init__(self, row: Any, windows: Sequence[MaintenanceWindow], now: datetime) -> None:
+        self.id: int = row.id
+        self.name: str = row.own_name or row.name
+        self.group: str | None = row.group
+        self.url: str = row.url
+        self.created_at: datetime = row.created_at
+        self.response_time: int | None = row.response_time
+        self.counts = not row.paused and row.verdict is not None
+        # One check alone tells nothing: the same verdict has to come twice.
+        confirmed = row.status_since is not None and row.status_since < row.checked_at
+        self.state = component_state(
+            paused=row.paused,
+            checked=row.verdict is not None,
+            in_maintenance=in_maintenance(
+                now, own_window(row), [one for one in windows if applies_to(one, row.id)]
+            ),
+            incident_open=row.started_at is not None and row.classification not in _EXCUSED,
+            verdict=row.verdict if confirmed else Verdict.UP,
+        )
+        self.since: datetime | None = {
+            ComponentState.OUTAGE: row.started_at,
+            ComponentState.DEGRADED: row.status_since,
+            ComponentState.UNKNOWN: row.status_since if self.counts else None,
+        }.get(self.state)
+
+
+def _found(id: int) -> StatusPageRow:
+    row = db.session.get(StatusPageRow, id) if fits(id) else None
+    if row is None:
+        raise NotFound("status page", id)
+    return row
+
+
+_SHOWN = (
+    select(
+        MonitorRow.id,
+        MonitorRow.name,
+        MonitorRow.url,
+        MonitorRow.paused,
+        MonitorRow.created_at,
+        MonitorRow.maintenance_start_at,
+        MonitorRow.maintenance_end_at,
+        MonitorStateRow.verdict,
+        MonitorStateRow.checked_at,
+        MonitorStateRow.status_since,
+        MonitorStateRow.response_time,
+        IncidentRow.started_at,
+        IncidentRow.classification,
+        StatusPageMonitorRow.name.label("own_name"),
+        StatusPageGroupRow.name.label("group"),
+    )
+    .select_from(StatusPageMonitorRow)
+    .join(MonitorRow, MonitorRow.id == StatusPageMonitorRow.monitor_id)
+    .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+    .outerjoin(
+        IncidentRow, (IncidentRow.monitor_id == MonitorRow.id) & IncidentRow.ended_at.is_(None)
+    )
+    .outerjoin(
+        StatusPageGroupRow,
+        (StatusPageGroupRow.id == StatusPageMonitorRow.group_id)
+        & (StatusPageGroupRow.status_page_id == StatusPageMonitorRow.status_page_id),
+    )
+    # Those without a group come first, then the groups.
+    .order_by(
+        StatusPageGroupRow.id.is_not(None),
+        StatusPageGroupRow.position,
+        StatusPageGroupRow.id,
+        StatusPageMonitorRow.group_position,
+        StatusPageMonitorRow.position,
+        MonitorRow.id,
+    )
+)
+
+
+def _shown(page_id: int, now: datetime) -> list[_Shown]:
+    """The monitors of a page, in its order."""
+    rows = db.session.execute(_SHOWN.where(StatusPageMonitorRow.status_page_id == page_id)).all()
+    windows = active_windows(now) if rows else []
+    return [_Shown(row, windows, now) for row in rows]
+
+
+# --- Days -----------------------------------------------------------------------------------------
+
+
+@cache
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+
+
+def _midnight(day: date, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+def _next_month(year: int, month: int) -> date:
+    return date(year + month // 12, month % 12 + 1, 1)
+
+
+def _days(
+    ids: Sequence[int], days: Sequence[date], zone: ZoneInfo, now: datetime
+) -> dict[int, tuple[float | None, list[PublicDay]]]:
+    """The percentage over ``days``, and each of them, by monitor."""
+    midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
+    seconds = rollups.days(ids, midnights, now)
+    incidents = rollups.incidents_between(ids, midnights[0], midnights[-1])
+    made: dict[Any, PublicDay] = {}  # most days of most monitors are equal
+    found = {}
+    for id in ids:
+        touched = _touched(midnights, incidents[id], to_ms(now))
+        own = []
+        for place, sums in enumerate(seconds[id]):
+            up, down, unknown, maintenance = sums
+            key = (place, up if down else bool(up), down, unknown, maintenance, touched.get(place))
+            day = made.get(key)
+            if day is None:
+                day = made[key] = PublicDay(
+                    days[place],
+                    percent(up, down),
+                    down,
+                    maintenance,
+                    unknown,
+                    touched.get(place, 0),
+                )
+            own.append(day)
+        whole = percent(sum(s[0] for s in seconds[id]), sum(s[1] for s in seconds[id]))
+        found[id] = (whole, own)
+    return found
+
+
+def _touched(
+    midnights: Sequence[int], incidents: Collection[tuple[int, int | None, str | None]], now: int
+) -> Mapping[int, int]:
+    """How many incidents touch each day, by its place; 0 is left out."""
+    found: dict[int, int] = {}
+    for start, end, classification in incidents:
+        if classification in _EXCUSED:
+            continue
+        stop = max(start + 1, now if end is None else end)
+        for place in range(len(midnights) - 1):
+            if start < midnights[place + 1] and stop > midnights[place]:
+                found[place] = found.get(place, 0) + 1
+    return found
+
+
+def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[PublicIncident]:
+    rows = db.session.execute(
+        select(
+            IncidentRow.id,
+            IncidentRow.monitor_id,
+            IncidentRow.started_at,
+            IncidentRow.ended_at,
+            IncidentRow.cause_code,
+            IncidentRow.by_hand,
+        )
+        .where(
+            IncidentRow.monitor_id.in_(ids),
+            IncidentRow.started_at < end,
+            or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > start),
+            or_(IncidentRow.classification.is_(None), IncidentRow.classification.not_in(_EXCUSED)),
+        )
+        .order_by(IncidentRow.started_at.desc(), IncidentRow.id.desc())
+    )
+    return [
+        PublicIncident(
+            row.id,
+            row.monitor_id,
+            row.started_at,
+            row.ended_at,
+            REPORTED if row.by_hand else public_cause(row.cause_code),
+        )
+        for row in rows
+    ]
+
+
+# --- Posts ----------------------------------------------------------------------------------------
+
+
+def _current(now: datetime) -> Any:
+    return or_(PostRow.state.not_in(ENDED_STATES), PostRow.updated_at > now - RECENT)
+
+
+def _touching(start: datetime, end: datetime) -> Any:
+    """Written or changed in this time, or about a time within it."""
+    return or_(
+        (PostRow.created_at < end) & (PostRow.updated_at >= start),
+        (PostRow.starts_at < end) & (PostRow.ends_at > start),
+    )
+
+
+def _posts(page_id: int, which: Any) -> list[Post]:
+    rows = db.session.scalars(
+        select(PostRow)
+        .where(PostRow.status_page_id == page_id, which)
+        .order_by(PostRow.created_at.desc(), PostRow.id.desc())
+    ).all()
+    ids = [row.id for row in rows]
+    updates: dict[int, list[PostUpdate]] = {id: [] for id in ids}
+    monitors: dict[int, list[int]] = {id: [] for id in ids}
+    if ids:
+        for one in db.session.scalars(
+            select(PostUpdateRow).where(PostUpdateRow.post_id.in_(ids)).order_by(PostUpdateRow.id)
+        ):
+            updates[one.post_id].append(
+                PostUpdate(one.id, one.state, one.body, one.created_at, one.corrected_at)
+            )
+        for post_id, monitor_id in db.session.execute(
+            select(PostMonitorRow.post_id, PostMonitorRow.monitor_id)
+            .where(PostMonitorRow.post_id.in_(ids))
+            .order_by(PostMonitorRow.monitor_id)
+        ):
+            monitors[post_id].append(monitor_id)
+    return [_post(row, updates[row.id], monitors[row.id]) for row in rows]
+
+
+def _post(row: PostRow, updates: Sequence[PostUpdate], monitors: Sequence[int]) -> Post:
+    return Post(
+        id=row.id,
+        status_page_id=row.status_page_id,
+        title=row.title,
+        state=row.state,
+        body=updates[0].body if updates else "",
+        monitors=tuple(monitors),
+        incident_id=row.incident_id,
+        starts_at=_known(row.starts_at),
+        ends_at=_known(row.ends_at),
+        automatic=row.automatic,
+        updates=tuple(updates),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        corrected_at=row.corrected_at,
+    )
+
+
+def _known(moment: datetime | None) -> datetime | None:
+    return None if isinstance(moment, OutOfRange) else moment

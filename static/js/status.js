@@ -1,0 +1,112 @@
+// What status pages do with a script, and do without as well: times in the reader's zone, and days
+// that arrow keys and the pointer lead through.
+
+const zone = document.querySelector(".zone");
+const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
+const clock = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+
+for (const time of document.querySelectorAll("time[data-at], time[data-clock]")) {
+  const format = "at" in time.dataset ? exact : clock;
+  time.textContent = format.format(new Date(time.dateTime));
+}
+if (zone) zone.textContent = `Times are in ${exact.resolvedOptions().timeZone}. Days are in ${zone.dataset.zone}.`;
+
+const DAY = 86_400_000;
+
+function span(seconds) {
+  const units = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
+  const parts = [];
+  for (const [size, unit] of units) {
+    const count = Math.floor(seconds / size);
+    seconds -= count * size;
+    if (count) parts.push(`${count} ${unit}`);
+    else if (parts.length) break;
+    if (parts.length === 2) break;
+  }
+  return parts.join(" ");
+}
+
+// ``0-56,60,61:99.1:780``: places with percentage, seconds down, in maintenance and unknown.
+function read(text) {
+  const days = new Map();
+  for (const part of text ? text.split(",") : []) {
+    const [place, ...figures] = part.split(":");
+    const [first, last] = place.split("-").map(Number);
+    for (let at = first; at <= (last ?? first); at += 1) days.set(at, figures);
+  }
+  return days;
+}
+
+function told(figures) {
+  if (!figures) return "100% up";
+  const [percent, down, maintenance, unknown] = figures;
+  const parts = [percent ? `${percent}% up` : "no data"];
+  if (down) parts.push(`${span(down)} down`);
+  if (maintenance) parts.push(`${span(maintenance)} of maintenance`);
+  if (unknown) parts.push(`${span(unknown)} unknown`);
+  return parts.join(", ");
+}
+
+class Days {
+  constructor(link) {
+    this.link = link;
+    this.count = Number(link.dataset.count);
+    this.first = Date.parse(`${link.dataset.first}T00:00:00Z`);
+    this.days = read(link.dataset.days);
+    this.place = this.count - 1;
+    this.whole = link.getAttribute("href");
+    this.tip = document.createElement("span");
+    this.tip.className = "tip";
+    this.tip.hidden = true;
+    this.tip.setAttribute("role", "status");
+    this.mark = document.createElement("span");
+    this.mark.className = "mark";
+    this.mark.hidden = true;
+    const frame = document.createElement("div");
+    frame.className = "frame";
+    link.before(frame);
+    frame.append(link, this.mark, this.tip);
+    link.addEventListener("keydown", (event) => this.key(event));
+    link.addEventListener("pointermove", (event) => this.show(this.under(event)));
+    link.addEventListener("pointerdown", (event) => this.show(this.under(event)));
+    link.addEventListener("pointerleave", () => document.activeElement === link || this.hide());
+    link.addEventListener("blur", () => this.hide());
+  }
+
+  under(event) {
+    const box = this.link.getBoundingClientRect();
+    const place = Math.floor(((event.clientX - box.left) / box.width) * this.count);
+    return Math.min(this.count - 1, Math.max(0, place));
+  }
+
+  key(event) {
+    const shown = !this.tip.hidden;
+    const to = { ArrowLeft: shown ? this.place - 1 : this.place, ArrowRight: shown ? this.place + 1 : this.place, Home: 0, End: this.count - 1 }[event.key];
+    if (event.key === "Escape") this.hide();
+    if (to === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    this.show(Math.min(this.count - 1, Math.max(0, to)));
+  }
+
+  show(place) {
+    const day = new Date(this.first + place * DAY);
+    const iso = day.toISOString().slice(0, 10);
+    this.place = place;
+    this.tip.textContent = `${dayName.format(day)}: ${told(this.days.get(place))}`;
+    const path = this.whole.split("#")[0];
+    this.link.href = `${path}${path ? `?month=${iso.slice(0, 7)}` : ""}#day-${iso}`;
+    const left = ((place + 0.5) / this.count) * 100;
+    this.mark.hidden = this.tip.hidden = false;
+    this.mark.style.left = `${left}%`;
+    const room = this.link.clientWidth - this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(room, (left / 100) * this.link.clientWidth - this.tip.offsetWidth / 2))}px`;
+  }
+
+  hide() {
+    this.mark.hidden = this.tip.hidden = true;
+    this.link.setAttribute("href", this.whole);
+  }
+}
+
+for (const link of document.querySelectorAll("a.days")) new Days(link);

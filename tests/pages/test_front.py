@@ -1,0 +1,250 @@
+"""The front of a status page: what a reader is told of the whole and of each monitor."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from tests.factories import make_incident, now
+from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
+
+pytestmark = pytest.mark.sqlite  # test_figures.py has what databases do differently
+OPERATIONAL = "All systems operational"
+
+
+def front(client: FlaskClient, slug: str = "example") -> str:
+    answer = client.get(f"/status/{slug}")
+    assert answer.status_code == 200
+    return answer.text
+
+
+def test_one_sentence_says_how_all_of_it_is(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app, "Shop")])
+    assert OPERATIONAL in front(client)
+
+
+def test_a_confirmed_outage_is_in_the_sentence_and_beside_the_monitor(
+    app: Flask, client: FlaskClient
+):
+    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
+    make_incident(app, mail)
+    make_page(app, [shop, mail, make_shown(app, "Search")])
+
+    page = front(client)
+
+    assert "Some systems are down" in page
+    assert "1 of 3 down" in page
+
+
+def test_a_failed_check_that_is_not_confirmed_changes_nothing(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app, "Shop", "down")])
+    assert OPERATIONAL in front(client)
+
+
+@pytest.mark.parametrize("verdict", ["degraded", "unknown"])
+def test_a_single_check_changes_nothing(app: Flask, client: FlaskClient, verdict: str):
+    at = now()
+    make_page(app, [make_shown(app, "Shop", verdict, state={"checked_at": at, "status_since": at})])
+    assert OPERATIONAL in front(client)
+
+
+def test_a_slow_monitor_is_degraded_once_two_checks_say_so(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app, "Shop", "degraded")])
+    assert "Some systems have problems" in front(client)
+
+
+def test_an_incident_that_was_a_false_alarm_is_no_outage(app: Flask, client: FlaskClient):
+    shop = make_shown(app)
+    make_incident(app, shop, classification="false_alarm")
+    make_page(app, [shop])
+    assert OPERATIONAL in front(client)
+
+
+def test_beside_an_open_post_nothing_is_called_operational(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)])
+    make_post(app, page, "Mails leave late")
+
+    text = front(client)
+
+    assert OPERATIONAL not in text
+    assert "Mails leave late" in text
+    assert "We are looking into it." in text
+
+
+def test_a_post_that_is_resolved_leaves_the_page_operational(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)])
+    make_post(app, page, "Slow", ("investigating", "We look."), ("resolved", "It was a cable."))
+
+    text = front(client)
+
+    assert OPERATIONAL in text
+    assert text.index("It was a cable.") < text.index("We look."), "the newest update comes first"
+
+
+def test_maintenance_that_is_announced_leaves_the_page_operational(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)])
+    start = now() + timedelta(days=1)
+    make_post(
+        app,
+        page,
+        "New servers",
+        ("scheduled", "An hour of work."),
+        starts_at=start,
+        ends_at=start + timedelta(hours=1),
+    )
+
+    text = front(client)
+
+    assert OPERATIONAL in text
+    assert "Planned maintenance" in text
+    assert text.count("New servers") == 1, "as a post, and not as a window besides"
+
+
+def test_a_post_long_past_is_only_in_the_history(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)])
+    at = now() - timedelta(days=20)
+    make_post(app, page, "Long ago", ("investigating", "a"), ("resolved", "b"), at=at)
+
+    assert "Long ago" not in front(client)
+    answer = client.get(f"/status/example/history?month={at:%Y-%m}")
+    assert "Long ago" in answer.text
+
+
+def test_a_corrected_update_says_so(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)])
+    make_post(app, page, corrected_at=datetime(2026, 11, 3, 12, 30, tzinfo=UTC))
+    assert re.search(r"corrected <time[^>]*>3 Nov 2026, 12:30 UTC", front(client))
+
+
+def test_addresses_in_a_post_are_links_and_its_text_is_no_markup(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)])
+    make_post(app, page, "Slow", ("investigating", "<b>See</b> https://help.example/a?b=1&c=2."))
+
+    text = front(client)
+
+    assert "&lt;b&gt;See&lt;/b&gt;" in text
+    assert '<a href="https://help.example/a?b=1&amp;c=2"' in text
+
+
+def test_a_window_of_a_shown_monitor_is_announced_and_others_are_not(
+    app: Flask, client: FlaskClient
+):
+    shown, hidden = make_shown(app, "Shop"), make_shown(app, "Internal")
+    make_page(app, [shown])
+    start = now() + timedelta(days=1)
+    make_window(app, "Database upgrade", start, start + timedelta(hours=1), [shown, hidden])
+    make_window(app, "Secret move", start, start + timedelta(hours=1), [hidden])
+
+    text = front(client)
+
+    assert "Database upgrade" in text
+    assert "Secret move" not in text
+    assert "Internal" not in text
+
+
+def test_a_running_window_makes_its_monitors_be_in_maintenance(app: Flask, client: FlaskClient):
+    shop = make_shown(app, "Shop")
+    make_page(app, [shop])
+    make_window(app, "Upgrade", now() - timedelta(hours=1), now() + timedelta(hours=1), [shop])
+
+    text = front(client)
+
+    assert "Maintenance in progress" in text
+    assert "Maintenance now" in text
+
+
+def test_monitors_stand_in_the_order_of_the_page_under_their_groups_and_own_names(
+    app: Flask, client: FlaskClient
+):
+    one, two, three = (make_shown(app, name) for name in ("internal-1", "internal-2", "internal-3"))
+    make_page(
+        app,
+        [three, two, one],
+        names={one.id: "Website", two.id: "Mail", three.id: "Search"},
+        groups={"For customers": [one, two]},
+    )
+
+    text = front(client)
+
+    places = [text.index(word) for word in (">Search<", "For customers", ">Website<", ">Mail<")]
+    assert places == sorted(places)
+    assert "internal-" not in text
+
+
+def test_a_paused_monitor_counts_neither_for_nor_against_the_page(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app, "Shop"), make_shown(app, "Old", paused=True)])
+
+    text = front(client)
+
+    assert OPERATIONAL in text
+    assert "1 of 2 unknown" in text
+
+
+def test_urls_and_response_times_are_shown_where_the_page_says_so(app: Flask, client: FlaskClient):
+    shop = make_shown(app, url="https://shop.example/health")
+    make_page(app, [shop], slug="plain")
+    make_page(app, [shop], slug="told", show_urls=True, show_response_times=True)
+
+    assert "shop.example" not in front(client, "plain")
+    assert "42 ms" not in front(client, "plain")
+    assert "shop.example/health" in front(client, "told")
+    assert "42 ms" in front(client, "told")
+
+
+def test_ninety_days_are_one_graphic_with_a_text_and_a_link(app: Flask, client: FlaskClient):
+    shop = make_shown(app)
+    for ago in range(1, 90):
+        make_day(app, shop, now() - timedelta(days=ago), down_s=864 if ago == 10 else 0)
+    make_page(app, [shop])
+
+    text = front(client)
+
+    links = re.findall(r'<a class="days"[^>]*>', text)
+    assert len(links) == 1
+    worst = now() - timedelta(days=10)
+    assert f"1 day with downtime, at most 14 min 24 s on {worst.day} {worst:%b %Y}" in links[0]
+    assert f'href="example/history#m{shop.id}"' in links[0]
+    assert 'data-count="90"' in links[0]
+    assert "99.988%" in text, "one per cent of one of 89 days"
+
+
+def test_the_rule_of_counting_is_one_click_away(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app)])
+    assert re.search(r"<details[^>]*><summary>How is this counted\?", front(client))
+
+
+def test_times_are_in_the_zone_of_the_page(app: Flask, client: FlaskClient):
+    page = make_page(app, [make_shown(app)], zone="Asia/Tokyo")
+    at = now()
+    make_post(app, page, at=at)
+    assert f"{at + timedelta(hours=9):%H:%M} JST</time>" in front(client)
+
+
+def test_a_page_without_monitors_is_a_page(app: Flask, client: FlaskClient):
+    make_page(app)
+    assert "Nothing is shown on this page yet." in front(client)
+
+
+def test_a_page_of_twenty_monitors_is_light(app: Flask, client: FlaskClient):
+    monitors = [make_shown(app, f"Service number {number}") for number in range(20)]
+    for number, shop in enumerate(monitors):
+        for ago in range(1, 90, 1 if number < 4 else 15):
+            make_day(app, shop, now() - timedelta(days=ago), down_s=60 * (ago % 7))
+    make_page(app, monitors)
+    assert len(front(client).encode()) <= 40_000
+
+
+def test_the_list_has_the_public_pages_alone(app: Flask, client: FlaskClient):
+    make_page(app, name="Open", slug="open")
+    make_page(app, name="Hidden", slug="hidden", visibility="unlisted")
+    make_page(app, name="Locked", slug="locked", password="let me in, please")
+    make_page(app, name="Ours", slug="ours", visibility="closed")
+
+    text = client.get("/status").text
+
+    assert 'href="status/open"' in text
+    assert not [word for word in ("Hidden", "Locked", "Ours") if word in text]

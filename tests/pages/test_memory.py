@@ -1,0 +1,292 @@
+"""Pages from memory: how old an answer may be, and what is said while the database is away."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from app import create_app
+from app.config import Settings
+from app.db import db
+from app.errors import NotFound, Unavailable
+from app.pages.memory import Memory
+from app.pages.serving import MONTHS, StatusPages
+from tests.factories import make_incident, now
+from tests.pages.made import make_page, make_post, make_shown
+
+pytestmark = pytest.mark.sqlite
+
+LOCKED = "let me in, please"
+
+
+@contextmanager
+def away(app: Flask, settings: Settings) -> Iterator[None]:
+    """The database is not where it should be."""
+    path = Path(settings.database_url.removeprefix("sqlite:///"))
+    hidden = path.with_suffix(".hidden")
+    with app.app_context():
+        db.engine.dispose()
+    path.rename(hidden)
+    yield
+    with app.app_context():
+        db.engine.dispose()
+    hidden.rename(path)
+
+
+def test_an_unchanged_page_is_not_sent_again(
+    app: Flask, client: FlaskClient, later: Callable[[float], None]
+):
+    make_page(app, [make_shown(app)])
+    first = client.get("/status/example")
+    later(10)
+
+    again = client.get("/status/example", headers={"If-None-Match": first.headers["ETag"]})
+
+    assert (again.status_code, again.data) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert again.headers["Cache-Control"] == first.headers["Cache-Control"] == "public, max-age=4"
+
+
+def test_browsers_get_it_compressed_and_others_as_it_is(app: Flask, client: FlaskClient):
+    make_page(app, [make_shown(app)])
+
+    plain = client.get("/status/example")
+    packed = client.get("/status/example", headers={"Accept-Encoding": "br, gzip"})
+    refused = client.get("/status/example", headers={"Accept-Encoding": "gzip;q=0"})
+    head = client.head("/status/example")
+
+    assert gzip.decompress(packed.data) == plain.data == refused.data
+    assert packed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
+    assert head.headers["Content-Length"] == str(len(plain.data))
+    assert head.data == b""
+
+
+def test_a_change_is_on_the_page_within_ten_seconds(
+    app: Flask, client: FlaskClient, later: Callable[[float], None]
+):
+    shop = make_shown(app, "Shop")
+    make_page(app, [shop])
+    before = client.get("/status/example")
+    make_incident(app, shop)
+    kept = int(before.headers["Cache-Control"].rpartition("=")[2])
+
+    later(10 - kept)
+    after = client.get("/status/example", headers={"If-None-Match": before.headers["ETag"]})
+
+    assert after.status_code == 200
+    assert "Major outage" in after.text
+
+
+def test_what_readers_ask_beside_the_address_is_not_kept(
+    app: Flask, client: FlaskClient, layer: StatusPages
+):
+    make_page(app, [make_shown(app)])
+    first = client.get("/status/example")
+
+    for number in range(50):
+        assert client.get(f"/status/example?junk={number}").data == first.data
+        client.get(f"/status/example/history?month=2026-11&junk={number}")
+        client.get(f"/status/nobody-{number}")
+
+    assert len(layer._pages) == 1
+    assert len(layer._months) == 1
+
+
+def test_months_that_never_were_take_no_memory_without_bounds(
+    app: Flask, client: FlaskClient, layer: StatusPages
+):
+    make_page(app, [make_shown(app)])
+    for year in range(2010, 2027):
+        for month in range(1, 13):
+            client.get(f"/status/example/history?month={year}-{month:02}")
+    assert len(layer._months) <= MONTHS
+    for junk in ("2026-13", "0000-00", "x", "2026-1", "9999-12", "1990-01"):
+        assert client.get(f"/status/example/history?month={junk}").status_code == 404, junk
+
+
+def test_without_the_database_the_page_stays_and_says_since_when(
+    app: Flask, client: FlaskClient, settings: Settings, later: Callable[[float], None]
+):
+    make_page(app, [make_shown(app, "Shop")], zone="UTC")
+    client.get("/status/example")
+    at = now()
+
+    with away(app, settings):
+        later(10)
+        answers = [client.get("/status/example") for _ in range(20)]
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert "Shop" in answers[0].text
+    assert "cannot be brought up to date" in answers[0].text
+    shown = {f"{moment:%H:%M} UTC" for moment in (at, at + timedelta(minutes=1))}
+    assert any(text in answers[0].text for text in shown)
+    later(10)
+    assert "cannot be brought up to date" not in client.get("/status/example").text
+
+
+def test_after_a_restart_without_the_database_the_last_copy_is_served(
+    app: Flask, client: FlaskClient, settings: Settings
+):
+    make_page(app, [make_shown(app, "Shop")], domain="status.example.com")
+    make_page(app, [make_shown(app, "Vault")], slug="locked", password=LOCKED)
+    client.get("/status/example")
+    client.get("/status")
+    client.post("/status/locked", data={"password": LOCKED})
+    client.get("/status/locked")
+
+    with away(app, settings):
+        fresh = create_app(settings).test_client()
+        page = fresh.get("/status/example")
+        own = fresh.get("/", base_url="https://status.example.com")
+        locked = fresh.get("/status/locked")
+        unknown = fresh.get("/status/nobody")
+        listed = fresh.get("/status")
+
+    assert page.status_code == own.status_code == listed.status_code == 200
+    assert "Shop" in page.text
+    assert "cannot be brought up to date" in page.text
+    assert "Vault" not in locked.text
+    assert unknown.status_code == 404
+
+
+def test_copies_are_for_nobody_else_on_the_machine(
+    app: Flask, client: FlaskClient, settings: Settings
+):
+    make_page(app, [make_shown(app, "Shop")], slug="locked", password=LOCKED)
+    client.post("/status/locked", data={"password": LOCKED})
+    client.get("/status/locked")
+
+    files = list((settings.instance / "status-pages").iterdir())
+
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert {path.name for path in files} == {"addresses", "page-1"}
+    assert not any(b"Shop" in path.read_bytes() for path in files)
+
+
+def test_a_damaged_copy_is_none(app: Flask, client: FlaskClient, settings: Settings):
+    make_page(app, [make_shown(app, "Shop")])
+    client.get("/status/example")
+    for path in (settings.instance / "status-pages").iterdir():
+        path.write_bytes(path.read_bytes()[:-9])
+
+    with away(app, settings):
+        answer = create_app(settings).test_client().get("/status/example")
+
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"]
+
+
+def test_a_page_that_is_deleted_leaves_no_copy(
+    app: Flask, client: FlaskClient, settings: Settings, later: Callable[[float], None]
+):
+    from app.db import writing
+    from app.db.tables import StatusPageRow
+
+    id = make_page(app)
+    client.get("/status/example")
+    with app.app_context(), writing() as session:
+        session.delete(session.get(StatusPageRow, id))
+    later(10)
+    client.get("/status/example")
+    assert not (settings.instance / "status-pages" / f"page-{id}").exists()
+
+
+# --- The memory itself
+
+
+def test_while_one_thread_reads_the_others_get_the_last_answer():
+    reading, go_on = threading.Event(), threading.Event()
+    passed = 0.0
+    answers = iter([1, 2])
+
+    def read(key: str, before: int | None) -> int:
+        if before is not None:
+            reading.set()
+            assert go_on.wait(30)
+        return next(answers)
+
+    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed)
+    assert memory.get("a") == (1, False)
+    passed = 3.0
+    reader = threading.Thread(target=memory.get, args=["a"])
+    reader.start()
+    assert reading.wait(30)
+
+    assert memory.get("a") == (1, False)
+
+    go_on.set()
+    reader.join()
+    assert memory.get("a") == (2, False)
+
+
+def test_an_answer_that_is_too_old_is_not_given_while_another_is_read():
+    reading, go_on = threading.Event(), threading.Event()
+    passed = 0.0
+    answers = iter([1, 2])
+    got = []
+
+    def read(key: str, before: int | None) -> int:
+        if before is not None:
+            reading.set()
+            assert go_on.wait(30)
+        return next(answers)
+
+    memory = Memory(read, 5, clock=lambda: time.monotonic() + passed)
+    memory.get("a")
+    passed = 60.0
+    threads = [threading.Thread(target=lambda: got.append(memory.get("a"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert reading.wait(30)
+    go_on.set()
+    for thread in threads:
+        thread.join()
+
+    assert got == [(2, False)] * 4
+
+
+def test_the_least_used_is_forgotten_first():
+    memory: Memory[int, int] = Memory(lambda key, before: key, 2)
+    for key in (1, 2, 1, 3):
+        memory.get(key)
+    assert (memory.known(1), memory.known(2), memory.known(3)) == (1, None, 3)
+
+
+def test_what_is_gone_is_forgotten_and_what_cannot_be_read_is_not():
+    faults: list[Exception] = []
+    passed = 0.0
+
+    def read(key: str, before: int | None) -> int:
+        if faults:
+            raise faults[0]
+        return 1
+
+    memory = Memory(read, 2, clock=lambda: time.monotonic() + passed)
+    memory.get("a")
+    faults.append(Unavailable("away"))
+    passed += 10
+    assert memory.get("a") == (1, True)
+    faults[0] = NotFound("page", "a")
+    passed += 10
+    with pytest.raises(NotFound):
+        memory.get("a")
+    assert len(memory) == 0
+
+
+def test_a_post_that_is_written_changes_the_etag(
+    app: Flask, client: FlaskClient, later: Callable[[float], None]
+):
+    page = make_page(app, [make_shown(app)])
+    before = client.get("/status/example").headers["ETag"]
+    make_post(app, page)
+    later(10)
+    assert client.get("/status/example").headers["ETag"] != before
