@@ -1,0 +1,1 @@
+"""Status pages: what the public sees, without a key or a login."""
