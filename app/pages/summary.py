@@ -53,18 +53,23 @@ INDICATOR = {
 SOME_UNKNOWN = "The status of some systems is unknown"
 
 Json = dict[str, Any]
+Known = dict[int, Json]  # the components of the page as JSON, by id
 
 
 def summary(page: PublicPage) -> bytes:
     posts = [post for post in page.posts if post.state not in ENDED_STATES]
     planned = [post for post in posts if post.state in MAINTENANCE_STATES]
+    known = {
+        component.id: _component(page, component, position)
+        for position, component in enumerate(page.components, 1)
+    }
     data = {
         "page": _page(page),
-        "components": [*_components(page)],
-        "incidents": [_of_post(page, post) for post in posts if post not in planned],
+        "components": [*_components(page, known)],
+        "incidents": [_of_post(page, post, known) for post in posts if post not in planned],
         "scheduled_maintenances": [
-            *(_of_post(page, post) for post in planned),
-            *(_of_window(page, window) for window in _next(page, planned)),
+            *(_of_post(page, post, known) for post in planned),
+            *(_of_window(page, window, known) for window in _next(page, planned)),
         ],
         "status": _status(page),
     }
@@ -100,24 +105,25 @@ def _status(page: PublicPage) -> Json:
 # --- Components
 
 
-def _components(page: PublicPage) -> Iterator[Json]:
+def _components(page: PublicPage, known: Known) -> Iterator[Json]:
     """A group comes before its first member."""
-    told: set[str] = set()
+    groups: dict[str, list[Component]] = {}
     for component in page.components:
-        if component.group is not None and component.group not in told:
-            told.add(component.group)
-            members = [one for one in page.components if one.group == component.group]
-            yield _group(page, component.group, members)
-        yield _component(page, component)
+        if component.group is not None:
+            groups.setdefault(component.group, []).append(component)
+    for component in page.components:
+        if component.group in groups:
+            yield _group(page, component.group, groups.pop(component.group), known)
+        yield known[component.id]
 
 
-def _component(page: PublicPage, component: Component) -> Json:
+def _component(page: PublicPage, component: Component, position: int) -> Json:
     return {
         "id": str(component.id),
         "name": clean(component.name),
         "status": STATUS[ComponentState(component.state)],
         **_times(page, [component]),
-        "position": page.components.index(component) + 1,
+        "position": position,
         "description": None,
         "showcase": False,
         "start_date": None,
@@ -128,10 +134,10 @@ def _component(page: PublicPage, component: Component) -> Json:
     }
 
 
-def _group(page: PublicPage, name: str, members: Sequence[Component]) -> Json:
-    statuses = (STATUS[ComponentState(one.state)] for one in members)
+def _group(page: PublicPage, name: str, members: Sequence[Component], known: Known) -> Json:
+    statuses = (known[one.id]["status"] for one in members)
     return {
-        **_component(page, members[0]),
+        **known[members[0].id],
         "id": _group_id(name),
         "name": clean(name),
         "status": max(statuses, key=STATUSES.index),
@@ -156,7 +162,7 @@ def _group_id(name: str) -> str:
 # --- Incidents and maintenance
 
 
-def _of_post(page: PublicPage, post: Post) -> Json:
+def _of_post(page: PublicPage, post: Post, known: Known) -> Json:
     id = str(post.id)
     created = newest(post.created_at)
     affected = shown(page, post.monitors)
@@ -177,7 +183,7 @@ def _of_post(page: PublicPage, post: Post) -> Json:
             _update(id, str(one.id), one.state, one.body, one.created_at, one.corrected_at)
             for one in reversed(post.updates)
         ],
-        "components": [_component(page, one) for one in affected],
+        "components": [known[one.id] for one in affected],
     }
     if planned:  # a post that began without having been announced may name no times
         found["scheduled_for"] = _stamp(post.starts_at or created)
@@ -234,7 +240,7 @@ def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
         yield window
 
 
-def _of_window(page: PublicPage, window: PublicWindow) -> Json:
+def _of_window(page: PublicPage, window: PublicWindow, known: Known) -> Json:
     running = window.start_at <= page.made_at
     status = PostState.IN_PROGRESS if running else PostState.SCHEDULED
     changed = _stamp(newest(window.updated_at))
@@ -254,7 +260,7 @@ def _of_window(page: PublicPage, window: PublicWindow) -> Json:
         "incident_updates": [
             _update(window.uid, f"{window.uid}-1", status, window.description, window.updated_at)
         ],
-        "components": [_component(page, one) for one in affected],
+        "components": [known[one.id] for one in affected],
         "scheduled_for": _stamp(window.start_at),
         "scheduled_until": _stamp(window.end_at),
     }

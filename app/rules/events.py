@@ -1,8 +1,8 @@
 """The identity of a calendar entry (RFC 5545): its UID, and the SEQUENCE that grows. Pure.
 
-A UID is ``SERIES@wakeful``, or ``SERIES.OCCURRENCE@wakeful`` for one occurrence of what repeats. The
-series names the page too: what ends on one page may go on on another one. The moment of creation
-keeps entries of two installations apart, which count their ids alike.
+A UID is ``SERIES@wakeful``, or ``SERIES.OCCURRENCE@wakeful`` for one occurrence of what repeats.
+The series names the page too: what is cancelled on one page may continue on another. The moment of
+creation tells the entries of two installations apart, which count their ids alike.
 """
 
 from __future__ import annotations
