@@ -80,7 +80,8 @@ def _posts(
         select(PostRow).where(
             PostRow.status_page_id == page.id,
             PostRow.state.in_(PLANNED),
-            PostRow.starts_at.between(EARLIEST, end),
+            PostRow.starts_at >= EARLIEST,
+            PostRow.starts_at < end,
             PostRow.ends_at > start,
             PostRow.ends_at <= LATEST,
         )
@@ -89,7 +90,7 @@ def _posts(
     members = _pairs(session, PostMonitorRow.post_id, PostMonitorRow.monitor_id, ids)
     texts = _pairs(session, PostUpdateRow.post_id, PostUpdateRow.body, ids, PostUpdateRow.id)
     for row in rows:
-        if row.starts_at is not None and row.ends_at is not None and row.starts_at < end:
+        if row.starts_at is not None and row.ends_at is not None:
             yield PublicWindow(
                 uid=uid("post", row.id, row.created_at, page.id),
                 sequence=sequence(max(row.updated_at, page.updated_at)),
@@ -193,7 +194,8 @@ def _cancelled(page_id: int, start: datetime, end: datetime) -> Iterator[PublicW
     rows = db.session.scalars(
         select(CancelledEventRow).where(
             CancelledEventRow.status_page_id == page_id,
-            CancelledEventRow.start_at.between(EARLIEST, end),
+            CancelledEventRow.start_at >= EARLIEST,
+            CancelledEventRow.start_at < end,
             CancelledEventRow.end_at > start,
             CancelledEventRow.end_at <= LATEST,
         )
