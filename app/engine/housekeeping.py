@@ -22,7 +22,13 @@ from app.alerts.log import forget_deliveries
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
 from app.db import assignments, changes, db, faults, heartbeats, patience, rollups, writing
-from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.tables import (
+    AssignmentRow,
+    CancelledEventRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+)
 from app.db.types import to_ms
 from app.engine import domains, recorder
 from app.engine.canaries import Canaries
@@ -35,6 +41,7 @@ LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results go in one transaction
 # Much longer than a checker's lease: one that was away for longer reads everything again.
 CHANGES_KEPT = timedelta(hours=2)
+CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read of it long before
 LOOK_UP_SECONDS = 15.0
 CHORE_SECONDS = 300.0  # for a statement that goes through a year of results
 
@@ -139,7 +146,7 @@ class Housekeeper:
 
     def forget_old(self) -> None:
         """Delete results, deliveries and changes by age, counters that no window needs, sessions
-        that are over, and signs of life of the dead.
+        that are over, cancelled calendar entries, and signs of life of the dead.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -156,6 +163,10 @@ class Housekeeper:
         changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         heartbeats.forget_old(now)
+        with writing() as session:
+            session.execute(
+                delete(CancelledEventRow).where(CancelledEventRow.end_at < now - CANCELLED_KEPT)
+            )
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_old_sessions()

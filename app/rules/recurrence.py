@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -87,14 +87,14 @@ def next_occurrences(window: MaintenanceWindow, n: int, after: datetime) -> list
     return list(islice(_spans(window, after), n))
 
 
-def occurrences_between(window: MaintenanceWindow, start: datetime, end: datetime) -> list[Span]:
-    """The occurrences that touch the time from ``start`` to ``end``, in order."""
-    found = []
-    for span in _spans(window, start):
-        if span[0] >= end:
-            break
-        found.append(span)
-    return found
+def occurrences_between(
+    window: MaintenanceWindow, start: datetime, end: datetime, most: int | None = None
+) -> list[Span]:
+    """The occurrences that touch the time from ``start`` to ``end``, in order; the first ``most``
+    of them.
+    """
+    touching = takewhile(lambda span: span[0] < end, _spans(window, start))
+    return list(islice(touching, most))
 
 
 def in_maintenance(

@@ -11,6 +11,7 @@ from app.checks.expiry.domain import DomainExpiry
 from app.db import db, journal, writing
 from app.db.tables import (
     AssignmentRow,
+    CancelledEventRow,
     CounterRow,
     DeliveryRow,
     DomainRow,
@@ -18,6 +19,7 @@ from app.db.tables import (
     MonitorRow,
     MonitorStateRow,
     ResultRow,
+    StatusPageRow,
 )
 from app.db.types import to_ms
 from app.engine import domains
@@ -247,3 +249,25 @@ def test_a_chore_that_fails_holds_no_other_up(house, monkeypatch):
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive()
+
+
+def test_cancelled_calendar_entries_are_kept_for_90_days_after_their_end(house):
+    with writing() as session:
+        page = StatusPageRow(name="p", slug="p", created_at=NOW, updated_at=NOW)
+        session.add(page)
+        session.flush()
+        for days in (89, 91):
+            end = NOW - days * DAY
+            session.add(
+                CancelledEventRow(
+                    status_page_id=page.id,
+                    uid=f"ended-{days}",
+                    sequence=1,
+                    name="x",
+                    start_at=end - DAY,
+                    end_at=end,
+                    cancelled_at=end - DAY,
+                )
+            )
+    house.keeper.forget_old()
+    assert db.session.scalars(select(CancelledEventRow.uid)).all() == ["ended-89"]

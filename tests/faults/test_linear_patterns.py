@@ -41,7 +41,16 @@ from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
-from app.rules import brackets, channel_values, masking, quiet_hours, recurrence, statuses, url
+from app.rules import (
+    brackets,
+    channel_values,
+    masking,
+    post_text,
+    quiet_hours,
+    recurrence,
+    statuses,
+    url,
+)
 from app.rules import text as rules
 from app.stores.remote import connection
 from app.web.frame import fragments
@@ -107,6 +116,10 @@ def headers(value: str) -> None:
 def redirect(value: str) -> None:
     found = url.join(BASE, value)
     compose.without_buster(found.url)
+
+
+def post_links(value: str) -> None:
+    list(post_text.parts(value))
 
 
 def api_json(value: str) -> None:
@@ -288,6 +301,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("form: integer", rules.integer, times("9"), 30_000),
     ("form: moment", rules.moment, times("1 "), 30_000),
     ("form: header name", rules.header_name, around("", "a", " "), 30_000),
+    ("post: links", post_links, times("http://a "), 30_000),
+    ("post: no links", post_links, times("http:/"), 30_000),
+    ("post: the end of a link", post_links, around("http://a", ".)"), 30_000),
     ("form: clock", quiet_hours.parse_clock, times("1"), 30_000),
     ("form: name in brackets", brackets.parse, around("a[", "1"), 30_000),
     ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
@@ -371,6 +387,7 @@ rules/channel_values.py _HOST_LABEL
 rules/channel_values.py _LOCAL_PART
 rules/channel_values.py _THREAD
 rules/masking.py clean
+rules/post_text.py _LINK
 rules/quiet_hours.py _CLOCK
 rules/text.py _EMAIL
 rules/text.py _INTEGER

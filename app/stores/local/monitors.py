@@ -37,12 +37,14 @@ from app.records import (
 from app.rules.together import RULES
 from app.stores import base
 from app.stores.base import Fields
+from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.places import names_of_places, next_check_at, places_of, watched_from
 from app.stores.local.rows import Known, monitor_columns, monitor_record
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
+OWN_WINDOW = {"maintenance_start_at", "maintenance_end_at"}
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # What a new monitor has where nothing is said of it; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
@@ -107,9 +109,11 @@ class Monitors(Part, base.Monitors):
         now = self.now()
         with writing() as session:
             row = found_monitor(session, id)
-            changed = _change(row, monitor_columns(fields))
-            row.updated_at = now
-            session.flush()
+            pages = set() if OWN_WINDOW.isdisjoint(fields) else pages_showing(session, [id])
+            with keeping_calendars(session, pages, now):
+                changed = _change(row, monitor_columns(fields))
+                row.updated_at = now
+                session.flush()
             _check_together(session, row, changed)
             recorder.rewatch(session, row, changed)
             if "locations" in fields:
@@ -125,7 +129,9 @@ class Monitors(Part, base.Monitors):
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            recorder.forget(session, found_monitor(session, id).id)
+            found_monitor(session, id)
+            with keeping_calendars(session, pages_showing(session, [id]), self.now()):
+                recorder.forget(session, id)
 
     def locations(self) -> Sequence[str]:
         return names_of_places()

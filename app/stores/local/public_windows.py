@@ -1,130 +1,228 @@
-"""Maintenance that a status page shows: windows of its monitors, and posts with times."""
+"""Maintenance that status pages show: windows of their monitors, monitors' own windows, posts with
+times, and what was cancelled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from datetime import datetime
-from itertools import islice
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
-from app.db import db
+from app.db import AnySession, db
 from app.db.tables import (
+    CancelledEventRow,
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
     MonitorRow,
     PostMonitorRow,
     PostRow,
+    PostUpdateRow,
+    StatusPageMonitorRow,
+    StatusPageRow,
 )
+from app.db.types import EARLIEST, LATEST
 from app.db.windows import in_own_window, window_of
-from app.records import MAINTENANCE_STATES, MaintenanceWindow, PublicWindow
-from app.rules.recurrence import ONCE, occurrences_between
+from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
+from app.rules.events import sequence, uid
+from app.rules.recurrence import ONCE, WORDS, occurrences_between, zone_of
 
 OWN_NAME = "Maintenance"  # a monitor's own window has no name
+CANCELLED_NAME = "Cancelled maintenance"
 MOST = 100  # occurrences of one window: a cron line may name every minute
+AHEAD = timedelta(days=PAGE_DAYS)
+PLANNED = (PostState.SCHEDULED, PostState.IN_PROGRESS)
 
 
 def windows_of(
     page_id: int, monitor_ids: Collection[int], start: datetime, end: datetime
 ) -> list[PublicWindow]:
-    """What touches the time from ``start`` to ``end``, by start."""
-    found = [
-        *_posts(page_id, start, end),
-        *_windows(set(monitor_ids), start, end),
-        *_own(monitor_ids, start, end),
+    """What touches the time from ``start`` to ``end``, by start. ``monitor_ids`` are those that the
+    page shows.
+    """
+    page = db.session.get(StatusPageRow, page_id)
+    if page is None:
+        return []
+    found = planned(db.session, page, monitor_ids, start, end)
+    known = {window.uid for window in found}
+    cancelled = (one for one in _cancelled(page_id, start, end) if one.uid not in known)
+    return sorted((*found, *cancelled), key=lambda window: (window.start_at, window.uid))
+
+
+def upcoming(session: AnySession, page: StatusPageRow, now: datetime) -> list[PublicWindow]:
+    """What calendars of this page may know, and is not over: nothing that was cancelled."""
+    shown = select(StatusPageMonitorRow.monitor_id).where(
+        StatusPageMonitorRow.status_page_id == page.id
+    )
+    return planned(session, page, session.scalars(shown).all(), now, now + AHEAD)
+
+
+def planned(
+    session: AnySession,
+    page: StatusPageRow,
+    monitor_ids: Collection[int],
+    start: datetime,
+    end: datetime,
+) -> list[PublicWindow]:
+    return [
+        *_posts(session, page, start, end),
+        *_windows(session, page, set(monitor_ids), start, end),
+        *_own(session, page, monitor_ids, start, end),
     ]
-    return sorted(found, key=lambda window: (window.start_at, window.uid))
 
 
-def _posts(page_id: int, start: datetime, end: datetime) -> Iterator[PublicWindow]:
-    rows = db.session.scalars(
+def _posts(
+    session: AnySession, page: StatusPageRow, start: datetime, end: datetime
+) -> Iterator[PublicWindow]:
+    rows = session.scalars(
         select(PostRow).where(
-            PostRow.status_page_id == page_id,
-            PostRow.state.in_(MAINTENANCE_STATES),
+            PostRow.status_page_id == page.id,
+            PostRow.state.in_(PLANNED),
+            PostRow.starts_at >= EARLIEST,
             PostRow.starts_at < end,
             PostRow.ends_at > start,
+            PostRow.ends_at <= LATEST,
         )
     ).all()
-    members = _pairs(PostMonitorRow.post_id, PostMonitorRow.monitor_id, [row.id for row in rows])
+    ids = [row.id for row in rows]
+    members = _pairs(session, PostMonitorRow.post_id, PostMonitorRow.monitor_id, ids)
+    texts = _pairs(session, PostUpdateRow.post_id, PostUpdateRow.body, ids, PostUpdateRow.id)
     for row in rows:
         if row.starts_at is not None and row.ends_at is not None:
             yield PublicWindow(
-                uid=f"post-{row.id}",
-                sequence=_sequence(row.created_at, row.updated_at),
+                uid=uid("post", row.id, row.created_at, page.id),
+                sequence=sequence(max(row.updated_at, page.updated_at)),
                 name=row.title,
                 start_at=row.starts_at,
                 end_at=row.ends_at,
                 components=tuple(members.get(row.id, ())),
-                updated_at=row.updated_at,
+                description=next(iter(texts.get(row.id, ())), ""),
+                updated_at=max(row.updated_at, page.updated_at),
             )
 
 
-def _windows(shown: set[int], start: datetime, end: datetime) -> Iterator[PublicWindow]:
-    rows = db.session.scalars(
+def _windows(
+    session: AnySession, page: StatusPageRow, shown: set[int], start: datetime, end: datetime
+) -> Iterator[PublicWindow]:
+    rows = session.scalars(
         select(MaintenanceWindowRow).where(
             MaintenanceWindowRow.start_at < end,
             or_(MaintenanceWindowRow.repeat != ONCE, MaintenanceWindowRow.end_at > start),
         )
     ).all()
-    members = _pairs(
-        MaintenanceWindowMonitorRow.window_id,
-        MaintenanceWindowMonitorRow.monitor_id,
-        [row.id for row in rows],
-    )
+    members = members_of(session, [row.id for row in rows])
     for row in rows:
         window = window_of(row, members.get(row.id, ()))
-        if not window.monitors or shown.intersection(window.monitors):
-            yield from _occurrences(window, shown, start, end)
+        concerned = shown.intersection(window.monitors) if window.monitors else shown
+        if concerned:
+            yield from _occurrences(page, row, window, shown, start, end)
+
+
+def members_of(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
+    """The monitors of each of these windows that has any."""
+    table = MaintenanceWindowMonitorRow
+    return _pairs(session, table.window_id, table.monitor_id, ids)
 
 
 def _occurrences(
-    window: MaintenanceWindow, shown: set[int], start: datetime, end: datetime
+    page: StatusPageRow,
+    row: MaintenanceWindowRow,
+    window: MaintenanceWindow,
+    shown: set[int],
+    start: datetime,
+    end: datetime,
 ) -> Iterator[PublicWindow]:
-    for begin, stop in islice(occurrences_between(window, start, end), MOST):
+    # A page on which the window's monitors come and go has entries that change with the page.
+    changed = max(row.updated_at, page.updated_at)
+    for begin, stop in occurrences_between(window, start, end, MOST):
         yield PublicWindow(
-            uid=f"window-{window.id}-{begin:%Y%m%dT%H%M%SZ}",
-            sequence=_sequence(window.created_at, window.updated_at),
+            uid=uid("window", row.id, row.created_at, page.id, _occurrence(window, begin)),
+            sequence=sequence(changed),
             name=window.name,
             start_at=begin,
             end_at=stop,
             components=tuple(id for id in window.monitors if id in shown),
-            updated_at=window.updated_at,
+            updated_at=changed,
         )
 
 
-def _own(monitor_ids: Collection[int], start: datetime, end: datetime) -> Iterator[PublicWindow]:
-    rows = db.session.execute(
-        select(
-            MonitorRow.id,
-            MonitorRow.maintenance_start_at,
-            MonitorRow.maintenance_end_at,
-            MonitorRow.created_at,
-            MonitorRow.updated_at,
-        ).where(MonitorRow.id.in_(monitor_ids), in_own_window(start, end))
+def _occurrence(window: MaintenanceWindow, begin: datetime) -> str:
+    """What tells an occurrence from the others of its window. The words have one in a day at most:
+    with another time of day it is the same entry, moved. A cron line may have many.
+    """
+    if window.repeat == ONCE:
+        return ""
+    if window.repeat in WORDS:
+        return f"{begin.astimezone(zone_of(window)):%Y%m%d}"
+    return f"{begin.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def _own(
+    session: AnySession,
+    page: StatusPageRow,
+    monitor_ids: Collection[int],
+    start: datetime,
+    end: datetime,
+) -> Iterator[PublicWindow]:
+    columns = (
+        MonitorRow.id,
+        MonitorRow.maintenance_start_at,
+        MonitorRow.maintenance_end_at,
+        MonitorRow.created_at,
+        MonitorRow.updated_at,
     )
-    for id, begin, stop, created, updated in rows:
-        if begin is None or stop is None:
-            continue
+    within = in_own_window(start, end)
+    for id, begin, stop, created_at, updated_at in session.execute(
+        select(*columns).where(MonitorRow.id.in_(monitor_ids), within)
+    ):
+        changed = max(updated_at, page.updated_at)
+        if begin is not None and stop is not None and begin < end:
+            yield PublicWindow(
+                uid=uid("monitor", id, created_at, page.id, f"{begin:%Y%m%dT%H%M%SZ}"),
+                sequence=sequence(changed),
+                name=OWN_NAME,
+                start_at=begin,
+                end_at=stop,
+                components=(id,),
+                updated_at=changed,
+            )
+
+
+def _cancelled(page_id: int, start: datetime, end: datetime) -> Iterator[PublicWindow]:
+    rows = db.session.scalars(
+        select(CancelledEventRow).where(
+            CancelledEventRow.status_page_id == page_id,
+            CancelledEventRow.start_at >= EARLIEST,
+            CancelledEventRow.start_at < end,
+            CancelledEventRow.end_at > start,
+            CancelledEventRow.end_at <= LATEST,
+        )
+    )
+    for row in rows:
         yield PublicWindow(
-            uid=f"monitor-{id}",
-            sequence=_sequence(created, updated),
-            name=OWN_NAME,
-            start_at=begin,
-            end_at=stop,
-            components=(id,),
-            updated_at=updated,
+            uid=row.uid,
+            sequence=row.sequence,
+            name=row.name,
+            start_at=row.start_at,
+            end_at=row.end_at,
+            updated_at=row.cancelled_at,
+            cancelled=True,
         )
 
 
-def _sequence(created: datetime | None, updated: datetime | None) -> int:
-    """A number that grows with each change (RFC 5545)."""
-    return int((updated - created).total_seconds()) if created and updated else 0
-
-
-def _pairs(key: object, value: object, ids: Iterable[int]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for one, other in db.session.execute(
-        select(key, value).where(key.in_(list(ids))).order_by(value)  # type: ignore[attr-defined,call-overload]
-    ):
+def _pairs(
+    session: AnySession,
+    key: InstrumentedAttribute[int],
+    value: InstrumentedAttribute[Any],
+    ids: Iterable[int],
+    order: InstrumentedAttribute[Any] | None = None,
+) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    rows = session.execute(
+        select(key, value).where(key.in_(list(ids))).order_by(value if order is None else order)
+    )
+    for one, other in rows:
         found.setdefault(one, []).append(other)
     return found

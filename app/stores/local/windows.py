@@ -15,6 +15,12 @@ from app.errors import Invalid, NotFound
 from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
 from app.stores.base import Collection, Fields
+from app.stores.local.cancelling import (
+    cancel_window,
+    keeping_calendars,
+    pages_of_window,
+    pages_showing,
+)
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
@@ -50,21 +56,28 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
         return self.get(id)
 
     def update(self, id: int, fields: Fields) -> MaintenanceWindow:
+        now = self.now()
         with writing() as session:
             row = _found(session, id)
-            for name, value in fields.items():
-                if name != "monitors":
-                    setattr(row, name, value)
-            row.updated_at = self.now()
+            pages = pages_of_window(session, id)
             if "monitors" in fields:
-                _set_members(session, id, fields["monitors"] or ())
-            session.flush()
-            _checked(_record(session, id))
+                pages |= pages_showing(session, fields["monitors"] or ())
+            with keeping_calendars(session, pages, now):
+                for name, value in fields.items():
+                    if name != "monitors":
+                        setattr(row, name, value)
+                row.updated_at = now
+                if "monitors" in fields:
+                    _set_members(session, id, fields["monitors"] or ())
+                session.flush()
+                _checked(_record(session, id))
         return self.get(id)
 
     def delete(self, id: int) -> None:
         with writing() as session:
-            session.delete(_found(session, id))
+            row = _found(session, id)
+            cancel_window(session, row, self.now())
+            session.delete(row)
 
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:

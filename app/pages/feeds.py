@@ -1,0 +1,160 @@
+"""RSS 2.0 and Atom (RFC 4287): an entry for each update of each post, the newest first.
+
+Feed readers tell their people of new entries, hardly ever of changed ones; so an update is an entry
+of its own. A corrected one keeps its id and says when it was corrected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from html import escape
+from xml.etree import ElementTree
+
+from app.pages.text import base, clean, html, line, link_of_post, local, newest, shown, words
+from app.records import Post, PostUpdate, PublicPage
+from app.rules.time import iso
+
+ATOM = "http://www.w3.org/2005/Atom"
+MOST = 50  # entries
+REFRESH_MINUTES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    id: str
+    title: str
+    html: str
+    link: str
+    state: str
+    published: datetime
+    updated: datetime
+
+
+def rss(page: PublicPage) -> bytes:
+    found = _entries(page)
+    root = ElementTree.Element("rss", {"version": "2.0", "xmlns:atom": ATOM})
+    channel = ElementTree.SubElement(root, "channel")
+    _add(channel, "title", _title(page))
+    _add(channel, "link", base(page))
+    _add(channel, "description", _description(page))
+    _add(channel, "atom:link", rel="self", type="application/rss+xml", href=_self(page, "rss"))
+    _add(channel, "lastBuildDate", _rfc822(_updated(page, found)))
+    _add(channel, "ttl", str(REFRESH_MINUTES))
+    for entry in found:
+        item = ElementTree.SubElement(channel, "item")
+        _add(item, "title", entry.title)
+        _add(item, "link", entry.link)
+        _add(item, "guid", entry.id, isPermaLink="false")
+        _add(item, "pubDate", _rfc822(entry.published))
+        if entry.updated > entry.published:
+            _add(item, "atom:updated", iso(entry.updated))
+        _add(item, "category", entry.state)
+        _add(item, "description", entry.html)
+    return _document(root)
+
+
+def atom(page: PublicPage) -> bytes:
+    found = _entries(page)
+    root = ElementTree.Element("feed", {"xmlns": ATOM})
+    _add(root, "id", _tag(page))
+    _add(root, "title", _title(page))
+    _add(root, "subtitle", _description(page))
+    _add(root, "updated", iso(_updated(page, found)))
+    _add(root, "link", rel="self", type="application/atom+xml", href=_self(page, "atom"))
+    _add(root, "link", rel="alternate", type="text/html", href=base(page))
+    author = ElementTree.SubElement(root, "author")
+    _add(author, "name", line(page.page.name))
+    for entry in found:
+        item = ElementTree.SubElement(root, "entry")
+        _add(item, "id", entry.id)
+        _add(item, "title", entry.title)
+        _add(item, "link", rel="alternate", type="text/html", href=entry.link)
+        _add(item, "published", iso(entry.published))
+        _add(item, "updated", iso(entry.updated))
+        _add(item, "category", term=entry.state)
+        _add(item, "content", entry.html, type="html")
+    return _document(root)
+
+
+def _entries(page: PublicPage) -> list[Entry]:
+    found = [entry for post in page.posts for entry in _of_post(page, post)]
+    return sorted(found, key=lambda entry: (entry.published, entry.id), reverse=True)[:MOST]
+
+
+def _of_post(page: PublicPage, post: Post) -> Iterator[Entry]:
+    for number, update in enumerate(post.updates):
+        published = newest(update.created_at)
+        corrected = _corrected(post, update, first=number == 0)
+        yield Entry(
+            id=_tag(page, f"/posts/{post.id}/updates/{update.id}"),
+            title=f"{line(post.title)} ({words(update.state)})",
+            html=_html(page, post, update, corrected),
+            link=link_of_post(page, post.id, post.created_at),
+            state=update.state,
+            published=published,
+            updated=newest(published, corrected),
+        )
+
+
+def _corrected(post: Post, update: PostUpdate, *, first: bool) -> datetime | None:
+    """The first entry stands for the post's own title, times and monitors too."""
+    moments = (update.corrected_at, post.corrected_at if first else None)
+    return newest(*moments) if any(moments) else None
+
+
+def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime | None) -> str:
+    zone = page.page.zone or "UTC"
+    paragraphs = [html(update.body)]
+    if post.starts_at and post.ends_at:
+        planned = f"{local(post.starts_at, zone)} to {local(post.ends_at, zone)}"
+        paragraphs.append(escape(f"Planned: {planned}."))
+    names = ", ".join(line(component.name) for component in shown(page, post.monitors))
+    if names:
+        paragraphs.append(escape(f"Affects: {names}."))
+    if corrected:
+        paragraphs.append(f"<em>Corrected {escape(local(corrected, zone))}.</em>")
+    return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
+
+
+def _title(page: PublicPage) -> str:
+    return f"{line(page.page.name)} status"
+
+
+def _description(page: PublicPage) -> str:
+    about = clean(page.page.description or "").strip()
+    return about or f"Incidents and maintenance of {line(page.page.name)}"
+
+
+def _self(page: PublicPage, kind: str) -> str:
+    return f"{base(page)}/feed.{kind}"
+
+
+def _tag(page: PublicPage, rest: str = "") -> str:
+    """A tag: URI (RFC 4151), dated on the day that the page was made.
+
+    It names no host of ours: with a new host name or slug, all entries would come as new ones. The
+    moment of creation keeps the pages of two installations apart.
+    """
+    made = newest(page.page.created_at).astimezone(UTC)
+    number = f"{page.page.id}-{round(made.timestamp() * 1000)}"
+    return f"tag:wakeful.invalid,{made:%Y-%m-%d}:status-pages/{number}{rest}"
+
+
+def _updated(page: PublicPage, found: list[Entry]) -> datetime:
+    return newest(page.page.updated_at, *(entry.updated for entry in found))
+
+
+def _rfc822(moment: datetime) -> str:
+    return format_datetime(moment.astimezone(UTC), usegmt=True)
+
+
+def _add(parent: ElementTree.Element, name: str, text: str = "", **attributes: str) -> None:
+    ElementTree.SubElement(parent, name, attributes).text = text or None
+
+
+def _document(root: ElementTree.Element) -> bytes:
+    data: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return data

@@ -1,0 +1,272 @@
+"""JSON in the shape of Statuspage's ``/api/v2/summary.json``, for the programs that read that.
+
+As there, incidents and maintenance that have ended are left out, and a group is a component that
+lists its members.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from app.pages.text import base, clean, link_of_post, newest, shown
+from app.records import (
+    ENDED_STATES,
+    MAINTENANCE_STATES,
+    Component,
+    ComponentState,
+    PageState,
+    Post,
+    PostState,
+    PublicPage,
+    PublicWindow,
+)
+from app.rules.events import series, uid_of_post
+from app.rules.page_state import SENTENCES
+
+# The best first.
+STATUSES = (
+    "operational",
+    "under_maintenance",
+    "degraded_performance",
+    "partial_outage",
+    "major_outage",
+)
+STATUS = {
+    ComponentState.OPERATIONAL: "operational",
+    ComponentState.MAINTENANCE: "under_maintenance",
+    ComponentState.UNKNOWN: "degraded_performance",
+    ComponentState.DEGRADED: "degraded_performance",
+    ComponentState.OUTAGE: "major_outage",
+}
+INDICATOR = {
+    PageState.OPERATIONAL: "none",
+    PageState.MAINTENANCE: "maintenance",
+    PageState.UNKNOWN: "minor",
+    PageState.DEGRADED: "minor",
+    PageState.PARTIAL_OUTAGE: "major",
+    PageState.MAJOR_OUTAGE: "critical",
+}
+SOME_UNKNOWN = "The status of some systems is unknown"
+
+Json = dict[str, Any]
+Known = dict[int, Json]  # the components of the page as JSON, by id
+
+
+def summary(page: PublicPage) -> bytes:
+    posts = [post for post in page.posts if post.state not in ENDED_STATES]
+    planned = [post for post in posts if post.state in MAINTENANCE_STATES]
+    known = {
+        component.id: _component(page, component, position)
+        for position, component in enumerate(page.components, 1)
+    }
+    data = {
+        "page": _page(page),
+        "components": [*_components(page, known)],
+        "incidents": [_of_post(page, post, known) for post in posts if post not in planned],
+        "scheduled_maintenances": [
+            *(_of_post(page, post, known) for post in planned),
+            *(_of_window(page, window, known) for window in _next(page, planned)),
+        ],
+        "status": _status(page),
+    }
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _page(page: PublicPage) -> Json:
+    moments = (
+        page.page.updated_at,
+        *(one.since for one in page.components),
+        *(post.updated_at for post in page.posts),
+        *(window.updated_at for window in page.windows),
+    )
+    return {
+        "id": str(page.page.id),
+        "name": clean(page.page.name),
+        "url": base(page),
+        "time_zone": page.page.zone,
+        "updated_at": _stamp(newest(*moments)),
+    }
+
+
+def _status(page: PublicPage) -> Json:
+    """A monitor whose state is unknown is degraded here, which is no page without faults."""
+    state = PageState(page.state)
+    indicator = INDICATOR[state]
+    unknown = any(one.state == ComponentState.UNKNOWN for one in page.components)
+    if unknown and indicator in ("none", "maintenance"):
+        return {"indicator": "minor", "description": SOME_UNKNOWN}
+    return {"indicator": indicator, "description": SENTENCES[state]}
+
+
+# --- Components
+
+
+def _components(page: PublicPage, known: Known) -> Iterator[Json]:
+    """A group comes before its first member."""
+    groups: dict[str, list[Component]] = {}
+    for component in page.components:
+        if component.group is not None:
+            groups.setdefault(component.group, []).append(component)
+    for component in page.components:
+        if component.group in groups:
+            yield _group(page, component.group, groups.pop(component.group), known)
+        yield known[component.id]
+
+
+def _component(page: PublicPage, component: Component, position: int) -> Json:
+    return {
+        "id": str(component.id),
+        "name": clean(component.name),
+        "status": STATUS[ComponentState(component.state)],
+        **_times(page, [component]),
+        "position": position,
+        "description": None,
+        "showcase": False,
+        "start_date": None,
+        "group_id": None if component.group is None else _group_id(component.group),
+        "page_id": str(page.page.id),
+        "group": False,
+        "only_show_if_degraded": False,
+    }
+
+
+def _group(page: PublicPage, name: str, members: Sequence[Component], known: Known) -> Json:
+    statuses = (known[one.id]["status"] for one in members)
+    return {
+        **known[members[0].id],
+        "id": _group_id(name),
+        "name": clean(name),
+        "status": max(statuses, key=STATUSES.index),
+        **_times(page, members),
+        "group_id": None,
+        "group": True,
+        "components": [str(one.id) for one in members],
+    }
+
+
+def _times(page: PublicPage, components: Iterable[Component]) -> Json:
+    """What changed last on a component is its state."""
+    changed = newest(page.page.created_at, *(one.since for one in components))
+    return {"created_at": _stamp(newest(page.page.created_at)), "updated_at": _stamp(changed)}
+
+
+def _group_id(name: str) -> str:
+    """Groups have no ids of their own; the name outlives a new order."""
+    return "group-" + sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+# --- Incidents and maintenance
+
+
+def _of_post(page: PublicPage, post: Post, known: Known) -> Json:
+    id = str(post.id)
+    created = newest(post.created_at)
+    affected = shown(page, post.monitors)
+    planned = post.state in MAINTENANCE_STATES
+    found = {
+        "id": id,
+        "name": clean(post.title),
+        "status": str(post.state),
+        "created_at": _stamp(created),
+        "updated_at": _stamp(newest(post.updated_at, post.created_at)),
+        "monitoring_at": _first(post, PostState.MONITORING),
+        "resolved_at": None,
+        "impact": "maintenance" if planned else _impact(affected),
+        "shortlink": link_of_post(page, post.id, post.created_at),
+        "started_at": _stamp(post.starts_at or created),
+        "page_id": str(page.page.id),
+        "incident_updates": [
+            _update(id, str(one.id), one.state, one.body, one.created_at, one.corrected_at)
+            for one in reversed(post.updates)
+        ],
+        "components": [known[one.id] for one in affected],
+    }
+    if planned:  # a post that began without having been announced may name no times
+        found["scheduled_for"] = _stamp(post.starts_at or created)
+        found["scheduled_until"] = _stamp(post.ends_at or post.starts_at or created)
+    return found
+
+
+def _update(
+    incident: str,
+    id: str,
+    status: str,
+    body: str,
+    created_at: datetime | None,
+    corrected_at: datetime | None = None,
+) -> Json:
+    created = _stamp(newest(created_at))
+    return {
+        "id": id,
+        "status": str(status),
+        "body": clean(body),
+        "incident_id": incident,
+        "created_at": created,
+        "updated_at": _stamp(newest(created_at, corrected_at)),
+        "display_at": created,
+        "affected_components": None,  # nobody says what a component's state was and became
+        "deliver_notifications": True,
+        "custom_tweet": None,
+        "tweet_id": None,
+    }
+
+
+def _impact(affected: Iterable[Component]) -> str:
+    return "major" if any(one.state == ComponentState.OUTAGE for one in affected) else "minor"
+
+
+def _first(post: Post, state: PostState) -> str | None:
+    """When the post first had this state."""
+    found = (one.created_at for one in post.updates if one.state == state)
+    moment = next(found, None)
+    return None if moment is None else _stamp(moment)
+
+
+def _next(page: PublicPage, planned: Iterable[Post]) -> Iterator[PublicWindow]:
+    """Windows that are no posts; of what repeats, what runs now and what comes next.
+
+    All that comes within 90 days would be hundreds of entries with all their components.
+    """
+    done = {series(uid_of_post(post)) for post in planned}
+    for window in sorted(page.windows, key=lambda one: (one.start_at, one.uid)):
+        if window.cancelled or series(window.uid) in done:
+            continue
+        if window.start_at > page.made_at:
+            done.add(series(window.uid))
+        yield window
+
+
+def _of_window(page: PublicPage, window: PublicWindow, known: Known) -> Json:
+    running = window.start_at <= page.made_at
+    status = PostState.IN_PROGRESS if running else PostState.SCHEDULED
+    changed = _stamp(newest(window.updated_at))
+    affected = shown(page, window.components) if window.components else page.components
+    return {
+        "id": window.uid,
+        "name": clean(window.name),
+        "status": str(status),
+        "created_at": changed,
+        "updated_at": changed,
+        "monitoring_at": None,
+        "resolved_at": None,
+        "impact": "maintenance",
+        "shortlink": base(page),
+        "started_at": _stamp(window.start_at),
+        "page_id": str(page.page.id),
+        "incident_updates": [
+            _update(window.uid, f"{window.uid}-1", status, window.description, window.updated_at)
+        ],
+        "components": [known[one.id] for one in affected],
+        "scheduled_for": _stamp(window.start_at),
+        "scheduled_until": _stamp(window.end_at),
+    }
+
+
+def _stamp(moment: datetime) -> str:
+    """As Statuspage writes it: ``2026-11-21T08:00:00.000Z``."""
+    stamp = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return stamp.removesuffix("+00:00") + "Z"

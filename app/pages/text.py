@@ -1,0 +1,81 @@
+"""Text as feeds, calendars and other machines can take it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from html import escape
+from zoneinfo import ZoneInfo
+
+from app.records import Component, PublicPage
+from app.rules.post_text import parts
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# Readers of lines break them at these too.
+_LINE_ENDS = dict.fromkeys(map(ord, "\r\x0b\x0c\x85\u2028\u2029"), "\n")
+# XML has no way to write these, and iCalendar forbids them. One of them makes a whole feed invalid.
+_IMPOSSIBLE = dict.fromkeys(
+    (
+        *range(0x09),
+        *range(0x0E, 0x20),
+        *range(0x7F, 0x85),
+        *range(0x86, 0xA0),
+        *range(0xD800, 0xE000),
+        0xFFFE,
+        0xFFFF,
+    ),
+    _REPLACEMENT,
+)
+_CLEANED = {**_IMPOSSIBLE, **_LINE_ENDS}
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def clean(text: str) -> str:
+    """``text`` without the characters that a machine format cannot carry; lines end with LF."""
+    return text.replace("\r\n", "\n").translate(_CLEANED)
+
+
+def line(text: str) -> str:
+    """``text`` on one line: titles and names."""
+    return " ".join(clean(text).split())
+
+
+def html(text: str) -> str:
+    """A post's text as HTML, with its links and line breaks."""
+    pieces = (
+        f'<a href="{escape(piece)}">{escape(piece)}</a>' if link else escape(piece)
+        for piece, link in parts(clean(text))
+    )
+    return "".join(pieces).replace("\n", "<br>")
+
+
+def words(state: str) -> str:
+    """``in_progress`` as people write it."""
+    return state.replace("_", " ").capitalize()
+
+
+def newest(*moments: datetime | None) -> datetime:
+    """The latest of these; long ago where there is none."""
+    return max((moment for moment in moments if moment is not None), default=LONG_AGO)
+
+
+def local(moment: datetime, zone: str) -> str:
+    """``2026-11-21 08:00 UTC``, on the clocks of the page's zone."""
+    return f"{moment.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M %Z}"
+
+
+def base(page: PublicPage) -> str:
+    """What the absolute links of a page's addresses begin with."""
+    return (page.page.link or "").rstrip("/")
+
+
+def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
+    """The components with these ids that the page shows, in its order."""
+    wanted = set(ids)
+    return [one for one in page.components if one.id in wanted]
+
+
+def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:
+    """Where a post can be read for good: its anchor in the history."""
+    at = (created_at or LONG_AGO).astimezone(ZoneInfo(page.page.zone or "UTC"))
+    return f"{base(page)}/history?month={at:%Y-%m}#post-{id}"

@@ -1,0 +1,102 @@
+"""Telling calendars of what will not take place: they only forget what is said to be cancelled.
+
+Each function joins the caller's transaction. A cancelled entry keeps nothing but its times: its
+name may be that of something that the page shows no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from sqlalchemy import select
+
+from app.db import AnySession
+from app.db.tables import (
+    CancelledEventRow,
+    MaintenanceWindowRow,
+    PostRow,
+    StatusPageMonitorRow,
+    StatusPageRow,
+)
+from app.records import PublicWindow
+from app.rules.events import sequence, series, uid
+from app.stores.local.public_windows import CANCELLED_NAME, members_of, upcoming
+from app.stores.local.search import fits
+
+
+def cancel_post(session: AnySession, row: PostRow, now: datetime) -> None:
+    """Before a post is deleted."""
+    page = session.get(StatusPageRow, row.status_page_id)
+    if page is not None:
+        _cancel_series(session, page, uid("post", row.id, row.created_at, page.id), now)
+
+
+def cancel_window(session: AnySession, row: MaintenanceWindowRow, now: datetime) -> None:
+    """Before a maintenance window is deleted."""
+    for page in _pages(session, pages_of_window(session, row.id)):
+        _cancel_series(session, page, uid("window", row.id, row.created_at, page.id), now)
+
+
+@contextmanager
+def keeping_calendars(
+    session: AnySession, page_ids: Collection[int], now: datetime
+) -> Iterator[None]:
+    """Cancel what the changes inside take out of these pages' calendars; what they put in again is
+    cancelled no longer.
+    """
+    before = {page.id: upcoming(session, page, now) for page in _pages(session, page_ids)}
+    yield
+    session.flush()
+    for page in _pages(session, before):
+        left = {window.uid for window in upcoming(session, page, now)}
+        _cancel(session, page, (one for one in before[page.id] if one.uid not in left), now)
+        _put_in_again(session, page, left)
+
+
+def pages_of_window(session: AnySession, window_id: int) -> set[int]:
+    """The pages that show one of its monitors; all, if it is for all monitors."""
+    return pages_showing(session, members_of(session, [window_id]).get(window_id, ()))
+
+
+def pages_showing(session: AnySession, monitor_ids: Collection[int]) -> set[int]:
+    """The pages that show one of these monitors; all pages, if there are none."""
+    pages = select(StatusPageMonitorRow.status_page_id).distinct()
+    if monitor_ids:
+        known = [id for id in monitor_ids if fits(id)]
+        pages = pages.where(StatusPageMonitorRow.monitor_id.in_(known))
+    return set(session.scalars(pages))
+
+
+def _pages(session: AnySession, ids: Iterable[int]) -> list[StatusPageRow]:
+    return list(session.scalars(select(StatusPageRow).where(StatusPageRow.id.in_(list(ids)))))
+
+
+def _cancel_series(session: AnySession, page: StatusPageRow, uid: str, now: datetime) -> None:
+    its = (one for one in upcoming(session, page, now) if series(one.uid) == series(uid))
+    _cancel(session, page, its, now)
+
+
+def _put_in_again(session: AnySession, page: StatusPageRow, uids: Collection[str]) -> None:
+    its = select(CancelledEventRow).where(CancelledEventRow.status_page_id == page.id)
+    for row in session.scalars(its).all():
+        if row.uid in uids:
+            session.delete(row)
+
+
+def _cancel(
+    session: AnySession, page: StatusPageRow, windows: Iterable[PublicWindow], now: datetime
+) -> None:
+    for window in windows:
+        session.merge(
+            CancelledEventRow(
+                status_page_id=page.id,
+                uid=window.uid,
+                sequence=max(window.sequence + 1, sequence(now)),
+                name=CANCELLED_NAME,
+                start_at=window.start_at,
+                end_at=window.end_at,
+                cancelled_at=now,
+            )
+        )

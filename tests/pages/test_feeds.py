@@ -1,0 +1,146 @@
+"""RSS and Atom, read with feedparser."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import feedparser
+import pytest
+from hypothesis import given
+
+from app.pages import feeds
+from app.records import PostState
+from tests.pages.a_page import (
+    HOUR,
+    LINK,
+    NASTY,
+    NOW,
+    PAGE,
+    TEXT,
+    incident_post,
+    page,
+    with_text,
+    xml,
+)
+from tests.pages.a_page import update as told
+
+FEEDS = pytest.mark.parametrize("make", [feeds.rss, feeds.atom])
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def read(data):
+    found = feedparser.parse(data)
+    assert found.bozo == 0, found.bozo_exception
+    return found
+
+
+@FEEDS
+def test_each_update_of_a_post_is_an_entry_the_newest_first(make):
+    found = read(make(page()))
+    assert found.feed.title == "Acme status"
+    assert [entry.title for entry in found.entries] == [
+        "Checkout is slow (Monitoring)",
+        "Database upgrade (Scheduled)",
+        "Checkout is slow (Investigating)",
+    ]
+    entry = found.entries[0]
+    assert entry.link == f"{LINK}/history?month=2026-11#post-5"
+    assert "It is mended.<br />See " in entry.summary
+    assert '<a href="https://a.example/x">https://a.example/x</a>.' in entry.summary
+    assert "Affects: Shop 1." in entry.summary
+
+
+@FEEDS
+def test_maintenance_says_when_it_is_planned_on_the_clocks_of_the_page(make):
+    entry = read(make(page())).entries[1]
+    assert "Planned: 2026-11-22 09:00 CET to 2026-11-22 11:00 CET." in entry.summary
+
+
+@FEEDS
+def test_a_page_without_posts_is_an_empty_feed(make):
+    found = read(make(page(posts=())))
+    assert found.entries == []
+    assert found.feed.updated_parsed[:3] == (2026, 10, 31)  # the page's own change
+
+
+@FEEDS
+def test_ids_stay_whatever_the_host_the_slug_and_the_texts_are(make):
+    moved = replace(PAGE, link="https://other.example/status/x", slug="x", name="New")
+    before, after = make(page()), make(page(page=moved))
+    ids = [entry.id for entry in read(before).entries]
+    assert [entry.id for entry in read(after).entries] == ids
+    assert len(set(ids)) == 3
+    assert all(id.startswith("tag:wakeful.invalid,2026-10-10:status-pages/3-") for id in ids)
+
+
+@FEEDS
+def test_a_corrected_update_keeps_its_id_and_says_when(make):
+    first = told(
+        11, PostState.INVESTIGATING, "Now right.", NOW - 3 * HOUR, corrected_at=NOW - 2 * HOUR
+    )
+    [before] = read(make(page(posts=(incident_post(updates=incident_post().updates[:1]),)))).entries
+    [after] = read(make(page(posts=(incident_post(updates=(first,)),)))).entries
+    assert after.id == before.id
+    assert after.published_parsed == before.published_parsed
+    assert "Corrected" not in before.summary
+    assert "<em>Corrected 2026-11-21 07:00 CET.</em>" in after.summary
+    assert after.updated_parsed[3] == 6
+
+
+@FEEDS
+def test_a_corrected_title_marks_the_first_entry(make):
+    post = incident_post(title="Checkout is down", corrected_at=NOW)
+    entries = read(make(page(posts=(post,)))).entries
+    assert ["Corrected" in entry.summary for entry in entries] == [False, True]
+
+
+@FEEDS
+def test_equal_pages_are_equal_bytes_whenever_they_were_read(make):
+    assert make(page()) == make(page(made_at=NOW + 24 * HOUR))
+
+
+@FEEDS
+def test_long_histories_are_cut_to_the_newest_entries(make):
+    updates = [
+        told(id, PostState.INVESTIGATING, "x", NOW - (200 - id) * HOUR) for id in range(1, 101)
+    ]
+    found = read(make(page(posts=(incident_post(updates=tuple(updates)),))))
+    assert len(found.entries) == feeds.MOST
+    assert found.entries[0].id.endswith("/updates/100")
+
+
+@FEEDS
+def test_text_is_never_markup(make):
+    [entry] = read(make(with_text("<script>alert(1)</script> ]]> & 👩‍🚒 \u202eشكر"))).entries
+    assert entry.title.startswith("<script>alert(1)</script> ]]> & 👩‍🚒 \u202eشكر")
+    root = xml(make(with_text("<script>x</script>")))
+    bodies = [one.text for one in root.iter() if one.tag in ("description", f"{ATOM}content")]
+    assert "&lt;script&gt;x&lt;/script&gt;" in bodies[-1]
+
+
+@FEEDS
+@given(text=TEXT)
+def test_any_text_is_valid_xml(make, text):
+    found = read(make(with_text(text)))
+    assert len(found.entries) == 1
+
+
+@FEEDS
+def test_the_worst_text_is_valid_xml(make):
+    assert len(read(make(with_text(NASTY))).entries) == 1
+
+
+def test_the_feeds_name_themselves_and_the_page():
+    links = {link.rel: link.href for link in read(feeds.atom(page())).feed.links}
+    assert links == {"self": f"{LINK}/feed.atom", "alternate": LINK}
+    assert f'href="{LINK}/feed.rss"'.encode() in feeds.rss(page())
+
+
+def test_atom_has_what_rfc_4287_requires():
+    root = xml(feeds.atom(page()))
+    for one in (root, *root.iter(f"{ATOM}entry")):
+        for name in ("id", "title", "updated"):
+            assert one.find(f"{ATOM}{name}").text
+    assert root.find(f"{ATOM}author/{ATOM}name").text == "Acme"
+    assert datetime.fromisoformat(root.find(f"{ATOM}updated").text) == datetime(
+        2026, 11, 21, 7, tzinfo=UTC
+    )

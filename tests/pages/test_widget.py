@@ -1,0 +1,85 @@
+"""The widget for frames on other sites, and the script that makes the frame."""
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from app.pages import widget
+from app.paths import STATIC, TEMPLATES
+from app.records import PageState
+from app.rules.page_state import SENTENCES
+from tests.pages.a_page import LINK, NASTY, NOW, TEXT, page, with_text
+
+TEMPLATE = Environment(
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
+)
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def make(of, **more):
+    return widget.html(of, TEMPLATE, lambda name: f"../../static/{name}?v=1", **more)
+
+
+def read(data):
+    found = Reader()
+    found.feed(data.decode())
+    return found
+
+
+@pytest.mark.parametrize("state", PageState)
+def test_it_says_the_state_in_words_and_leads_to_the_page(state):
+    found = read(make(page(state=state)))
+    assert SENTENCES[state] in found.text
+    [link] = [attributes for tag, attributes in found.tags if tag == "a"]
+    assert link["href"] == LINK
+    assert (link["target"], link["rel"]) == ("_blank", "noopener")
+
+
+def test_it_runs_no_script_and_has_no_style_of_its_own():
+    found = read(make(page()))
+    assert not {"script", "style", "iframe", "form"} & {tag for tag, _ in found.tags}
+    for _, attributes in found.tags:
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+
+
+def test_its_sheets_are_files_of_ours():
+    assert all((STATIC / name).is_file() for name in widget.SHEETS)
+
+
+def test_it_says_that_it_may_be_old_while_the_database_is_away():
+    assert "as last known" not in read(make(page())).text
+    assert "as last known" in read(make(page(), away=True)).text
+
+
+def test_equal_pages_are_equal_bytes_whenever_they_were_read():
+    assert make(page()) == make(page(made_at=NOW.replace(year=2027)))
+
+
+@given(text=TEXT)
+def test_no_text_becomes_markup(text):
+    assert [tag for tag, _ in read(make(with_text(text))).tags] == TAGS
+
+
+def test_the_worst_text_does_not_become_markup():
+    assert [tag for tag, _ in read(make(with_text(NASTY))).tags] == TAGS
+
+
+TAGS = [tag for tag, _ in read(make(page())).tags]
+
+
+def test_the_script_is_small_and_the_same_for_every_page():
+    assert widget.script() == (STATIC / widget.SCRIPT).read_bytes()
+    assert len(widget.script()) < 2_000
