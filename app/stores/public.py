@@ -51,9 +51,10 @@ class PublicPages(ABC):
         """Whether this opens the page. Takes as long for a page without a password."""
 
     @abstractmethod
-    def subscribe(self, id: int, channel: str, target: str) -> None:
+    def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         """Send a confirmation link, or a token to echo. Says nothing of whether somebody subscribed
-        before. Raises Invalid with the field's name.
+        before. Raises Invalid with the field's name, and Throttled after too many sign-ups from
+        ``address``, the client's.
         """
 
     @abstractmethod

@@ -36,6 +36,10 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
         # All mails of one incident stand together, whichever comes first.
         mail["References"] = f"<{message.thread}@{domain}>"
         mail["In-Reply-To"] = f"<{message.thread}@{domain}>"
+    if message.unsubscribe:
+        # RFC 8058: mail programs show a button of their own, which sends a POST.
+        mail["List-Unsubscribe"] = f"<{message.unsubscribe}>"
+        mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     mail["Auto-Submitted"] = "auto-generated"  # so that no out-of-office note comes back
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content("\n\n".join([message.title, "\n".join(message.lines())]) + "\n")
