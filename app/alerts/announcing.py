@@ -17,13 +17,12 @@ from sqlalchemy import Row, Select, exists, func, insert, select
 
 from app.alerts.subscribers import message, page_facts
 from app.db import AnySession
+from app.db.page_names import names_on_page
 from app.db.tables import (
     DeliveryRow,
-    MonitorRow,
     PostMonitorRow,
     PostRow,
     PostUpdateRow,
-    StatusPageMonitorRow,
     StatusPageRow,
     SubscriberRow,
 )
@@ -145,6 +144,7 @@ def _is_later(session: AnySession, told: PostUpdateRow) -> bool:
 def _facts(
     session: AnySession, told: PostUpdateRow, post: PostRow, page: StatusPageRow
 ) -> dict[str, Any]:
+    members = select(PostMonitorRow.monitor_id).where(PostMonitorRow.post_id == post.id)
     return {
         "page": page_facts(page),
         "post": {
@@ -153,22 +153,9 @@ def _facts(
             "title": post.title,
             "state": told.state,
             "body": told.body,
-            "monitors": _names(session, post),
+            "monitors": names_on_page(session, page.id, session.scalars(members).all()),
             "starts_at": post.starts_at and iso(post.starts_at),
             "ends_at": post.ends_at and iso(post.ends_at),
             "created_at": iso(told.created_at),
         },
     }
-
-
-def _names(session: AnySession, post: PostRow) -> list[str]:
-    """The monitors of a post, under the names that the page gives them, in its order."""
-    shown = StatusPageMonitorRow
-    query = (
-        select(func.coalesce(shown.name, MonitorRow.name))
-        .join(PostMonitorRow, PostMonitorRow.monitor_id == MonitorRow.id)
-        .join(shown, shown.monitor_id == MonitorRow.id)
-        .where(PostMonitorRow.post_id == post.id, shown.status_page_id == post.status_page_id)
-        .order_by(shown.position)
-    )
-    return list(session.scalars(query))

@@ -7,7 +7,7 @@ of its own and judged again there, so nothing is posted twice. A page that fails
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from app.alerts.announcing import announce
 from app.db import AnySession, db, faults, writing
 from app.db.faults import passes
+from app.db.page_names import names_on_page
 from app.db.tables import (
     IncidentRow,
     MonitorRow,
@@ -130,8 +131,11 @@ def _is_about() -> ColumnElement[bool]:
     """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
     that was written while the incident was open and has its monitor: such a post tells of several.
     """
-    has_monitor = exists().where(
-        PostMonitorRow.post_id == PostRow.id, PostMonitorRow.monitor_id == IncidentRow.monitor_id
+    has_monitor = (
+        exists()
+        .where(PostMonitorRow.post_id == PostRow.id)
+        .where(PostMonitorRow.monitor_id == IncidentRow.monitor_id)
+        .correlate(PostRow, IncidentRow)  # by itself it would name one of them anew
     )
     return or_(
         PostRow.incident_id == IncidentRow.id,
@@ -147,7 +151,7 @@ def _write(
 ) -> None:
     incidents = [incident for incident, _monitor in told]
     codes = {incident.cause_code for incident in incidents}
-    names = _names(session, page_id, [monitor.id for _incident, monitor in told])
+    names = names_on_page(session, page_id, [monitor.id for _incident, monitor in told])
     text = draft(names, codes.pop() if len(codes) == 1 else None, incidents[0].started_at)
     post = PostRow(
         status_page_id=page_id,
@@ -162,18 +166,6 @@ def _write(
     session.flush()
     session.add_all(PostMonitorRow(post_id=post.id, monitor_id=one.monitor_id) for one in incidents)
     _add_update(session, post, PostState(text["state"]), text["body"], now)
-
-
-def _names(session: AnySession, page_id: int, monitor_ids: Collection[int]) -> list[str]:
-    """What the page calls these monitors, in its order."""
-    shown = StatusPageMonitorRow
-    query = (
-        select(func.coalesce(shown.name, MonitorRow.name))
-        .join(shown, shown.monitor_id == MonitorRow.id)
-        .where(shown.status_page_id == page_id, MonitorRow.id.in_(monitor_ids))
-        .order_by(shown.position)
-    )
-    return list(session.scalars(query))
 
 
 def _automatic() -> Sequence[int]:
