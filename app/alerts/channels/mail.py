@@ -19,6 +19,8 @@ from app.alerts.words import shorten
 from app.paths import TEMPLATES
 
 MAX_SUBJECT = 150
+# Python encodes a link that does not fit a line of 78, and mail programs then see no link.
+_LONG_LINES = SMTP.clone(max_line_length=998)
 
 
 def build(outgoing: Outgoing, sender: str) -> EmailMessage:
@@ -44,6 +46,7 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content("\n\n".join([message.title, "\n".join(message.lines())]) + "\n")
     mail.add_alternative(html(outgoing), subtype="html")
+    mail.policy = _LONG_LINES if message.unsubscribe else SMTP
     return mail
 
 
