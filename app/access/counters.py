@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,18 @@ from app.db import best_effort, db, writing
 from app.db.tables import CounterRow
 
 KEPT_SECONDS = 24 * 3600  # longer than any window in use
+
+
+def origin_of(address: str | None) -> str:
+    """How a client's address is counted."""
+    try:
+        parsed = ipaddress.ip_address(address or "")
+    except ValueError:
+        return "unknown"
+    if isinstance(parsed, ipaddress.IPv6Address) and not parsed.ipv4_mapped:
+        # One subscriber can use any address of a /64.
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
 
 
 class Counters:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlalchemy import delete, select
 
 from app.access import passwords
-from app.access.counters import Counters
+from app.access.counters import Counters, origin_of
 from app.db import DbSession, db, writing
 from app.db.tables import PersonRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
@@ -261,11 +260,4 @@ def _account_counter(email: str) -> str:
 
 
 def _address_counter(address: str | None) -> str:
-    try:
-        parsed = ipaddress.ip_address(address or "")
-    except ValueError:
-        return "login:address:unknown"
-    if isinstance(parsed, ipaddress.IPv6Address) and not parsed.ipv4_mapped:
-        # One subscriber can use any address of a /64.
-        return f"login:address:{ipaddress.ip_network((parsed, 64), strict=False)}"
-    return f"login:address:{parsed}"
+    return f"login:address:{origin_of(address)}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Select, func, select, text
 
 from app.alerts import restraint, retries
 from app.alerts.giving_up import give_up_unreadable
@@ -20,7 +20,7 @@ from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import AT_REST, Reason, new_row, unleased, update_deliveries
 from app.alerts.restraint import Lane, Waiting
 from app.db import AnySession
-from app.db.tables import DeliveryRow
+from app.db.tables import DeliveryRow, SubscriberRow
 from app.db.types import Unreadable, readable
 from app.records import DeliveryStatus
 from app.rules.time import iso
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
 FIRST_PENDING = 50  # which mostly are enough to know what comes next
+MOST_SKIPPED = 500  # lanes that a statement names
 _LOCK = 0x57414B45  # of the outbox among PostgreSQL's advisory locks
 
 
@@ -45,6 +46,7 @@ class Claim:
     facts: dict[str, Any] = field(repr=False)
     created_at: datetime
     attempts: tuple[dict[str, Any], ...]
+    subscriber_id: int | None = None  # None: it is an alert
 
     @property
     def began(self) -> datetime:
@@ -58,14 +60,29 @@ class Claim:
 
 
 def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
-    """Lanes with a pending row whose time has come, the longest waiting first."""
+    """Lanes of alerts with a pending row whose time has come, the longest waiting first."""
+    query = _due(now).where(DeliveryRow.subscriber_id.is_(None))
+    return [lane for lane in session.scalars(query) if lane not in skip]
+
+
+def due_subscribers(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
+    """The same of subscribers, as many as may be of use."""
     query = (
+        _due(now)
+        .join(SubscriberRow, SubscriberRow.id == DeliveryRow.subscriber_id)
+        .where(DeliveryRow.lane.not_in(list(skip)[:MOST_SKIPPED]))
+        .limit(FIRST_PENDING)
+    )
+    return [lane for lane in session.scalars(query) if lane not in skip]
+
+
+def _due(now: datetime) -> Select[str]:
+    return (
         select(DeliveryRow.lane)
         .where(DeliveryRow.status == DeliveryStatus.PENDING, DeliveryRow.next_attempt_at <= now)
         .group_by(DeliveryRow.lane)
         .order_by(func.min(DeliveryRow.id))
     )
-    return [lane for lane in session.scalars(query) if lane not in skip]
 
 
 def lock(session: AnySession) -> None:
@@ -185,6 +202,7 @@ def _lease(
         facts=row.facts,
         created_at=row.created_at,
         attempts=tuple(row.attempts or ()),
+        subscriber_id=row.subscriber_id,
     )
 
 

@@ -13,7 +13,7 @@ from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.restraint import Lane
 
 MAX_LANES = 64  # threads at a time
-MAX_FAILING = 32  # of them for lanes whose last attempt failed: hanging services leave room
+MAX_SUBSCRIBERS = 16  # threads beside them, for the subscribers of status pages
 SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
 
 
@@ -24,9 +24,12 @@ class _Known:
 
 
 class Lanes:
-    """``busy`` are the lanes that have a message on its way."""
+    """``busy`` are the lanes that have a message on its way, ``most`` of them at a time. Half of
+    these at most are lanes whose last attempt failed: hanging services leave room.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MAX_LANES) -> None:
+        self.most = most
         self.busy: set[str] = set()
         self._known: dict[str, _Known] = {}
 
@@ -57,10 +60,10 @@ class Lanes:
         """
         names = list(names)
         busy = self.busy - set(returning)
-        room = MAX_LANES - len(busy)
+        room = self.most - len(busy)
         failing = [name for name in names if not self.state(name).last_ok]
         working = [name for name in names if self.state(name).last_ok]
-        failing_room = MAX_FAILING - sum(not self.state(name).last_ok for name in busy)
+        failing_room = self.most // 2 - sum(not self.state(name).last_ok for name in busy)
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
     def note(self, name: str, answer: Answer, now: datetime) -> None:

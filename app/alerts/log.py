@@ -21,6 +21,8 @@ from app.records import NOT_SENT, Attempt, Delivery, DeliveryStatus, Event, mask
 LOST_SHOWN_FOR = timedelta(days=3)  # after the end of the incident
 MOST_LOST = 50
 
+# Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
+IS_ALERT = DeliveryRow.subscriber_id.is_(None)
 _IS_LOST = func.coalesce(DeliveryRow.reason, "").startswith(NOT_SENT)
 
 
@@ -67,7 +69,7 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     """
     newest = (
         select(func.max(DeliveryRow.id))
-        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST)
+        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST, IS_ALERT)
         .group_by(DeliveryRow.lane)
     )
     rows = session.scalars(
@@ -91,6 +93,7 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
         .where(
             DeliveryRow.status == DeliveryStatus.FAILED,
             _IS_LOST,
+            IS_ALERT,
             DeliveryRow.event != Event.TEST,
             ~_written_anew(DeliveryRow),
             or_(~exists().where(of_a_group), exists().where(of_a_group, ~_written_anew(member))),

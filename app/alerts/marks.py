@@ -13,8 +13,10 @@ from app.alerts.claims import Claim
 from app.alerts.outbox import update_deliveries
 from app.db import AnySession
 from app.db.tables import DeliveryRow
-from app.records import DeliveryStatus
+from app.records import Channel, DeliveryStatus, SubscriberEvent
 from app.rules.time import iso
+
+MOST_QUESTIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,20 @@ def mark_for(claim: Claim, answer: Answer, now: datetime, rng: random.Random) ->
     if answer.verdict is Verdict.PERMANENT:
         return Mark(claim, attempt, DeliveryStatus.FAILED, answer.text, now)
     at = retries.next_attempt(claim.began, claim.tries + 1, answer.retry_after, now, rng)
+    if _is_question(claim) and claim.tries + 1 >= MOST_QUESTIONS:
+        at = None
     if at is None:
-        reason = retries.given_up(answer.text)
+        reason = answer.text if _is_question(claim) else retries.given_up(answer.text)
         return Mark(claim, attempt, DeliveryStatus.FAILED, reason, now)
     return Mark(claim, attempt, DeliveryStatus.PENDING, None, now, at)
+
+
+def _is_question(claim: Claim) -> bool:
+    """Whether a webhook is asked to confirm: anybody may have named its URL, and it must not be
+    called for a day.
+    """
+    asks = claim.facts.get("event") == SubscriberEvent.CONFIRM
+    return asks and claim.channel == Channel.WEBHOOK
 
 
 def mark(session: AnySession, done: Mark) -> None:

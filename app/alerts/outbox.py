@@ -277,7 +277,11 @@ def retry(delivery_id: int, now: datetime) -> None:
     Conflict.
     """
     with writing() as session:
-        row = session.scalar(select(DeliveryRow).where(DeliveryRow.id == delivery_id))
+        row = session.scalar(
+            select(DeliveryRow).where(
+                DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None)
+            )
+        )
         if row is None:
             raise NotFound("delivery", delivery_id)
         if row.status == DeliveryStatus.DELIVERED:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from app.alerts.channels import subscriber_webhook
 from app.alerts.channels.answer import Answer, permanent, retry
 from app.alerts.channels.base import Sender
 from app.alerts.jobs import Job
+from app.records import Channel
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +17,7 @@ log = logging.getLogger(__name__)
 def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
     """What the service answered. Never raises."""
     try:
-        sender = senders.get(job.claim.channel)
+        sender = senders.get(_name(job))
         if sender is None:
             return permanent(f"There is no channel {job.claim.channel}.")
         return sender(job.outgoing, job.tools)
@@ -23,3 +25,10 @@ def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
         # The fault's text and its trace's values may hold the channel's secrets.
         log.error("Sending delivery %d failed with %s.", job.claim.id, type(fault).__name__)
         return retry(f"Sending failed inside Wakeful ({type(fault).__name__}).")
+
+
+def _name(job: Job) -> str:
+    """Which sender: a stranger's webhook gets no signature of ours."""
+    claim = job.claim
+    strangers = claim.subscriber_id is not None and claim.channel == Channel.WEBHOOK
+    return subscriber_webhook.NAME if strangers else claim.channel

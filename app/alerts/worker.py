@@ -19,13 +19,13 @@ from functools import partial
 
 from flask import Flask
 
-from app.alerts import claims, digests, earlier, giving_up, marks
+from app.alerts import announcing, claims, digests, earlier, giving_up, marks, subscribers
 from app.alerts.channels import SENDERS
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Sender
 from app.alerts.claims import Claim
 from app.alerts.jobs import Job, Jobs
-from app.alerts.lanes import Lanes
+from app.alerts.lanes import MAX_SUBSCRIBERS, Lanes
 from app.alerts.sending import send
 from app.alerts.steps import Steps
 from app.config import Settings
@@ -71,6 +71,8 @@ class Worker:
         self.rng = rng or random.Random()  # noqa: S311  # jitter needs no secrecy
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes()
+        # Apart from those of alerts, and after them: a post that goes to thousands delays none.
+        self.subscribers = Lanes(MAX_SUBSCRIBERS)
         self._jobs = Jobs(settings)
         self._steps = Steps()
         self._stuck = False  # the last lane that was worked on failed, for no row's sake
@@ -113,12 +115,14 @@ class Worker:
                 self._beat()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
+        with self.app.app_context():
+            self._announce()
         return len(jobs)
 
     @property
     def idle(self) -> bool:
         """Nothing is on its way and nothing waits to be marked."""
-        return not self.lanes.busy and not self._unmarked
+        return not self.lanes.busy and not self.subscribers.busy and not self._unmarked
 
     def _collect(self, wait_seconds: float) -> None:
         try:
@@ -134,13 +138,15 @@ class Worker:
         now = self.clock()
         done = list(self._unmarked)
         returning = {one.claim.lane for one in done}
-        skip = {*(self.lanes.busy - returning), *self.lanes.asleep(now)}
         self._look_around(now)
-        due = claims.due_lanes(db.session, now, skip)
+        due = [
+            (lanes, find(db.session, now, {*(lanes.busy - returning), *lanes.asleep(now)}))
+            for lanes, find in self._kinds
+        ]
         db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
-        if not done and not due:
+        if not done and not any(names for _lanes, names in due):
             self._more = False
-            self._stuck = self._stuck and bool(self.lanes.asleep(now))
+            self._stuck = self._stuck and any(lanes.asleep(now) for lanes, _names in due)
             return []
         tools = self._jobs.tools(now)
         with writing() as session:
@@ -149,28 +155,44 @@ class Worker:
                 self._mark(one, now)
             with self._steps.apart("hold for quiet hours", session):
                 digests.hold(session, now)
-            waiting = [*(lane for lane in due if lane not in returning), *returning]
-            free = self.lanes.choose(waiting, returning)
+            free = [
+                (lanes, lane)
+                for lanes, names in due
+                for lane in lanes.choose(_in_turn(names, returning & lanes.busy), returning)
+            ]
             claimed = self._claim(free[:MAX_CLAIMS], now)
             jobs = self._jobs.make(claimed, tools, now)
         # Only now: had the transaction failed, all of this would have to be done again.
         self._more = len(free) > MAX_CLAIMS
         del self._unmarked[: len(done)]
-        self.lanes.busy -= returning
-        self.lanes.busy |= {job.claim.lane for job in jobs}
+        for lanes, _find in self._kinds:
+            lanes.busy -= returning
+        for job in jobs:
+            self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
 
-    def _claim(self, lanes: list[str], now: datetime) -> list[Claim]:
+    @property
+    def _kinds(self) -> tuple[tuple[Lanes, Callable[..., list[str]]], ...]:
+        """The lanes, and what finds those of them that are due: alerts come first."""
+        return (
+            (self.lanes, claims.due_lanes),
+            (self.subscribers, claims.due_subscribers),
+        )
+
+    def _lanes_of(self, claim: Claim) -> Lanes:
+        return self.lanes if claim.subscriber_id is None else self.subscribers
+
+    def _claim(self, free: list[tuple[Lanes, str]], now: datetime) -> list[Claim]:
         claimed: list[Claim] = []
-        for lane in lanes:
+        for lanes, lane in free:
             turn = claims.Turn(waits=True)  # a lane that fails is left alone for a moment
             with self._steps.apart(f"send in lane {lane}", db.session) as step:
-                turn = claims.take_turn(db.session, lane, self.lanes.state(lane), now)
+                turn = claims.take_turn(db.session, lane, lanes.state(lane), now)
             self._stuck = step.failed and not giving_up.give_up_failing(
                 db.session, lane, partial(claims.judge_alone, db.session, lane, now=now)
             )
             claimed += [turn.claim] if turn.claim is not None else []
-            self.lanes.sleep(lane, now, waits=turn.waits)
+            lanes.sleep(lane, now, waits=turn.waits)
         return claimed
 
     def _look_around(self, now: datetime) -> None:
@@ -183,6 +205,7 @@ class Worker:
             ("give up what is too old", self._give_up_outlived),
             ("let go what a clock that was set back holds up", self._free_after_step),
             ("write the digests of quiet hours", self._release),
+            ("drop the messages of subscribers who are gone", self._drop_orphans),
         ):
             with self._steps.apart(what, None):
                 chore(now)
@@ -207,17 +230,35 @@ class Worker:
                 claims.lock(session)
                 digests.release(session, now)
 
+    def _drop_orphans(self, now: datetime) -> None:
+        if gone := subscribers.orphans(db.session):
+            with writing() as session:
+                subscribers.drop(session, gone)
+
+    def _announce(self) -> None:
+        """Write the next messages to the subscribers of status pages, each post apart."""
+        now = self.clock()
+        waiting = announcing.waiting(db.session, now)
+        db.session.rollback()
+        for id in waiting:
+            with self._steps.apart(f"tell the subscribers of update {id}", None):
+                with writing() as session:
+                    written = announcing.write(session, id, now)
+                self._more = self._more or written > 0
+
     def _send(self, job: Job) -> None:
         self._done.put(_Done(job.claim, send(job, self.senders)))
 
     def _mark(self, done: _Done, now: datetime) -> None:
         claim, answer = done.claim, done.answer
-        failed_before = not self.lanes.state(claim.lane).last_ok or claim.tries > 0
-        self.lanes.note(claim.lane, answer, now)
+        lanes = self._lanes_of(claim)
+        failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
+        lanes.note(claim.lane, answer, now)
         with self._steps.apart("write down what became of a message", db.session) as step:
             marks.mark(db.session, marks.mark_for(claim, answer, now, self.rng))
             if answer.ok and failed_before:
                 earlier.hurry(db.session, claim.lane, now)
+            subscribers.note(db.session, claim, answer, now)
         if step.failed:  # or it would be sent again and again
             reason = f"What became of it could not be written down. The answer: {answer.text}"
             giving_up.give_up(db.session, claim.id, reason)
@@ -249,4 +290,10 @@ class Worker:
             for one in done:
                 self._mark(one, self.clock())
         del self._unmarked[: len(done)]
-        self.lanes.busy -= {one.claim.lane for one in done}
+        for one in done:
+            self._lanes_of(one.claim).busy.discard(one.claim.lane)
+
+
+def _in_turn(due: list[str], returning: set[str]) -> list[str]:
+    """Lanes that have waited come before those that have just sent something."""
+    return [*(lane for lane in due if lane not in returning), *returning]

@@ -19,6 +19,7 @@ from sqlalchemy import delete, or_, select
 from app.access import Access
 from app.access.networks import Policies
 from app.alerts.log import forget_deliveries
+from app.alerts.subscribers import forget_unconfirmed
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
 from app.db import assignments, changes, db, faults, heartbeats, patience, rollups, writing
@@ -30,13 +31,14 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import to_ms
-from app.engine import domains, recorder
+from app.engine import domains, posts, recorder
 from app.engine.canaries import Canaries
 from app.records import Location
 
 log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
+POSTS_SECONDS = 15.0
 LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results go in one transaction
 # Much longer than a checker's lease: one that was away for longer reads everything again.
@@ -83,6 +85,7 @@ class Housekeeper:
                 Chore(self.roll, MINUTE),
                 Chore(self.watch_the_unwatched, MINUTE),
                 Chore(self.remind, MINUTE),
+                Chore(self.tend_posts, POSTS_SECONDS),
                 Chore(self.forget_old, HOUR),
             ],
             "domains": [Chore(self.look_after_domains, MINUTE)],
@@ -144,9 +147,14 @@ class Housekeeper:
         """Tell again of what is down and nobody has acknowledged."""
         recorder.remind(self.clock())
 
+    def tend_posts(self) -> None:
+        """Write what status pages write by themselves."""
+        posts.tend(self.clock())
+
     def forget_old(self) -> None:
         """Delete results, deliveries and changes by age, counters that no window needs, sessions
-        that are over, cancelled calendar entries, and signs of life of the dead.
+        that are over, subscribers who have not confirmed, cancelled calendar entries, and signs of
+        life of the dead.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -162,6 +170,8 @@ class Housekeeper:
                 )
         changes.trim(now - CHANGES_KEPT, now + CHANGES_KEPT)
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
+        while forget_unconfirmed(now):
+            pass
         heartbeats.forget_old(now)
         with writing() as session:
             session.execute(

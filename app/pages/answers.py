@@ -13,7 +13,8 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from app.pages.routes import HTML, Shown
+from app.pages.place import HTML
+from app.pages.routes import Shown
 from app.records import Visibility
 from app.stores.public import Address
 

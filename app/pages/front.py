@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.pages import routes
 from app.pages.bars import bars
-from app.pages.routes import HTML, Place
+from app.pages.place import HTML, Place
 from app.pages.words import COMPONENTS, PAGES, POSTS, Times, linked, zone_of
 from app.records import (
     ENDED_STATES,

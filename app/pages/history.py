@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from app.errors import NotFound
 from app.pages.front import html, names_of, sections
-from app.pages.routes import Place
+from app.pages.place import Place
 from app.pages.words import zone_of
 from app.records import (
     Component,

@@ -26,37 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from jinja2 import Environment
-from werkzeug.wrappers import Request, Response
+from werkzeug.wrappers import Response
 
+from app.pages import badges, calendar, feeds, subscribe, summary, widget
+from app.pages.place import HTML, Place, Visit
 from app.records import Component, PublicPage
-from app.stores.public import Address, PublicPages
-
-HTML = "text/html; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """For which address something is made.
-
-    ``templates`` is where ``templates/status/...`` is. ``up`` leads from the address to the folder
-    of the page's addresses, so that a link is ``place.up + "history"``; ``front`` is the link to
-    the page itself. Both are relative: the same bytes fit behind a proxy that serves Wakeful in a
-    folder. ``static`` is the link of a file in static/, with its version. Absolute links, which
-    feeds need, begin with ``page.page.link``. ``away``: the database does not answer, and the page
-    is as it was at ``page.made_at``, which HTML has to say.
-    """
-
-    templates: Environment
-    static: Callable[[str], str]
-    up: str
-    front: str
-    own_host: bool = False
-    away: bool = False
-    component: Component | None = None
-
 
 Make = Callable[[PublicPage, Place], bytes | None]
 
@@ -73,32 +48,55 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """A request for something that is not kept in memory."""
-
-    request: Request
-    address: Address
-    place: Place
-    public: PublicPages
-    token: str | None = None
-
-    def html(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page made of a template, which gets ``place`` too."""
-        body = self.place.templates.get_template(template).render(place=self.place, **values)
-        return Response(body, status, content_type=HTML)
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
+    """``by_token``: the token in the address says who may come; nobody is asked for a password."""
+
     name: str
     answer: Callable[[Visit], Response]
     methods: frozenset[str] | set[str] = frozenset({"GET"})
+    by_token: bool = False
+
+
+def _of_page(make: Callable[[PublicPage], bytes]) -> Make:
+    return lambda page, place: make(page)
+
+
+def _of_component(make: Callable[[Component], bytes]) -> Make:
+    return lambda page, place: None if place.component is None else make(place.component)
+
+
+def _widget(page: PublicPage, place: Place) -> bytes:
+    return widget.html(page, place.templates, place.static, away=place.away)
+
+
+def _widget_script(page: PublicPage) -> bytes:
+    return widget.script()
 
 
 # Files of static/ that pages use: a page's own host name serves no others.
-ASSETS = ("css/tokens.css", "css/pages/status.css", "js/status.js", "img/mark.svg")
+ASSETS = (
+    "css/tokens.css",
+    "css/pages/status.css",
+    "css/pages/widget.css",
+    "js/status.js",
+    "img/mark.svg",
+)
 
 # ``app/pages/front.py`` is the front page, ``app/pages/history.py`` the history by months.
-SHOWN: Sequence[Shown] = ()
+SHOWN: Sequence[Shown] = (
+    Shown("feed.rss", "application/rss+xml; charset=utf-8", _of_page(feeds.rss)),
+    Shown("feed.atom", "application/atom+xml; charset=utf-8", _of_page(feeds.atom)),
+    Shown("maintenance.ics", "text/calendar; charset=utf-8", _of_page(calendar.ics)),
+    Shown("summary.json", "application/json", _of_page(summary.summary), scripts=True),
+    Shown("badge/<id>.svg", "image/svg+xml", _of_component(badges.svg), scripts=True),
+    Shown("badge/<id>.json", "application/json", _of_component(badges.shields), scripts=True),
+    Shown("widget", HTML, _widget, frames=True),
+    Shown("widget.js", "text/javascript; charset=utf-8", _of_page(_widget_script), scripts=True),
+)
 
-ASKED: Sequence[Asked] = ()
+FORM = frozenset({"GET", "POST"})
+ASKED: Sequence[Asked] = (
+    Asked("subscribe", subscribe.sign_up, FORM),
+    Asked("confirm/<token>", subscribe.confirm, FORM, by_token=True),
+    Asked("unsubscribe/<token>", subscribe.unsubscribe, FORM, by_token=True),
+)

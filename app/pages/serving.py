@@ -40,7 +40,8 @@ from app.pages.answers import Answer, fixed, html_headers, not_found, shown, una
 from app.pages.assets import Assets
 from app.pages.copies import Copies
 from app.pages.memory import Made, Memory
-from app.pages.routes import HTML, Asked, Place, Shown, Visit
+from app.pages.place import HTML, Place, Visit
+from app.pages.routes import Asked, Shown
 from app.pages.visitors import Visitors
 from app.records import Component, PublicMonth, PublicPage, StatusPage, Visibility
 from app.stores.public import Address, PublicPages
@@ -153,11 +154,13 @@ class StatusPages:
         self, environ: Environ, address: Address, target: Target, *, own_host: bool
     ) -> Answer:
         way = links(target, own_host=own_host)
+        asked, token = self._find_asked(target.name)
+        if asked is not None and asked.by_token:
+            return self._ask(environ, address, way, asked, token, own_host)
         admitted = self._visitors.may_read(address, environ)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
         shown_, component = self._find(target.name)
-        asked, token = (None, None) if shown_ else self._find_asked(target.name)
         if shown_ is None and asked is None:
             return not_found()
         method = environ["REQUEST_METHOD"]

@@ -54,6 +54,17 @@ class PostState(StrEnum):
     COMPLETED = "completed"
 
 
+class SubscriberEvent(StrEnum):
+    """What the subscribers of a page are told. The API's deliveries, which are alerts, have none of
+    them.
+    """
+
+    POST_PUBLISHED = "post.published"
+    POST_UPDATED = "post.updated"
+    CONFIRM = "subscription.confirm"  # asks whether it was they who subscribed
+    KNOWN = "subscription.known"  # tells a subscriber who subscribes again
+
+
 MAINTENANCE_STATES = (PostState.SCHEDULED, PostState.IN_PROGRESS, PostState.COMPLETED)
 ENDED_STATES = (PostState.RESOLVED, PostState.COMPLETED)
 # A ``scheduled`` post announces; it is open only from ``in_progress``.
@@ -68,6 +79,7 @@ MAX_PAGE_MONITORS = 500
 MAX_GROUPS = 100
 MAX_POST_BODY = 10_000
 AUTO_POST_MINUTES = (1, 60)
+SUBSCRIBER_CHANNELS = ("email", "webhook")
 DEFAULT_PAGE_ZONE = "UTC"
 PAGE_DAYS = 90  # that a public page shows
 
@@ -160,6 +172,17 @@ class Subscriber:
     target: TextOrNone
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     confirmed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostTemplate:
+    """A post to start from. ``id`` is None for those that come with Wakeful."""
+
+    id: int | None
+    name: str
+    title: str
+    state: Annotated[str, PostState]
+    body: str
 
 
 @dataclass(frozen=True, slots=True)

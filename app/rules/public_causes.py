@@ -1,41 +1,104 @@
-"""What the public reads of why a monitor was down: no address, no name, no internal text. Pure."""
+"""What the public reads of a cause, and what a post about an incident starts with. Pure.
+
+The cause that people of the house read may name hosts, addresses, URLs, texts that are looked for
+and what a server sent. None of it is for the public, so each code has a sentence of its own here.
+"""
 
 from __future__ import annotations
 
-from app.records import Cause
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-UNREACHABLE = "It could not be reached."
-SLOW = "It did not answer in time."
-SECURE = "No secure connection to it could be made."
-WRONG = "It answered with an error."
-CONTENT = "Its answer did not have the expected content."
-OTHER = "It did not work as expected."
+from app.records import Cause, PostState
 
-_FAMILIES = (
-    ("timeout:", SLOW),
-    ("dns_timeout", SLOW),
-    ("dns_", "Its name could not be resolved."),
-    ("tls_", SECURE),
-    ("text_", CONTENT),
-    ("redirect", WRONG),
-)
-_CODES: dict[str, str] = {
-    Cause.CONNECTION_REFUSED: UNREACHABLE,
-    Cause.CONNECTION_RESET: UNREACHABLE,
-    Cause.HOST_UNREACHABLE: UNREACHABLE,
-    Cause.HTTP_STATUS: WRONG,
-    Cause.EMPTY_RESPONSE: WRONG,
-    Cause.INVALID_HTTP: WRONG,
-    Cause.HEADERS_TOO_LARGE: WRONG,
-    Cause.BODY_TRUNCATED: WRONG,
-    Cause.TOO_MANY_REDIRECTS: WRONG,
-    Cause.SLOW_RESPONSE: "It answered slowly.",
+_NO_NAME = "The name of the service cannot be looked up."
+_NO_ANSWER = "The service does not respond."
+_BROKEN_OFF = "The service does not respond completely."
+_ERROR = "The service responds with an error."
+_UNTRUSTED = "The connection is not secure: its certificate is not trusted."
+_NOT_SECURE = "A secure connection to the service cannot be made."
+_NOT_KNOWN = "We cannot tell at the moment whether the service works."
+UNKNOWN_CAUSE = "The service does not work as it should."
+
+SENTENCES: Mapping[Cause, str] = {
+    Cause.DNS_NXDOMAIN: _NO_NAME,
+    Cause.DNS_SERVFAIL: _NO_NAME,
+    Cause.DNS_REFUSED: _NO_NAME,
+    Cause.DNS_TIMEOUT: _NO_NAME,
+    Cause.DNS_NO_ADDRESS: _NO_NAME,
+    Cause.CONNECTION_REFUSED: _NO_ANSWER,
+    Cause.CONNECTION_RESET: _NO_ANSWER,
+    Cause.HOST_UNREACHABLE: _NO_ANSWER,
+    Cause.TIMEOUT_CONNECT: _NO_ANSWER,
+    Cause.TLS_EXPIRED: "The connection is not secure: its certificate has expired.",
+    Cause.TLS_NOT_YET_VALID: "The connection is not secure: its certificate is not valid yet.",
+    Cause.TLS_SELF_SIGNED: _UNTRUSTED,
+    Cause.TLS_UNTRUSTED: _UNTRUSTED,
+    Cause.TLS_INCOMPLETE_CHAIN: _UNTRUSTED,
+    Cause.TLS_HOSTNAME: "The connection is not secure: its certificate is for another name.",
+    Cause.TLS_PROTOCOL: _NOT_SECURE,
+    Cause.TLS_HANDSHAKE: _NOT_SECURE,
+    Cause.TIMEOUT_TLS: _NOT_SECURE,
+    Cause.HTTP_STATUS: _ERROR,
+    Cause.EMPTY_RESPONSE: _NO_ANSWER,
+    Cause.INVALID_HTTP: _ERROR,
+    Cause.HEADERS_TOO_LARGE: _ERROR,
+    Cause.BODY_TRUNCATED: _BROKEN_OFF,
+    Cause.REDIRECT_LOOP: _ERROR,
+    Cause.TOO_MANY_REDIRECTS: _ERROR,
+    Cause.REDIRECT_BLOCKED: _ERROR,
+    Cause.TIMEOUT_TTFB: "The service does not respond in time.",
+    Cause.TIMEOUT_BODY: _BROKEN_OFF,
+    Cause.TEXT_MISSING: "The service responds, but not with what it should.",
+    Cause.TEXT_FOUND: "The service responds, but not with what it should.",
+    Cause.SLOW_RESPONSE: "The service responds more slowly than usual.",
+    Cause.BLOCKED_BY_POLICY: _NOT_KNOWN,
+    Cause.NETWORK_DOWN: _NOT_KNOWN,
+    Cause.CHECK_ERROR: _NOT_KNOWN,
 }
+_NAMED = 3  # in a title
 
 
-def public_cause(code: str | None) -> str:
-    """A sentence for a cause code; the same one for all that it does not know and for None."""
-    for prefix, sentence in _FAMILIES:
-        if code and code.startswith(prefix):
-            return sentence
-    return _CODES.get((code or "").partition(":")[0], OTHER)
+def public_cause(cause_code: str | None) -> str:
+    """The sentence for a cause code; one that says less for a code that nobody knows."""
+    # The status behind http_status is told to nobody: it says what the service is built of.
+    known = Cause.HTTP_STATUS if (cause_code or "").startswith("http_status:") else cause_code
+    return SENTENCES[Cause(known)] if known in set(Cause) else UNKNOWN_CAUSE
+
+
+def draft(
+    names: Sequence[str],
+    cause_code: str | None,
+    started_at: datetime,
+    ended_at: datetime | None = None,
+) -> dict[str, str]:
+    """What a post about an incident starts with. ``names`` are those that the page gives to the
+    monitors, in its order.
+    """
+    state = PostState.INVESTIGATING if ended_at is None else PostState.RESOLVED
+    began = f"It began at {_moment(started_at)}."
+    rest = "We are looking into it." if ended_at is None else f"It ended at {_moment(ended_at)}."
+    return {
+        "title": _title(names),
+        "state": state.value,
+        "body": f"{public_cause(cause_code)} {began} {rest}",
+    }
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _title(names: Sequence[str]) -> str:
+    """``Problems with A, B and C``, at most 255 characters."""
+    if not names:
+        return "Service disruption"
+    shown = [_cut(name) for name in names[:_NAMED]]
+    if len(names) > _NAMED:
+        shown.append(f"{len(names) - _NAMED} more")
+    *first, last = shown
+    return f"Problems with {', '.join(first)} and {last}" if first else f"Problems with {last}"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 70 else f"{name[:69].rstrip()}…"

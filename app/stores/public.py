@@ -23,6 +23,7 @@ class Address:
 
     id: int
     slug: str
+    name: str
     domain: str | None
     visibility: str
     password_turn: int
@@ -30,6 +31,10 @@ class Address:
 
 
 class PublicPages(ABC):
+    """``channels``: how people may subscribe, words of ``Channel``."""
+
+    channels: Sequence[str]
+
     @abstractmethod
     def addresses(self) -> Sequence[Address]:
         """All pages."""
@@ -51,9 +56,10 @@ class PublicPages(ABC):
         """Whether this opens the page. Takes as long for a page without a password."""
 
     @abstractmethod
-    def subscribe(self, id: int, channel: str, target: str) -> None:
+    def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         """Send a confirmation link, or a token to echo. Says nothing of whether somebody subscribed
-        before. Raises Invalid with the field's name.
+        before. Raises Invalid with the field's name, and Throttled after too many sign-ups from
+        ``address``, the client's.
         """
 
     @abstractmethod

@@ -2,8 +2,9 @@
 
     python -m tests.alerts.crash_worker DATABASE_URL SECRET_KEY STEP AFTER
 
-STEP is ``claim`` (claimed and committed, not sent), ``send`` (sent and answered, not marked),
-``mark`` (marked, not committed) or ``never``. AFTER: how many times the step is passed before.
+STEP is ``write`` (a batch of messages to subscribers, not committed), ``claim`` (claimed and
+committed, not sent), ``send`` (sent and answered, not marked), ``mark`` (marked, not committed) or
+``never``. AFTER: how many times the step is passed before.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from app import create_core
-from app.alerts import claims
+from app.alerts import announcing, claims
 from app.alerts.worker import Worker
 from app.config import Settings
 
@@ -54,6 +56,17 @@ class Crashing(Worker):
         self._die("claim")
         super()._send(job)
         self._die("send")
+
+    def _announce(self) -> None:
+        write = announcing.write
+
+        def dies(*arguments: Any) -> int:
+            written = write(*arguments)
+            self._die("write")
+            return written
+
+        with mock.patch.object(announcing, "write", dies):
+            super()._announce()
 
     def _mark(self, done: Any, now: Any) -> None:
         super()._mark(done, now)

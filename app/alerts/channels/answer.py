@@ -21,12 +21,14 @@ class Verdict(StrEnum):
 class Answer:
     """What came of one attempt. ``text`` is for the delivery log and free of secrets.
 
-    ``retry_after`` in seconds, where the service named a pause.
+    ``retry_after`` in seconds, where the service named a pause. ``gone``: there is nobody at this
+    address, and there will not be, which ends a subscription.
     """
 
     verdict: Verdict
     text: str
     retry_after: float | None = None
+    gone: bool = False
 
     @property
     def ok(self) -> bool:

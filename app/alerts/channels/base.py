@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 from app.alerts.channels import answer
@@ -123,7 +124,7 @@ def read_response(response: Response, said: str, now: datetime) -> Answer:
     pause = None
     if verdict is Verdict.RETRY:
         pause = answer.retry_after(response.headers, response.body, now)
-    return Answer(verdict, text, pause)
+    return Answer(verdict, text, pause, gone=response.status == HTTPStatus.GONE)
 
 
 def _said(response: Response) -> str:

@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from app.alerts.channels import answer, mail
@@ -46,6 +46,10 @@ class Server:
 
 class _NoTls(Exception):
     pass
+
+
+class _Recipient(smtplib.SMTPResponseException):
+    """The server refuses the recipient, not our login and not our sender."""
 
 
 def parse(url: str) -> Server:
@@ -102,7 +106,9 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     except smtplib.SMTPNotSupportedError:
         return answer.permanent("The mail server offers no way to log in, and a user is set.")
     except smtplib.SMTPResponseException as fault:
-        return _refused(fault.smtp_code, fault.smtp_error, secrets)
+        refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
+        gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))
+        return replace(refused, gone=gone)
     except Unreachable as fault:
         return answer.retry(str(fault))
     except ssl.SSLCertVerificationError as fault:
@@ -116,7 +122,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 def _transmit(smtp: smtplib.SMTP, sender: str, to: str, data: bytes, options: list[str]) -> str:
     """One mail to one address. Raises SMTPResponseException with the server's own words."""
     _expect(smtp.mail(sender, options))
-    _expect(smtp.rcpt(to))
+    try:
+        _expect(smtp.rcpt(to))
+    except smtplib.SMTPResponseException as fault:
+        raise _Recipient(fault.smtp_code, fault.smtp_error) from None
     _expect(smtp.docmd("DATA"), accepted=(354,))
     smtp.send(_DOTS.sub(b"..", data).removesuffix(b"\r\n") + b"\r\n.\r\n")
     code, said = _last_reply(smtp)
@@ -219,6 +228,26 @@ def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:
 def _refused(code: int, said: bytes | str, secrets: list[str]) -> Answer:
     text = masking.clean(f"SMTP {code}: {_text(said)}", secrets)
     return answer.permanent(text) if code >= 500 else answer.retry(text)
+
+
+# The answers to RCPT that say something of the address: RFC 5321, and RFC 7504 for 556.
+_OF_ADDRESS = frozenset({550, 551, 552, 553, 554, 556})
+# RFC 3463: the address, or its mailbox. The two exceptions are about the sender's address.
+_ADDRESS, _MAILBOX = "5.1.", "5.2."
+_OF_SENDER = frozenset({"5.1.7", "5.1.8"})
+
+
+def _is_gone(code: int, said: str) -> bool:
+    """Whether a refused recipient is one for good. Many servers judge login, sender and relaying
+    only when they hear the recipient: taken for the recipient's fault, one wrong setting of ours
+    would end every subscription.
+    """
+    if code not in _OF_ADDRESS or "relay" in said.casefold():
+        return False
+    detail = (said.split() or [""])[0]
+    if detail[:2] == "5." and detail.count(".") == 2:
+        return detail.startswith((_ADDRESS, _MAILBOX)) and detail not in _OF_SENDER
+    return True
 
 
 def _text(said: bytes | str) -> str:

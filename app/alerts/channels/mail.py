@@ -19,6 +19,8 @@ from app.alerts.words import shorten
 from app.paths import TEMPLATES
 
 MAX_SUBJECT = 150
+# Python encodes a link that does not fit a line of 78, and mail programs then see no link.
+_LONG_LINES = SMTP.clone(max_line_length=998)
 
 
 def build(outgoing: Outgoing, sender: str) -> EmailMessage:
@@ -36,10 +38,15 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
         # All mails of one incident stand together, whichever comes first.
         mail["References"] = f"<{message.thread}@{domain}>"
         mail["In-Reply-To"] = f"<{message.thread}@{domain}>"
+    if message.unsubscribe:
+        # RFC 8058: mail programs show a button of their own, which sends a POST.
+        mail["List-Unsubscribe"] = f"<{message.unsubscribe}>"
+        mail["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     mail["Auto-Submitted"] = "auto-generated"  # so that no out-of-office note comes back
     mail["X-Auto-Response-Suppress"] = "All"
     mail.set_content("\n\n".join([message.title, "\n".join(message.lines())]) + "\n")
     mail.add_alternative(html(outgoing), subtype="html")
+    mail.policy = _LONG_LINES if message.unsubscribe else SMTP
     return mail
 
 

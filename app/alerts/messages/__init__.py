@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.alerts.messages import burst, digest, expiry, incident, trial
+from app.alerts.messages import burst, digest, expiry, incident, post, trial
 from app.alerts.messages.context import Context, base_url
 from app.alerts.messages.facts import ADDRESS, Facts
 from app.alerts.messages.message import COLOURS, SIGNS, Item, Link, Message, Tone
-from app.records import Event
+from app.records import Event, SubscriberEvent
 
 __all__ = [
     "ADDRESS", "COLOURS", "FIRST_NAMED", "SIGNS", "Context", "Facts", "Item", "Link", "Message",
@@ -47,4 +47,8 @@ _COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
     Event.INCIDENTS_DIGEST: digest.digest,
     **expiry.NOTICES,
     Event.TEST: trial.trial,
+    SubscriberEvent.POST_PUBLISHED: post.post,
+    SubscriberEvent.POST_UPDATED: post.post,
+    SubscriberEvent.CONFIRM: post.confirm,
+    SubscriberEvent.KNOWN: post.known,
 }

@@ -61,6 +61,8 @@ class Message:
     items: tuple[Item, ...] = ()
     links: tuple[Link, ...] = ()
     thread: str | None = None  # mails of one incident stand together
+    unsubscribe: str | None = None  # the link that a POST to ends the subscription
+    footer: str = "This address is set on a monitor as an alert."  # why it comes, in a mail
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -109,7 +109,11 @@ class PostMonitorRow(Model):
 
 class PostUpdateRow(Model):
     __tablename__ = "post_updates"
-    __table_args__ = (NEVER_REUSED,)
+    __table_args__ = (
+        Index("ix_post_updates_unannounced", "id", sqlite_where=text("announced_at IS NULL"),
+              postgresql_where=text("announced_at IS NULL")),
+        NEVER_REUSED,
+    )  # fmt: skip
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     post_id: Mapped[int] = mapped_column(Id, ForeignKey("posts.id", ondelete="CASCADE"), index=True)
@@ -119,6 +123,8 @@ class PostUpdateRow(Model):
     corrected_at: Mapped[datetime | None] = mapped_column(Moment)
     # Subscribers are told of it by what is in the outbox since then; null: not yet
     announced_at: Mapped[datetime | None] = mapped_column(Moment)
+    # The last subscriber whose message is in the outbox: thousands are written in batches
+    announced_to: Mapped[int] = mapped_column(Id, default=0, server_default="0")
 
 
 class PostTemplateRow(Model):

@@ -1,12 +1,5 @@
-"""Telling a page's subscribers of what is written on it."""
+"""Telling subscribers of a post: ``announce``, in the transaction that writes an update."""
 
-from __future__ import annotations
+from app.alerts.announcing import announce
 
-from datetime import datetime
-
-from app.db import DbSession
-from app.db.tables import PostUpdateRow
-
-
-def announce(session: DbSession, update: PostUpdateRow, now: datetime) -> None:
-    """Replaced by the outbox of subscribers"""
+__all__ = ["announce"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from app.alerts import outbox
-from app.alerts.log import covered_ids, to_record
+from app.alerts.log import IS_ALERT, covered_ids, to_record
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
@@ -30,7 +30,7 @@ class Deliveries(Part, base.Deliveries):
 
     def list(self, query: DeliveryQuery) -> Page[Delivery]:
         """The newest first."""
-        matching = select(DeliveryRow.id)
+        matching = select(DeliveryRow.id).where(IS_ALERT)
         for column, wanted in (
             (DeliveryRow.monitor_id, query.monitor_id),
             (DeliveryRow.incident_id, query.incident_id),
@@ -61,7 +61,7 @@ def _records(ids: list[int]) -> list[Delivery]:
     """The deliveries with these ids, the newest first."""
     statement = (
         select(DeliveryRow)
-        .where(DeliveryRow.id.in_(ids))
+        .where(DeliveryRow.id.in_(ids), IS_ALERT)
         .order_by(DeliveryRow.id.desc())
         .execution_options(populate_existing=True)
     )

@@ -22,8 +22,9 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.errors import Invalid, NotFound
-from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
+from app.records import ENDED_STATES, Page, Post, PostQuery, PostUpdate
 from app.rules import posts as rules
+from app.rules import public_causes
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.announcing import announce
@@ -122,6 +123,7 @@ class Posts(Part, base.Posts):
                 select(
                     IncidentRow.monitor_id,
                     IncidentRow.cause_code,
+                    IncidentRow.started_at,
                     IncidentRow.ended_at,
                     StatusPageMonitorRow.name,
                     MonitorRow.name.label("own_name"),
@@ -137,9 +139,10 @@ class Posts(Part, base.Posts):
             ).one_or_none()
         if found is None:
             raise NotFound("incident", incident_id)
-        return _drafted(found.name or found.own_name, found.ended_at is not None) | {
-            "monitors": (found.monitor_id,)
-        }
+        text = public_causes.draft(
+            [found.name or found.own_name], found.cause_code, found.started_at, found.ended_at
+        )
+        return {**text, "monitors": (found.monitor_id,)}
 
 
 def records_of_posts(ids: Sequence[int]) -> list[Post]:
@@ -318,11 +321,3 @@ def _change(row: Any, columns: Fields) -> bool:
     for name, value in changed.items():
         setattr(row, name, value)
     return bool(changed)
-
-
-def _drafted(name: str, ended: bool) -> dict[str, Any]:
-    if ended:
-        body = "This is over. We apologize for any trouble that it caused."
-        return {"title": f"{name} was down", "state": PostState.RESOLVED, "body": body}
-    body = "We are looking into it and will write here when we know more."
-    return {"title": f"{name} is down", "state": PostState.INVESTIGATING, "body": body}

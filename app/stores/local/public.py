@@ -29,11 +29,13 @@ from app.db.tables import (
 )
 from app.db.types import OutOfRange, to_ms
 from app.db.windows import own_window
-from app.errors import NotFound, Unsupported
+from app.errors import NotFound
 from app.records import (
     ENDED_STATES,
     OPEN_STATES,
     PAGE_DAYS,
+    SUBSCRIBER_CHANNELS,
+    Channel,
     Classification,
     Component,
     ComponentState,
@@ -56,6 +58,7 @@ from app.rules.recurrence import applies_to, in_maintenance
 from app.stats.tally import percent
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
+from app.stores.local.subscribing import Subscribing
 from app.stores.local.windows import active_windows
 from app.stores.public import Address, PublicPages
 
@@ -63,7 +66,6 @@ PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
 RECENT = timedelta(days=14)
 AHEAD = timedelta(days=90)
 REPORTED = "Somebody reported a problem."
-NOT_BUILT = "Nobody can subscribe to this page."
 # Incidents that somebody says were none.
 _EXCUSED = tuple(Classification)
 
@@ -91,6 +93,10 @@ class LocalPublicPages(PublicPages):
     ) -> None:
         self._base = settings.public_url or ""
         self._clock = clock
+        self._subscribing = Subscribing(settings, clock)
+        self.channels = tuple(
+            one for one in SUBSCRIBER_CHANNELS if one != Channel.EMAIL or settings.smtp_url
+        )
 
     def addresses(self) -> Sequence[Address]:
         with _reading():
@@ -98,13 +104,14 @@ class LocalPublicPages(PublicPages):
                 select(
                     StatusPageRow.id,
                     StatusPageRow.slug,
+                    StatusPageRow.name,
                     StatusPageRow.domain,
                     StatusPageRow.visibility,
                     StatusPageRow.password_turn,
                     StatusPageRow.updated_at,
                 ).order_by(StatusPageRow.id)
             )
-            return [Address(*row[:5], version=to_ms(row[5])) for row in rows]
+            return [Address(*row[:6], version=to_ms(row[6])) for row in rows]
 
     def listed(self) -> Sequence[StatusPage]:
         with _reading():
@@ -176,14 +183,17 @@ class LocalPublicPages(PublicPages):
             )
         return passwords.matches(hash_, password)
 
-    def subscribe(self, id: int, channel: str, target: str) -> None:
-        raise Unsupported(NOT_BUILT)
+    def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
+        with _reading():
+            self._subscribing.subscribe(id, channel, target, address=address)
 
     def confirm(self, token: str) -> StatusPage:
-        raise Unsupported(NOT_BUILT)
+        with _reading():
+            return self._subscribing.confirm(token)
 
     def unsubscribe(self, token: str) -> StatusPage:
-        raise Unsupported(NOT_BUILT)
+        with _reading():
+            return self._subscribing.unsubscribe(token)
 
     def _record(
         self,

@@ -112,11 +112,19 @@ def _posts() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("corrected_at", sa.BigInteger(), nullable=True),
         sa.Column("announced_at", sa.BigInteger(), nullable=True),
+        sa.Column("announced_to", ID, nullable=False, server_default="0"),
         _reference("post_updates", "post_id", "posts"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_post_updates")),
         sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_post_updates_post_id"), "post_updates", ["post_id"])
+    op.create_index(
+        "ix_post_updates_unannounced",
+        "post_updates",
+        ["id"],
+        sqlite_where=sa.text("announced_at IS NULL"),
+        postgresql_where=sa.text("announced_at IS NULL"),
+    )
     op.create_table(
         "post_templates",
         sa.Column("id", ID, nullable=False),

@@ -1,0 +1,69 @@
+"""What proves that somebody may confirm or end a subscription: tokens that nothing stores.
+
+A token names its purpose, the subscriber and the target, so it fits one subscription and one use.
+The page is in it too: ending what has ended already still shows whose page it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from flask import current_app
+
+CONFIRM_WITHIN = timedelta(hours=48)
+_MARK = 16  # of the digest: tells a target from another
+_MAC = 40  # 160 bits
+
+
+class Purpose(StrEnum):
+    CONFIRM = "confirm"
+    UNSUBSCRIBE = "unsubscribe"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """The content of a token. ``mark`` is the beginning of the digest."""
+
+    page_id: int
+    subscriber_id: int
+    mark: str
+
+
+def digest(channel: str, target: str) -> str:
+    """A keyed hash of a target, so that a guessed address cannot be recognised in the database.
+    Two spellings of an email address that differ in case are one.
+    """
+    folded = target.casefold() if channel == "email" else target
+    return _hash("subscriber", channel, folded)
+
+
+def make_token(
+    purpose: Purpose, page_id: int, subscriber_id: int, digest: str, now: datetime
+) -> str:
+    stamp = int(now.timestamp()) if purpose is Purpose.CONFIRM else 0
+    content = f"{page_id}-{subscriber_id}-{digest[:_MARK]}-{stamp}"
+    return f"{content}-{_mac(purpose, content)}"
+
+
+def read_token(purpose: Purpose, token: str, now: datetime) -> Subscription | None:
+    """The content of a token that is ours, for this purpose, and not too old."""
+    content, _, mac = token.rpartition("-")
+    if not token.isascii() or not hmac.compare_digest(mac, _mac(purpose, content)):
+        return None
+    page_id, subscriber_id, mark, stamp = content.split("-")
+    if purpose is Purpose.CONFIRM and now.timestamp() - int(stamp) > CONFIRM_WITHIN.total_seconds():
+        return None
+    return Subscription(int(page_id), int(subscriber_id), mark)
+
+
+def _mac(purpose: Purpose, content: str) -> str:
+    return _hash("subscription token v1", purpose, content)[:_MAC]
+
+
+def _hash(*parts: str) -> str:
+    key = current_app.config["SECRET_KEY"].encode()
+    return hmac.new(key, "\0".join(parts).encode(), hashlib.sha256).hexdigest()

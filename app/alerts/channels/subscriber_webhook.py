@@ -1,0 +1,40 @@
+"""The webhook of a status page's subscriber: JSON without a signature.
+
+Whoever subscribes chooses the URL, and that may be a receiver of our own alerts: with a signature
+of this instance, a stranger could send it messages that it believes.
+"""
+
+from __future__ import annotations
+
+import json
+
+from app.alerts.channels.answer import Answer, permanent
+from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.net.client import Response
+from app.rules.time import iso
+
+NAME = "subscriber webhook"  # in the table of senders
+
+
+def send(outgoing: Outgoing, tools: Tools) -> Answer:
+    token = outgoing.message.data.get("token")
+    echoes: list[bool] = []
+
+    def read(response: Response) -> str:
+        echoes.append(token is None or str(token) in response.text)
+        return response.words
+
+    body = json.dumps(payload(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
+    secrets = [str(token)] if token else []
+    headers = {"webhook-id": outgoing.id}
+    said = post_json(outgoing, tools, body, headers=headers, secrets=secrets, read=read)
+    if said.ok and not all(echoes):
+        return permanent(f"{said.text} (the answer does not contain the token)")
+    return said
+
+
+def payload(outgoing: Outgoing) -> dict[str, object]:
+    message = outgoing.message
+    if "token" in message.data:
+        return {"type": message.event, **message.data}
+    return {"type": message.event, "timestamp": iso(message.at), "data": dict(message.data)}

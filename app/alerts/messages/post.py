@@ -1,0 +1,95 @@
+"""The messages to the subscribers of a status page. They hold what the page shows, and no more."""
+
+from __future__ import annotations
+
+from app.alerts import words
+from app.alerts.messages.context import Context
+from app.alerts.messages.facts import Facts, told_at
+from app.alerts.messages.message import Link, Message, Tone
+from app.records import PostState
+from app.rules.page_links import confirm_link, page_link, unsubscribe_link
+
+_TONES = {
+    PostState.INVESTIGATING: Tone.BAD,
+    PostState.IDENTIFIED: Tone.WARNING,
+    PostState.RESOLVED: Tone.GOOD,
+    PostState.COMPLETED: Tone.GOOD,
+}
+
+
+def post(facts: Facts, context: Context) -> Message:
+    """Of a post, or of an update of one."""
+    told, page = facts["post"], _page(facts, context)
+    end = unsubscribe_link(page, facts["unsubscribe"])
+    state = told["state"].replace("_", " ").capitalize()
+    details = [("State", state)]
+    details += [("Affected", ", ".join(told["monitors"]))] if told["monitors"] else []
+    details += [
+        (label, words.clock_time(words.read_moment(told[name])))
+        for label, name in (("Begins", "starts_at"), ("Ends", "ends_at"))
+        if told[name]
+    ]
+    return Message(
+        event=facts["event"],
+        tone=_TONES.get(told["state"], Tone.PLAIN),
+        title=f"{state}: {words.shorten(told['title'], words.MAX_NAME_SHOWN)} ({_name(facts)})",
+        summary=told["body"],
+        at=words.read_moment(told["created_at"]),
+        details=tuple(details),
+        links=(Link("Status page", page), Link("Unsubscribe", end)),
+        thread=f"post-{told['id']}",
+        data={
+            "page": {"name": facts["page"]["name"], "link": page},
+            "post": dict(told),
+            "unsubscribe": end,
+        },
+        unsubscribe=end,
+        footer=_footer(facts),
+    )
+
+
+def confirm(facts: Facts, context: Context) -> Message:
+    """The question whether it was they who subscribed. A webhook sends the token back."""
+    page = _page(facts, context)
+    return Message(
+        event="confirm",
+        tone=Tone.PLAIN,
+        title=f"Confirm your subscription to {_name(facts)}",
+        summary="Somebody, probably you, asked for messages about this status page to be sent here."
+        " Press the button on the page behind the link within 48 hours to get them. If it was not"
+        " you, do nothing: nothing more is sent.",
+        at=told_at(facts),
+        links=(Link("Confirm", confirm_link(page, facts["token"])), Link("Status page", page)),
+        data={"page": {"name": facts["page"]["name"], "link": page}, "token": facts["token"]},
+        footer=_footer(facts),
+    )
+
+
+def known(facts: Facts, context: Context) -> Message:
+    """The answer to somebody who subscribes again."""
+    page = _page(facts, context)
+    end = unsubscribe_link(page, facts["unsubscribe"])
+    return Message(
+        event=facts["event"],
+        tone=Tone.PLAIN,
+        title=f"You are subscribed to {_name(facts)}",
+        summary="Somebody, probably you, subscribed to this status page with this address. You get"
+        " its messages already, so there is nothing to do.",
+        at=told_at(facts),
+        links=(Link("Status page", page), Link("Unsubscribe", end)),
+        data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
+        unsubscribe=end,
+        footer=_footer(facts),
+    )
+
+
+def _page(facts: Facts, context: Context) -> str:
+    return page_link(context.base_url, facts["page"]["slug"], facts["page"]["domain"])
+
+
+def _name(facts: Facts) -> str:
+    return words.shorten(facts["page"]["name"], words.MAX_NAME_SHOWN)
+
+
+def _footer(facts: Facts) -> str:
+    return f"This address was entered on the status page of {_name(facts)}."

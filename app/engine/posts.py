@@ -1,0 +1,257 @@
+"""Posts that status pages write by themselves (decisions.md 12). Needs an application context.
+
+``tend`` is safe to call in several processes at once: each page or post is locked in a transaction
+of its own and judged again there, so nothing is posted twice. A page that fails stops no other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+
+from app.alerts.announcing import announce
+from app.db import AnySession, db, faults, writing
+from app.db.faults import passes
+from app.db.page_names import names_on_page
+from app.db.tables import (
+    IncidentRow,
+    MonitorRow,
+    PostMonitorRow,
+    PostRow,
+    PostUpdateRow,
+    StatusPageMonitorRow,
+    StatusPageRow,
+)
+from app.engine.recorder.quiet import Quiet
+from app.records import PostState
+from app.rules.public_causes import draft
+
+log = logging.getLogger(__name__)
+
+TOGETHER = timedelta(minutes=1)  # incidents that began within it are told in one post
+
+RESOLVED = "The problem is resolved."
+BEGUN = "The maintenance has begun."
+COMPLETED = "The maintenance is complete."
+
+
+def tend(now: datetime) -> int:
+    """Write what is due on all pages; how many posts and updates."""
+    work: Sequence[tuple[str, Callable[[AnySession, int, datetime], bool], Sequence[int]]] = (
+        ("resolve the automatic post", _resolve, _automatic()),
+        ("post on the status page", _post, _troubled()),
+        ("move the scheduled post", _move, _scheduled(now)),
+    )
+    return sum(_apart(f"{what} {id}", do, id, now) for what, do, ids in work for id in ids)
+
+
+def _apart(
+    what: str, do: Callable[[AnySession, int, datetime], bool], id: int, now: datetime
+) -> bool:
+    try:
+        with writing() as session:
+            return do(session, id, now)
+    except Exception as fault:
+        if passes(fault):
+            raise
+        faults.tell(log, f"Could not {what}.", fault)
+        return False
+
+
+# --- Posts about incidents -----------------------------------------------------------------------
+
+
+def _troubled() -> Sequence[int]:
+    """The pages that post by themselves and have an open incident."""
+    shown = StatusPageMonitorRow
+    trouble = (
+        exists()
+        .where(shown.status_page_id == StatusPageRow.id)
+        .where(IncidentRow.monitor_id == shown.monitor_id, IncidentRow.ended_at.is_(None))
+    )
+    query = select(StatusPageRow.id).where(StatusPageRow.auto_post_after.is_not(None), trouble)
+    return db.session.scalars(query).all()
+
+
+def _post(session: AnySession, page_id: int, now: datetime) -> bool:
+    """Post about what has been open on a page for long enough."""
+    page = session.scalar(
+        select(StatusPageRow)
+        .where(StatusPageRow.id == page_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if page is None or page.auto_post_after is None:
+        return False
+    open_ones = _unposted(session, page_id, now)
+    due = now - timedelta(minutes=page.auto_post_after)
+    first = next((incident for incident, _monitor in open_ones if incident.started_at <= due), None)
+    if first is None:
+        return False
+    told = [
+        (incident, monitor)
+        for incident, monitor in open_ones
+        if incident.started_at <= first.started_at + TOGETHER
+    ]
+    _write(session, page_id, told, now)
+    return True
+
+
+def _unposted(
+    session: AnySession, page_id: int, now: datetime
+) -> list[tuple[IncidentRow, MonitorRow]]:
+    """The open incidents of a page that no post of it is about, the oldest first."""
+    query = (
+        select(IncidentRow, MonitorRow)
+        .join(MonitorRow, MonitorRow.id == IncidentRow.monitor_id)
+        .join(StatusPageMonitorRow, StatusPageMonitorRow.monitor_id == MonitorRow.id)
+        .where(
+            StatusPageMonitorRow.status_page_id == page_id,
+            IncidentRow.ended_at.is_(None),
+            IncidentRow.classification.is_(None),
+            ~exists().where(PostRow.status_page_id == page_id, _is_about()),
+        )
+        .order_by(IncidentRow.started_at, IncidentRow.id)
+    )
+    found = [(row[0], row[1]) for row in session.execute(query)]
+    quiet = Quiet(session, now) if found else None
+    return [
+        (incident, monitor)
+        for incident, monitor in found
+        if quiet is not None
+        and not quiet.covers(monitor, now)
+        and not quiet.covers(monitor, incident.started_at)
+    ]
+
+
+def _is_about() -> ColumnElement[bool]:
+    """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
+    that was written while the incident was open and has its monitor: such a post tells of several.
+    """
+    has_monitor = (
+        exists()
+        .where(PostMonitorRow.post_id == PostRow.id)
+        .where(PostMonitorRow.monitor_id == IncidentRow.monitor_id)
+        .correlate(PostRow, IncidentRow)  # by itself it would name one of them anew
+    )
+    return or_(
+        PostRow.incident_id == IncidentRow.id,
+        and_(PostRow.automatic, PostRow.created_at >= IncidentRow.started_at, has_monitor),
+    )
+
+
+def _write(
+    session: AnySession,
+    page_id: int,
+    told: Sequence[tuple[IncidentRow, MonitorRow]],
+    now: datetime,
+) -> None:
+    incidents = [incident for incident, _monitor in told]
+    codes = {incident.cause_code for incident in incidents}
+    names = names_on_page(session, page_id, [monitor.id for _incident, monitor in told])
+    text = draft(names, codes.pop() if len(codes) == 1 else None, incidents[0].started_at)
+    post = PostRow(
+        status_page_id=page_id,
+        title=text["title"],
+        state=text["state"],
+        incident_id=incidents[0].id,
+        automatic=True,
+        created_at=now,
+        updated_at=now,
+    )
+    session.add(post)
+    session.flush()
+    session.add_all(PostMonitorRow(post_id=post.id, monitor_id=one.monitor_id) for one in incidents)
+    _add_update(session, post, PostState(text["state"]), text["body"], now)
+
+
+def _automatic() -> Sequence[int]:
+    """The automatic posts that nobody has written on."""
+    query = select(PostRow.id).where(PostRow.automatic, PostRow.state == PostState.INVESTIGATING)
+    return db.session.scalars(query.order_by(PostRow.id)).all()
+
+
+def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
+    """Resolve an automatic post when none of its incidents is open any more, unless a person has
+    written on it, who then resolves it too.
+    """
+    post = _locked(session, post_id)
+    if post is None or post.state != PostState.INVESTIGATING or _touched(session, post):
+        return False
+    lasts = exists().where(
+        PostRow.id == post.id,
+        IncidentRow.ended_at.is_(None),
+        IncidentRow.classification.is_(None),
+        _is_about(),
+    )
+    if session.scalar(select(lasts)):
+        return False
+    _add_update(session, post, PostState.RESOLVED, RESOLVED, now)
+    return True
+
+
+def _touched(session: AnySession, post: PostRow) -> bool:
+    """Whether somebody has added an update, or corrected something."""
+    row = PostUpdateRow
+    corrected = session.scalars(select(row.corrected_at).where(row.post_id == post.id)).all()
+    return post.corrected_at is not None or len(corrected) > 1 or any(corrected)
+
+
+# --- Scheduled posts -----------------------------------------------------------------------------
+
+
+def _scheduled(now: datetime) -> Sequence[int]:
+    query = select(PostRow.id).where(
+        or_(
+            and_(PostRow.state == PostState.SCHEDULED, PostRow.starts_at <= now),
+            and_(PostRow.state == PostState.IN_PROGRESS, PostRow.ends_at <= now),
+        )
+    )
+    return db.session.scalars(query.order_by(PostRow.id)).all()
+
+
+def _move(session: AnySession, post_id: int, now: datetime) -> bool:
+    """Begin or complete a scheduled post whose time has come."""
+    post = _locked(session, post_id)
+    if post is None:
+        return False
+    over = post.ends_at is not None and post.ends_at <= now
+    if post.state == PostState.SCHEDULED and post.starts_at is not None and post.starts_at <= now:
+        state = PostState.COMPLETED if over else PostState.IN_PROGRESS
+    elif post.state == PostState.IN_PROGRESS and over and not _prolonged(session, post):
+        state = PostState.COMPLETED
+    else:
+        return False
+    _add_update(session, post, state, COMPLETED if state is PostState.COMPLETED else BEGUN, now)
+    return True
+
+
+def _prolonged(session: AnySession, post: PostRow) -> bool:
+    """Whether somebody wrote after its end that it goes on; then they say when it is over."""
+    last = func.max(PostUpdateRow.created_at)
+    at = session.scalar(select(last).where(PostUpdateRow.post_id == post.id))
+    return at is not None and post.ends_at is not None and at >= post.ends_at
+
+
+# --- What both have in common --------------------------------------------------------------------
+
+
+def _locked(session: AnySession, post_id: int) -> PostRow | None:
+    return session.scalar(
+        select(PostRow)
+        .where(PostRow.id == post_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+
+
+def _add_update(
+    session: AnySession, post: PostRow, state: PostState, body: str, now: datetime
+) -> None:
+    row = PostUpdateRow(post_id=post.id, state=state.value, body=body, created_at=now)
+    post.state, post.updated_at = state.value, now
+    session.add(row)
+    announce(session, row, now)

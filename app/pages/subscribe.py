@@ -1,0 +1,102 @@
+"""Subscribing to a status page: the form, and the links that its messages bring.
+
+Programs that look at mail follow links, so a GET shows a button and only its POST does something
+(RFC 8058 has mail programs send that POST themselves). Whoever signs up reads the same whether the
+address was known or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, NotFound, Throttled
+from app.pages.place import Visit
+from app.records import Channel, StatusPage
+
+LABELS = {Channel.EMAIL: "Email address", Channel.WEBHOOK: "Webhook URL"}
+SENT = {
+    Channel.EMAIL: "We have sent a message to this address, unless it cannot be reached. Open the "
+    "link in it within 48 hours to confirm.",
+    Channel.WEBHOOK: "We send a POST request with a token to this URL. The subscription is "
+    "confirmed when the answer contains the token.",
+}
+
+
+def sign_up(visit: Visit) -> Response:
+    if visit.request.method != "POST":
+        return _form(visit, visit.channels[0] if visit.channels else "", "")
+    channel = visit.request.form.get("channel", "")
+    target = visit.request.form.get("target", "").strip()
+    address = visit.request.remote_addr
+    try:
+        visit.public.subscribe(visit.address.id, channel, target, address=address)
+    except Invalid as fault:
+        return _form(visit, channel, target, fault.errors, 422)
+    except Throttled as fault:
+        answer = _form(visit, channel, target, {"target": [str(fault)]}, 429)
+        answer.headers["Retry-After"] = str(fault.retry_after)
+        return answer
+    return _said(visit, "Almost done", SENT[Channel(channel)])
+
+
+def confirm(visit: Visit) -> Response:
+    return _by_token(
+        visit,
+        visit.public.confirm,
+        "Confirm your subscription",
+        "Confirm",
+        "You are subscribed",
+        "You will be told of what is written on this page.",
+    )
+
+
+def unsubscribe(visit: Visit) -> Response:
+    return _by_token(
+        visit,
+        visit.public.unsubscribe,
+        "End your subscription",
+        "Unsubscribe",
+        "You are no longer subscribed",
+        "You will get no more messages of this page.",
+    )
+
+
+def _by_token(
+    visit: Visit,
+    act: Callable[[str], StatusPage],
+    question: str,
+    button: str,
+    done: str,
+    meaning: str,
+) -> Response:
+    if visit.request.method != "POST":
+        return visit.html("status/by_token.html", question=question, button=button)
+    try:
+        act(visit.token or "")
+    except NotFound:
+        return _said(visit, "This link is not valid", "It was used up, or is too old.", 404)
+    return _said(visit, done, meaning)
+
+
+def _form(
+    visit: Visit,
+    channel: str,
+    target: str,
+    errors: dict[str, list[str]] | None = None,
+    status: int = 200,
+) -> Response:
+    faults = [sentence for sentences in (errors or {}).values() for sentence in sentences]
+    return visit.html(
+        "status/subscribe.html",
+        status,
+        labels={one: LABELS[Channel(one)] for one in visit.channels},
+        channel=channel,
+        target=target,
+        faults=faults,
+    )
+
+
+def _said(visit: Visit, title: str, text: str, status: int = 200) -> Response:
+    return visit.html("status/said.html", status, title=title, text=text)

@@ -1,0 +1,149 @@
+"""Subscribing to a status page, confirming it and ending it. Needs an application context.
+
+Nothing that a stranger sees or measures tells whether somebody subscribed before: a new target is
+asked to confirm, a known one is told so, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.access.counters import Counters, origin_of
+from app.access.subscriptions import Purpose, Subscription, digest, read_token
+from app.alerts import subscribers
+from app.config import Settings
+from app.db import DbSession, db, writing
+from app.db.tables import StatusPageRow, SubscriberRow
+from app.errors import Invalid, NotFound, Throttled
+from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility
+from app.rules.channel_values import check_value
+from app.stores.local.search import fits
+
+SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
+QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
+NO_MAIL = "This page sends no email."
+NO_CHANNEL = "Choose email or webhook."
+TOO_MANY = "Too many sign-ups. Wait and try again."
+
+
+class Subscribing(Counters):
+    """``clock`` returns the present moment in UTC; tests pass their own."""
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+
+    def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
+        """Raises NotFound, Invalid (``channel``, ``target``) and Throttled."""
+        page = db.session.get(StatusPageRow, id) if fits(id) else None
+        if page is None or page.visibility == Visibility.CLOSED:
+            raise NotFound("status page", id)
+        target = target.strip()
+        self._check(channel, target)
+        if self.count(f"subscribe:address:{origin_of(address)}", SIGN_UP_SECONDS) > SIGN_UPS:
+            raise Throttled(TOO_MANY, self.seconds_left(SIGN_UP_SECONDS))
+        with writing() as session:
+            self._sign_up(session, id, channel, target)
+
+    def confirm(self, token: str) -> StatusPage:
+        """Confirm a subscription; a second time is no error. Raises NotFound."""
+        found = self._read(Purpose.CONFIRM, token)
+        with writing() as session:
+            row = session.scalar(_locked(SubscriberRow.id == found.subscriber_id))
+            page = session.get(StatusPageRow, found.page_id)
+            if row is None or page is None or page.visibility == Visibility.CLOSED:
+                raise NotFound("subscription", found.subscriber_id)
+            row.confirmed_at = row.confirmed_at or self.clock()
+            return _page(page)
+
+    def unsubscribe(self, token: str) -> StatusPage:
+        """End a subscription, also that to a page which was closed since. Raises NotFound."""
+        found = self._read(Purpose.UNSUBSCRIBE, token)
+        with writing() as session:
+            page = session.get(StatusPageRow, found.page_id)
+            if page is None:
+                raise NotFound("status page", found.page_id)
+            subscribers.end(session, [found.subscriber_id])
+            return _page(page)
+
+    def _read(self, purpose: Purpose, token: str) -> Subscription:
+        found = read_token(purpose, token, self.clock())
+        if found is None:
+            raise NotFound("subscription", 0)
+        return found
+
+    def _check(self, channel: str, target: str) -> None:
+        if channel not in SUBSCRIBER_CHANNELS:
+            raise Invalid({"channel": [NO_CHANNEL]})
+        if channel == Channel.EMAIL and self.settings.smtp_url is None:
+            raise Invalid({"channel": [NO_MAIL]})
+        fault = check_value(channel, target, telegram_token_set=False)
+        if fault is not None:
+            raise Invalid({"target": [fault]})
+
+    def _sign_up(self, session: DbSession, page_id: int, channel: str, target: str) -> None:
+        """Ask the target, or tell it that it is subscribed; not more often than it may be told."""
+        now, mark = self.clock(), digest(channel, target)
+        page = session.get_one(StatusPageRow, page_id)
+        row = session.scalar(_locked(*_of(page_id, mark)))
+        if row is not None and row.confirmed_at is not None:
+            again = self.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
+            if channel == Channel.EMAIL and not again:
+                subscribers.remind(session, row, page, now)
+            return
+        if self.count(f"subscribe:target:{mark[:32]}", DAY) > QUESTIONS:
+            return
+        if row is None:
+            row = _insert(session, page_id, channel, target, mark, now)
+        row.created_at = now  # it is kept as long as the newest link is valid
+        session.flush()
+        subscribers.ask(session, row, page, now)
+
+
+def _insert(
+    session: DbSession, page_id: int, channel: str, target: str, mark: str, now: datetime
+) -> SubscriberRow:
+    """A new subscriber; the one of another process that was faster by a moment."""
+    make: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
+    values = {
+        "status_page_id": page_id,
+        "channel": channel,
+        "value": target,
+        "digest": mark,
+        "created_at": now,
+    }
+    session.execute(make(SubscriberRow).values(values).on_conflict_do_nothing())
+    found = session.scalar(_locked(*_of(page_id, mark)))
+    if found is None:
+        raise NotFound("subscription", 0)
+    return found
+
+
+def _of(page_id: int, mark: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return SubscriberRow.status_page_id == page_id, SubscriberRow.digest == mark
+
+
+def _locked(*where: ColumnElement[bool]) -> Select[SubscriberRow]:
+    query = select(SubscriberRow).where(*where).with_for_update()
+    return query.execution_options(populate_existing=True)
+
+
+def _page(row: StatusPageRow) -> StatusPage:
+    """What the pages of subscribers show: whose they are."""
+    return StatusPage(
+        id=row.id,
+        name=row.name,
+        slug=row.slug,
+        description=row.description,
+        visibility=row.visibility,
+        domain=row.domain,
+        zone=row.zone,
+        theme=row.theme,
+    )

@@ -1,0 +1,461 @@
+"""What the subscribers of a status page are sent (decisions.md 12), and that alerts go first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import insert
+
+from app.access.subscriptions import Purpose, digest, make_token
+from app.alerts import announcing, subscribers
+from app.alerts.channels import mail as mails
+from app.alerts.channels.base import Outgoing
+from app.alerts.channels.email import _is_gone
+from app.alerts.log import failed_channels, forget_deliveries, lost_messages
+from app.alerts.messages import Context, compose
+from app.db import db, writing
+from app.db.tables import PostRow, StatusPageRow, SubscriberRow
+from app.records import DeliveryStatus, Event, SubscriberEvent
+from tests.alerts.conftest import Outbox
+from tests.alerts.sinks import HttpSink, MailSink, Reply
+from tests.support.pages import Pages
+
+ROOT = Path(__file__).parents[2]
+WHO = "reader@example.com"
+FACTS = {
+    "event": SubscriberEvent.POST_UPDATED,
+    "at": "2026-11-21T08:00:00Z",
+    "page": {"id": 1, "name": "Example <b>", "slug": "example-" + "x" * 50, "domain": None},
+    "post": {
+        "id": 7,
+        "update_id": 9,
+        "title": "Shop is down",
+        "state": "in_progress",
+        "body": "First line.\n.second line, with <b>\n",
+        "monitors": ["Shop", "Blog"],
+        "starts_at": "2026-11-21T07:00:00Z",
+        "ends_at": None,
+        "created_at": "2026-11-21T08:00:00Z",
+    },
+    "unsubscribe": "1-2-0123456789abcdef-0-" + "0" * 40,
+}
+END = f"https://w.example/status/example-{'x' * 50}/unsubscribe/{FACTS['unsubscribe']}"
+
+
+@pytest.fixture
+def pages(core: Flask) -> Pages:
+    return Pages(core)
+
+
+@pytest.fixture
+def mailing(box: Outbox, mail: MailSink) -> Outbox:
+    box.configure(
+        smtp_url=f"smtp://127.0.0.1:{mail.port}?from=Wakeful <status@example.com>",
+        public_url="https://w.example",
+    )
+    return box
+
+
+def ask(box: Outbox, subscriber: int) -> None:
+    """Ask a subscriber to confirm."""
+    with box.app.app_context(), writing() as session:
+        row = session.get_one(SubscriberRow, subscriber)
+        page = session.get_one(StatusPageRow, row.status_page_id)
+        subscribers.ask(session, row, page, box.clock.now)
+
+
+# --- Mails ----------------------------------------------------------------------------------------
+
+
+def test_confirmed_subscribers_get_a_mail_of_each_update(
+    mailing: Outbox, mail: MailSink, pages: Pages
+) -> None:
+    box, now = mailing, mailing.clock.now
+    shop = box.monitor(name="db-3.internal")
+    page = pages.page(shop, names=["Shop"], now=now)
+    other = pages.page(now=now, slug="other")
+    pages.subscriber(page, "email", WHO, now=now)
+    pages.subscriber(page, "email", "unconfirmed@example.com", now=now, confirmed=False)
+    pages.subscriber(other, "email", "of.another.page@example.com", now=now)
+    post = pages.post(page, now=now, body="We look into it.")
+    box.turn(1)
+    late = pages.subscriber(page, "email", "late@example.com", now=box.clock.now)
+    box.clock.pass_(60)
+    pages.update(post, "resolved", "All is well.", now=box.clock.now)
+    box.turn(1)
+
+    told = sorted(one[1][0] for one in mail.envelopes)
+    assert told == ["late@example.com", WHO, WHO]
+    first, second = (found for found in mail.mails if found["To"] == WHO)
+    assert first["Subject"] == "Investigating: Trouble (Example)"
+    assert second["Subject"] == "Resolved: Trouble (Example)"
+    assert first["References"] == second["References"]
+    assert first["Message-ID"] != second["Message-ID"]
+    lines = first.get_body(("plain",)).get_content().splitlines()
+    assert "We look into it." in lines
+    assert "Status page: https://w.example/status/example" in lines
+    assert "db-3" not in first.as_string()
+    assert [row.event for row in pages.messages()] == [
+        SubscriberEvent.POST_PUBLISHED, SubscriberEvent.POST_UPDATED, SubscriberEvent.POST_UPDATED,
+    ]  # fmt: skip
+    assert {row.subscriber_id for row in pages.messages()} == {1, late}
+
+
+@pytest.mark.sqlite
+def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
+    """RFC 8058; in one piece, because mail programs do not decode these headers."""
+    with core.app_context():
+        message = compose(FACTS, Context("https://w.example", str))
+        made = mails.build(Outgoing("msg_1", WHO, message, datetime.now(UTC)), "a@b.example")
+    head, _, body = made.as_bytes().partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    assert f"List-Unsubscribe: <{END}>" in lines
+    assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in lines
+    assert max(map(len, body.split(b"\r\n"))) <= 100
+    text, html = (made.get_body((kind,)).get_content() for kind in ("plain", "html"))
+    assert END in text
+    assert "First line.\n.second line, with <b>" in text
+    assert "State: In progress\nAffected: Shop, Blog\nBegins: 2026-11-21 07:00 UTC" in text
+    assert f'href="{END}"' in html
+    assert ".second line, with &lt;b&gt;" in html
+    assert "on the status page of Example &lt;b&gt;" in html
+
+
+@pytest.mark.sqlite
+def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSink) -> None:
+    mailing.tell(Event.TEST, mailing.monitor(("email", "ops@example.com")))
+    mailing.turn()
+    assert mail.mails[0]["List-Unsubscribe"] is None
+    assert "set on a monitor" in mail.mails[0].get_body(("html",)).get_content()
+
+
+@pytest.mark.sqlite
+def test_links_lead_to_the_pages_own_host_name() -> None:
+    own = FACTS | {"page": FACTS["page"] | {"domain": "status.example.com"}}  # type: ignore[operator]
+    message = compose(own, Context("https://w.example", str))
+    token = FACTS["unsubscribe"]
+    assert [link.url for link in message.links] == [
+        "https://status.example.com", f"https://status.example.com/unsubscribe/{token}",
+    ]  # fmt: skip
+
+
+@pytest.mark.sqlite
+def test_the_question_links_the_page_where_one_confirms(
+    mailing: Outbox, mail: MailSink, pages: Pages
+) -> None:
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    who = pages.subscriber(page, "email", WHO, now=now, confirmed=False)
+    ask(mailing, who)
+    mailing.turn()
+    with mailing.app.app_context():
+        token = make_token(Purpose.CONFIRM, page, who, digest("email", WHO), now)
+    lines = mail.mails[0].get_body(("plain",)).get_content().splitlines()
+    assert f"Confirm: https://w.example/status/example/confirm/{token}" in lines
+    assert pages.subscribers()[0].confirmed_at is None  # only the button does that
+
+
+# --- Webhooks -------------------------------------------------------------------------------------
+
+
+def test_a_webhook_confirms_by_sending_the_token_back(
+    box: Outbox, sink: HttpSink, pages: Pages
+) -> None:
+    now = box.clock.now
+    page = pages.page(now=now)
+    who = pages.subscriber(page, "webhook", f"{sink.url}/hook", now=now, confirmed=False)
+    sink.replies["/hook"] = [Reply(act="echo")]
+    ask(box, who)
+    box.turn()
+    [request] = sink.to("/hook")
+    assert request.json["type"] == "confirm"
+    with box.app.app_context():
+        token = make_token(Purpose.CONFIRM, page, who, digest("webhook", f"{sink.url}/hook"), now)
+    assert request.json["token"] == token
+    [row] = pages.messages()
+    assert row.status == DeliveryStatus.DELIVERED
+    assert token not in str(row.attempts)
+    assert pages.subscribers()[0].confirmed_at == now
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("reply", "asked"), [(Reply(200, "ok"), 1), (Reply(404, ""), 1), (Reply(503, ""), 3)]
+)
+def test_a_webhook_that_does_not_confirm_is_left_alone(
+    box: Outbox, sink: HttpSink, pages: Pages, reply: Reply, asked: int
+) -> None:
+    """Anybody may have named its URL: it is not called for a day."""
+    now = box.clock.now
+    who = pages.subscriber(
+        pages.page(now=now), "webhook", f"{sink.url}/hook", now=now, confirmed=False
+    )
+    sink.replies["/hook"] = [reply]
+    ask(box, who)
+    for _ in range(8):
+        box.turn(120)
+    assert len(sink.to("/hook")) == asked
+    assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
+    assert pages.subscribers()[0].confirmed_at is None
+
+
+@pytest.mark.sqlite
+def test_a_webhook_gets_the_post_without_a_signature_of_ours(
+    box: Outbox, sink: HttpSink, pages: Pages
+) -> None:
+    """Its URL may be a receiver of alerts, which would believe what is signed."""
+    box.configure(public_url="https://w.example")
+    now = box.clock.now
+    shop = box.monitor(name="Shop", url="https://internal.example/")
+    page = pages.page(shop, now=now)
+    pages.subscriber(page, "webhook", f"{sink.url}/hook", now=now)
+    pages.post(page, now=now, body="We look into it.")
+    box.turn()
+    [request] = sink.to("/hook")
+    assert "webhook-signature" not in request.headers
+    assert request.headers["webhook-id"] == pages.messages()[0].message_id
+    assert request.json["type"] == "post.published"
+    assert request.json["data"]["page"]["link"] == "https://w.example/status/example"
+    assert request.json["data"]["post"]["body"] == "We look into it."
+    assert "internal" not in request.raw.decode()
+
+
+@pytest.mark.sqlite
+@pytest.mark.settings(allow_networks="")
+def test_a_webhook_is_judged_by_the_network_policy(
+    box: Outbox, sink: HttpSink, pages: Pages
+) -> None:
+    now = box.clock.now
+    page = pages.page(now=now)
+    ask(box, pages.subscriber(page, "webhook", f"{sink.url}/h", now=now, confirmed=False))
+    box.turn()
+    assert sink.requests == []
+    assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
+
+
+# --- The end of a subscription --------------------------------------------------------------------
+
+
+def test_an_address_that_is_gone_ends_its_subscription(
+    mailing: Outbox, mail: MailSink, sink: HttpSink, pages: Pages
+) -> None:
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    for name in ("gone", "busy", "fine"):
+        pages.subscriber(page, "email", f"{name}@example.com", now=now)
+    for name in ("gone", "missing"):
+        pages.subscriber(page, "webhook", f"{sink.url}/{name}", now=now)
+    mail.script = {
+        "gone@example.com": ["550 5.1.1 User unknown"],
+        "busy@example.com": ["450 4.2.1 Try later"],
+    }
+    sink.replies |= {"/gone": [Reply(410)], "/missing": [Reply(404)]}
+    pages.post(page, now=now)
+    mailing.turn(1)
+    assert [row.value for row in pages.subscribers()] == [
+        "busy@example.com", "fine@example.com", f"{sink.url}/missing",
+    ]  # fmt: skip
+    assert [row.value for row in pages.messages()] == [
+        row.value for row in pages.subscribers()
+    ]  # nothing of those who are gone is kept
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("code", "said", "gone"),
+    [
+        (550, "5.1.1 <x@y>: Recipient address rejected: User unknown", True),
+        (550, "5.2.1 Mailbox disabled", True),
+        (553, "sorry, no mailbox here by that name", True),
+        (556, "domain does not accept mail", True),
+        (550, "", True),
+        # What says nothing of the recipient, though it is said when we name them.
+        (554, "5.7.1 <x@y>: Relay access denied", False),
+        (550, "relay not permitted", False),
+        (550, "5.1.8 <us@y>: Sender address rejected: Domain not found", False),
+        (550, "5.7.26 Unauthenticated mail from us is not accepted", False),
+        (530, "5.7.0 Authentication required", False),
+        (503, "bad sequence of commands", False),
+        (450, "4.2.1 Try later", False),
+    ],
+)
+def test_what_a_mail_server_says_of_us_does_not_end_a_subscription(
+    code: int, said: str, gone: bool
+) -> None:
+    assert _is_gone(code, said) is gone
+
+
+@pytest.mark.sqlite
+def test_a_refused_login_or_sender_ends_no_subscription(
+    mailing: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> str:
+        return "550 5.1.0 who are you"
+
+    monkeypatch.setattr(MailSink, "handle_MAIL", refuse, raising=False)
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    pages.subscriber(page, "email", WHO, now=now)
+    pages.post(page, now=now)
+    mailing.turn(1)
+    assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
+    assert len(pages.subscribers()) == 1
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("what", ["page", "post", "closed"])
+def test_nothing_goes_out_of_what_is_gone_or_closed(
+    mailing: Outbox, mail: MailSink, pages: Pages, what: str
+) -> None:
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    pages.subscriber(page, "email", WHO, now=now)
+    post = pages.post(page, now=now)
+    with mailing.app.app_context(), writing() as session:
+        if what == "page":
+            session.delete(session.get_one(StatusPageRow, page))
+        elif what == "post":
+            session.delete(session.get_one(PostRow, post))
+        else:
+            session.get_one(StatusPageRow, page).visibility = "closed"
+    mailing.turn(1)
+    assert mail.mails == []
+    with mailing.app.app_context():
+        assert announcing.waiting(db.session, now) == []
+
+
+def test_messages_of_a_page_that_is_deleted_meanwhile_are_dropped(
+    mailing: Outbox, mail: MailSink, pages: Pages
+) -> None:
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    pages.subscriber(page, "email", WHO, now=now)
+    pages.post(page, now=now)
+    with mailing.app.app_context(), writing() as session:
+        [update] = announcing.waiting(session, now)
+        assert announcing.write(session, update, now) == 1
+        session.delete(session.get_one(StatusPageRow, page))
+    mailing.turn(10)
+    assert (mail.mails, pages.messages()) == ([], [])
+
+
+# --- Alerts beside them ---------------------------------------------------------------------------
+
+
+def test_failures_of_subscribers_are_no_failures_of_alert_channels(
+    mailing: Outbox, mail: MailSink, pages: Pages
+) -> None:
+    now = mailing.clock.now
+    mailing.tell(Event.TEST, mailing.monitor(("email", WHO)))
+    page = pages.page(now=now)
+    pages.subscriber(page, "email", WHO, now=now)
+    mail.script = {WHO: ["250 OK", "554 5.7.1 no"]}
+    pages.post(page, now=now)
+    mailing.turn(1)
+    assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
+    with mailing.app.app_context():
+        assert failed_channels(db.session) == []
+        assert lost_messages(db.session, now) == []
+        assert forget_deliveries(now + timedelta(days=1)) == 2  # they are cleaned like others
+
+
+def many(pages: Pages, page: int, urls: list[str], now: datetime) -> None:
+    with pages.app.app_context(), writing() as session:
+        rows = [
+            {"status_page_id": page, "channel": "webhook", "value": url,
+             "digest": digest("webhook", url), "created_at": now, "confirmed_at": now}
+            for url in urls
+        ]  # fmt: skip
+        session.execute(insert(SubscriberRow), rows)
+
+
+def test_an_alert_goes_before_all_that_waits_for_subscribers(
+    box: Outbox, sink: HttpSink, pages: Pages
+) -> None:
+    """Also where it goes to the same URL, and all threads for subscribers hang."""
+    now = box.clock.now
+    page = pages.page(now=now)
+    sink.replies["/hang"] = [Reply(act="hang")]
+    urls = [f"{sink.url}/hang?{n}" for n in range(40)]
+    for url in urls:
+        sink.replies[url.removeprefix(sink.url)] = [Reply(act="hang")]
+    many(pages, page, [*urls, f"{sink.url}/ops"], now)
+    pages.post(page, now=now)
+    box.worker.step(0)  # writes their messages
+    box.worker.step(0)  # starts as many as there are threads for
+    sink.wait_for(lambda: len(sink.requests) >= 16)
+    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/ops")))
+    box.worker.step(0)
+    sink.wait_for(lambda: len(sink.to("/ops")) == 1)
+    assert len(sink.requests) == 17
+    sink.stopping.set()
+    box.settle()
+
+
+def test_thousands_are_written_in_batches_and_each_is_told_once(
+    box: Outbox, sink: HttpSink, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcing, "BATCH", 20)
+    monkeypatch.setattr(announcing, "MOST_DUE", 20)
+    now = box.clock.now
+    page = pages.page(now=now)
+    many(pages, page, [f"{sink.url}/{n}" for n in range(90)], now)
+    pages.post(page, now=now)
+    box.worker.step(0)
+    assert len(pages.messages()) == 20  # the next batch waits for these
+    box.settle()
+    assert Counter(request.path for request in sink.requests) == {f"/{n}": 1 for n in range(90)}
+    with box.app.app_context():
+        assert announcing.waiting(db.session, now) == []
+
+
+def test_two_workers_write_each_message_once(box: Outbox, pages: Pages) -> None:
+    now = box.clock.now
+    page = pages.page(now=now)
+    many(pages, page, [f"https://example.com/{n}" for n in range(150)], now)
+    pages.post(page, now=now)
+    with box.app.app_context():
+        [update] = announcing.waiting(db.session, now)
+        counts = []
+        for _ in range(3):
+            with writing() as session:
+                counts.append(announcing.write(session, update, now))
+    assert counts == [100, 50, 0]
+    assert len({row.subscriber_id for row in pages.messages()}) == 150
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+@pytest.mark.timeout(600)
+def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
+    box: Outbox, sink: HttpSink, pages: Pages
+) -> None:
+    now = box.clock.now = datetime.now(UTC)
+    page = pages.page(now=now)
+    many(pages, page, [f"{sink.url}/{n}" for n in range(300)], now)
+    pages.post(page, now=now)
+    for step in ("write", "claim", "send", "mark", "never"):
+        command = [sys.executable, "-m", "tests.alerts.crash_worker", box.settings.database_url]
+        after = 1 if step == "write" else 40
+        worker = subprocess.Popen([*command, box.settings.secret_key, step, str(after)], cwd=ROOT)
+        if step != "never":
+            assert worker.wait(180) == -9
+    told: Counter[str] = Counter()
+
+    def enough() -> bool:
+        told.clear()
+        told.update(request.path for request in sink.requests)
+        return len(told) == 300
+
+    try:
+        sink.wait_for(enough, 300)
+    finally:
+        worker.terminate()
+        worker.wait(60)
+    assert max(told.values()) <= 2

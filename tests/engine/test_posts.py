@@ -1,0 +1,275 @@
+"""What status pages post by themselves (decisions.md 12)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.db import writing
+from app.db.tables import IncidentRow, PostUpdateRow
+from app.engine import posts
+from app.records import Classification
+from tests.factories import make_incident, make_monitor
+from tests.support.pages import Pages
+
+T = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def pages(core: Flask) -> Pages:
+    return Pages(core)
+
+
+def tend(app: Flask, now: datetime) -> int:
+    with app.app_context():
+        return posts.tend(now)
+
+
+def change(app: Flask, row: Any, **fields: Any) -> None:
+    with app.app_context(), writing() as session:
+        found = session.get_one(type(row), row.id)
+        for name, value in fields.items():
+            setattr(found, name, value)
+
+
+def test_an_incident_that_lasts_is_posted_under_the_name_that_the_page_gives(
+    core: Flask, pages: Pages
+) -> None:
+    monitor = make_monitor(core, name="db-3.internal")
+    page = pages.page(monitor, names=["Shop"], now=T, auto_post_after=5)
+    incident = make_incident(core, monitor, started_at=T, cause="10.0.0.3 refused port 5432")
+
+    assert tend(core, T + 5 * MINUTE - timedelta(seconds=1)) == 0
+    assert tend(core, T + 5 * MINUTE) == 1
+    [post] = pages.posts()
+    assert (post.status_page_id, post.incident_id, post.automatic) == (page, incident.id, True)
+    assert post.title == "Problems with Shop"
+    assert pages.monitors_of(post.id) == {monitor.id}
+    assert pages.updates() == [(post.id, "investigating")]
+    with core.app_context(), writing() as session:
+        body = session.query(PostUpdateRow).one().body
+    assert body.startswith("The service does not respond.")
+    assert "10.0.0.3" not in body
+
+    assert tend(core, T + 60 * MINUTE) == 0  # once
+
+
+def test_the_post_is_resolved_with_the_incident(core: Flask, pages: Pages) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    incident = make_incident(core, monitor, started_at=T)
+    tend(core, T + MINUTE)
+    assert tend(core, T + 2 * MINUTE) == 0
+    change(core, incident, ended_at=T + 2 * MINUTE)
+    assert tend(core, T + 3 * MINUTE) == 1
+    [post] = pages.posts()
+    assert post.state == "resolved"
+    assert pages.updates() == [(post.id, "investigating"), (post.id, "resolved")]
+    assert tend(core, T + 4 * MINUTE) == 0
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("what", ["deleted", "a false alarm"])
+def test_the_post_is_resolved_when_the_incident_is_none_any_more(
+    core: Flask, pages: Pages, what: str
+) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    incident = make_incident(core, monitor, started_at=T)
+    tend(core, T + MINUTE)
+    if what == "deleted":
+        with core.app_context(), writing() as session:
+            session.delete(session.get_one(IncidentRow, incident.id))
+    else:
+        change(core, incident, classification=Classification.FALSE_ALARM)
+    tend(core, T + 2 * MINUTE)
+    assert [post.state for post in pages.posts()] == ["resolved"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("how", ["update", "correction of the post", "correction of the text"])
+def test_a_post_that_a_person_has_written_on_is_theirs(core: Flask, pages: Pages, how: str) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    incident = make_incident(core, monitor, started_at=T)
+    tend(core, T + MINUTE)
+    [post] = pages.posts()
+    if how == "update":
+        pages.update(post.id, "investigating", "Still at it.", now=T + 2 * MINUTE)
+    elif how == "correction of the post":
+        change(core, post, corrected_at=T + 2 * MINUTE)
+    else:
+        with core.app_context(), writing() as session:
+            session.query(PostUpdateRow).one().corrected_at = T + 2 * MINUTE
+    change(core, incident, ended_at=T + 3 * MINUTE)
+    assert tend(core, T + 4 * MINUTE) == 0
+    assert [post.state for post in pages.posts()] == ["investigating"]
+
+
+@pytest.mark.sqlite
+def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
+    core: Flask, pages: Pages
+) -> None:
+    monitor = make_monitor(core)
+    page = pages.page(monitor, now=T, auto_post_after=1)
+    incident = make_incident(core, monitor, started_at=T)
+    pages.post(page, now=T, incident_id=incident.id)
+    assert tend(core, T + 10 * MINUTE) == 0
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("of_monitor", "of_incident"),
+    [
+        ({}, {"classification": Classification.FALSE_ALARM}),
+        ({}, {"classification": Classification.MAINTENANCE}),
+        ({"maintenance_start_at": T, "maintenance_end_at": T + 60 * MINUTE}, {}),
+        ({}, {"ended_at": T + MINUTE}),
+    ],
+    ids=["false alarm", "classified as maintenance", "within maintenance", "over"],
+)
+def test_what_is_no_outage_for_the_public_gets_no_post(
+    core: Flask, pages: Pages, of_monitor: dict[str, Any], of_incident: dict[str, Any]
+) -> None:
+    monitor = make_monitor(core, **of_monitor)
+    pages.page(monitor, now=T, auto_post_after=1)
+    make_incident(core, monitor, started_at=T, **of_incident)
+    assert tend(core, T + 10 * MINUTE) == 0
+
+
+@pytest.mark.sqlite
+def test_only_pages_that_ask_for_it_and_show_the_monitor_post(core: Flask, pages: Pages) -> None:
+    shown, other = make_monitor(core), make_monitor(core, name="Other")
+    pages.page(shown, now=T, slug="never")
+    pages.page(other, now=T, slug="of-another", auto_post_after=1)
+    make_incident(core, shown, started_at=T)
+    assert tend(core, T + 10 * MINUTE) == 0
+
+
+def test_incidents_at_once_become_one_post_that_ends_with_the_last(
+    core: Flask, pages: Pages
+) -> None:
+    monitors = [make_monitor(core, name=name) for name in ("Shop", "Blog", "Mail", "Late")]
+    pages.page(*monitors, now=T, auto_post_after=2)
+    seconds = (0, 20, 59, 100)
+    incidents = [
+        make_incident(core, monitor, started_at=T + timedelta(seconds=after))
+        for monitor, after in zip(monitors, seconds, strict=True)
+    ]
+    assert tend(core, T + 2 * MINUTE) == 1
+    assert tend(core, T + 3 * MINUTE) == 0
+    [post] = pages.posts()
+    assert post.title == "Problems with Shop, Blog and Mail"
+    assert pages.monitors_of(post.id) == {monitor.id for monitor in monitors[:3]}
+
+    assert tend(core, T + 4 * MINUTE) == 1  # the late one has a post of its own
+    for incident in incidents[:2]:
+        change(core, incident, ended_at=T + 4 * MINUTE)
+    assert tend(core, T + 5 * MINUTE) == 0
+    change(core, incidents[2], ended_at=T + 5 * MINUTE)
+    assert tend(core, T + 6 * MINUTE) == 1
+    assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
+
+
+def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: Pages) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    first = make_incident(core, monitor, started_at=T)
+    tend(core, T + MINUTE)
+    change(core, first, ended_at=T + 2 * MINUTE)
+    make_incident(core, monitor, started_at=T + 2 * MINUTE)
+    assert tend(core, T + 3 * MINUTE) == 2
+    assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
+
+
+def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    incident = make_incident(core, monitor, started_at=T)
+
+    def together(now: datetime) -> list[int]:
+        start, counts = Barrier(4), []
+
+        def one() -> None:
+            start.wait(30)
+            counts.append(tend(core, now))
+
+        threads = [Thread(target=one) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        return sorted(counts)
+
+    assert together(T + MINUTE) == [0, 0, 0, 1]
+    change(core, incident, ended_at=T + MINUTE)
+    assert together(T + 2 * MINUTE) == [0, 0, 0, 1]
+    assert [state for _post, state in pages.updates()] == ["investigating", "resolved"]
+
+
+@pytest.mark.sqlite
+def test_a_page_that_fails_does_not_stop_the_others(
+    core: Flask, pages: Pages, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, sound = make_monitor(core, name="Broken"), make_monitor(core, name="Sound")
+    pages.page(broken, now=T, slug="a", auto_post_after=1)
+    pages.page(sound, now=T, slug="b", auto_post_after=1)
+    make_incident(core, broken, started_at=T)
+    make_incident(core, sound, started_at=T)
+    draft = posts.draft
+
+    def fails(names: Any, *rest: Any) -> dict[str, str]:
+        if names == ["Broken"]:
+            raise ValueError("broken")
+        return draft(names, *rest)
+
+    monkeypatch.setattr(posts, "draft", fails)
+    assert tend(core, T + MINUTE) == 1
+    assert [post.title for post in pages.posts()] == ["Problems with Sound"]
+    assert "Could not post on the status page" in caplog.text
+
+
+def test_a_scheduled_post_moves_with_its_times(core: Flask, pages: Pages) -> None:
+    page = pages.page(now=T)
+    pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
+    assert tend(core, T) == 0
+    assert tend(core, T + MINUTE) == 1
+    assert tend(core, T + 2 * MINUTE) == 0
+    assert tend(core, T + 3 * MINUTE) == 1
+    assert tend(core, T + 9 * MINUTE) == 0
+    states = [state for _post, state in pages.updates()]
+    assert states == ["scheduled", "in_progress", "completed"]
+    assert [post.state for post in pages.posts()] == ["completed"]
+
+
+@pytest.mark.sqlite
+def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pages: Pages) -> None:
+    page = pages.page(now=T)
+    pages.post(page, now=T, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
+    assert tend(core, T + 60 * MINUTE) == 1
+    assert tend(core, T + 60 * MINUTE) == 0
+    assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
+
+
+@pytest.mark.sqlite
+def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: Pages) -> None:
+    page = pages.page(now=T)
+    times = {"starts_at": T + 2 * MINUTE, "ends_at": T + 4 * MINUTE}
+    early = pages.post(page, now=T, state="scheduled", **times)
+    done = pages.post(page, now=T, state="scheduled", **times)
+    longer = pages.post(page, now=T, state="scheduled", **times)
+    pages.update(early, "in_progress", "We begin early.", now=T + MINUTE)
+    pages.update(done, "completed", "Done before it began.", now=T + MINUTE)
+    assert tend(core, T + 2 * MINUTE) == 1  # the third begins
+    pages.update(longer, "in_progress", "It takes longer.", now=T + 4 * MINUTE)
+    assert tend(core, T + 5 * MINUTE) == 1  # the first is over
+    assert {post.id: post.state for post in pages.posts()} == {
+        early: "completed",
+        done: "completed",
+        longer: "in_progress",
+    }

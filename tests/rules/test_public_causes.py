@@ -1,0 +1,52 @@
+"""What the public reads of a cause, and what a post starts with (decisions.md 12)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.records import MAX_NAME, MAX_POST_BODY, Cause, PostState
+from app.rules.public_causes import SENTENCES, UNKNOWN_CAUSE, draft, public_cause
+
+AT = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_every_cause_has_a_sentence_for_the_public(cause: Cause) -> None:
+    code = "http_status:503" if cause is Cause.HTTP_STATUS else cause.value
+    sentence = public_cause(code)
+    assert sentence == SENTENCES[cause] != UNKNOWN_CAUSE
+    assert sentence.endswith(".")
+    assert "_" not in sentence
+    assert not any(letter.isdigit() for letter in sentence)  # no status, address or port
+
+
+@pytest.mark.parametrize("code", [None, "", "from_another_version", "http_statuses", "timeout"])
+def test_an_unknown_cause_says_nothing_that_is_not_known(code: str | None) -> None:
+    assert public_cause(code) == UNKNOWN_CAUSE
+
+
+def test_an_error_of_the_service_does_not_tell_its_status() -> None:
+    assert public_cause("http_status:503") == public_cause("http_status:401")
+
+
+def test_a_draft_names_the_monitors_and_the_cause() -> None:
+    found = draft(["Shop", "Blog"], "tls_expired", AT)
+    assert found == {
+        "title": "Problems with Shop and Blog",
+        "state": PostState.INVESTIGATING,
+        "body": "The connection is not secure: its certificate has expired. It began at"
+        " 2026-11-21 08:00 UTC. We are looking into it.",
+    }
+
+
+def test_a_draft_about_many_monitors_fits_a_title() -> None:
+    found = draft(["x" * MAX_NAME] * 40, None, AT)
+    assert len(found["title"]) <= MAX_NAME
+    assert found["title"].endswith("and 37 more")
+    assert len(found["body"]) <= MAX_POST_BODY
+
+
+def test_a_draft_about_no_monitor_has_a_title() -> None:
+    assert draft([], None, AT)["title"]
