@@ -106,7 +106,7 @@ def _corrected(post: Post, update: PostUpdate, *, first: bool) -> datetime | Non
 
 
 def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime | None) -> str:
-    zone = page.page.zone or "UTC"
+    zone = page.page.zone
     paragraphs = [html(update.body)]
     if post.starts_at and post.ends_at:
         planned = f"{local(post.starts_at, zone)} to {local(post.ends_at, zone)}"

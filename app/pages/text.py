@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from html import escape
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.records import Component, PublicPage
 from app.rules.post_text import parts
@@ -59,9 +59,16 @@ def newest(*moments: datetime | None) -> datetime:
     return max((moment for moment in moments if moment is not None), default=LONG_AGO)
 
 
-def local(moment: datetime, zone: str) -> str:
+def local(moment: datetime, zone: str | None) -> str:
     """``2026-11-21 08:00 UTC``, on the clocks of the page's zone."""
-    return f"{moment.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M %Z}"
+    return f"{moment.astimezone(_zone(zone)):%Y-%m-%d %H:%M %Z}"
+
+
+def _zone(name: str | None) -> tzinfo:
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
 
 
 def base(page: PublicPage) -> str:
@@ -77,5 +84,5 @@ def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
 
 def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:
     """Where a post can be read for good: its anchor in the history."""
-    at = (created_at or LONG_AGO).astimezone(ZoneInfo(page.page.zone or "UTC"))
+    at = (created_at or LONG_AGO).astimezone(_zone(page.page.zone))
     return f"{base(page)}/history?month={at:%Y-%m}#post-{id}"

@@ -144,3 +144,9 @@ def test_atom_has_what_rfc_4287_requires():
     assert datetime.fromisoformat(root.find(f"{ATOM}updated").text) == datetime(
         2026, 11, 21, 7, tzinfo=UTC
     )
+
+
+@FEEDS
+def test_times_of_a_page_whose_zone_nobody_knows_are_in_utc(make):
+    lost = page(page=replace(PAGE, zone="Nowhere/Else"))
+    assert "2026-11-22 08:00 UTC" in read(make(lost)).entries[1].summary

@@ -5,12 +5,14 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pytest_httpserver import HTTPServer
 
 from app.pages import widget
 from app.paths import STATIC, TEMPLATES
 from app.records import PageState
 from app.rules.page_state import SENTENCES
-from tests.pages.a_page import LINK, NASTY, NOW, TEXT, page, with_text
+from tests.pages.a_page import LINK, NASTY, NOW, TEXT, with_text
+from tests.pages.a_page import page as a_page
 
 TEMPLATE = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
@@ -41,7 +43,7 @@ def read(data):
 
 @pytest.mark.parametrize("state", PageState)
 def test_it_says_the_state_in_words_and_leads_to_the_page(state):
-    found = read(make(page(state=state)))
+    found = read(make(a_page(state=state)))
     assert SENTENCES[state] in found.text
     [link] = [attributes for tag, attributes in found.tags if tag == "a"]
     assert link["href"] == LINK
@@ -49,7 +51,7 @@ def test_it_says_the_state_in_words_and_leads_to_the_page(state):
 
 
 def test_it_runs_no_script_and_has_no_style_of_its_own():
-    found = read(make(page()))
+    found = read(make(a_page()))
     assert not {"script", "style", "iframe", "form"} & {tag for tag, _ in found.tags}
     for _, attributes in found.tags:
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
@@ -60,12 +62,12 @@ def test_its_sheets_are_files_of_ours():
 
 
 def test_it_says_that_it_may_be_old_while_the_database_is_away():
-    assert "as last known" not in read(make(page())).text
-    assert "as last known" in read(make(page(), away=True)).text
+    assert "as last known" not in read(make(a_page())).text
+    assert "as last known" in read(make(a_page(), away=True)).text
 
 
 def test_equal_pages_are_equal_bytes_whenever_they_were_read():
-    assert make(page()) == make(page(made_at=NOW.replace(year=2027)))
+    assert make(a_page()) == make(a_page(made_at=NOW.replace(year=2027)))
 
 
 @given(text=TEXT)
@@ -77,9 +79,52 @@ def test_the_worst_text_does_not_become_markup():
     assert [tag for tag, _ in read(make(with_text(NASTY))).tags] == TAGS
 
 
-TAGS = [tag for tag, _ in read(make(page())).tags]
+TAGS = [tag for tag, _ in read(make(a_page())).tags]
 
 
 def test_the_script_is_small_and_the_same_for_every_page():
     assert widget.script() == (STATIC / widget.SCRIPT).read_bytes()
     assert len(widget.script()) < 2_000
+
+
+POLICY = "default-src 'none'; style-src 'self'; frame-ancestors *"
+
+
+@pytest.fixture
+def site_server():
+    """Threaded: Chromium opens connections ahead, and one that says nothing would hold the rest."""
+    with HTTPServer(threaded=True) as server:
+        yield server
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("floating", [False, True])
+def test_the_script_shows_the_widget_on_another_site(site_server, page, floating):
+    """The other site is another host name, which the browser knows as another origin."""
+    sheets = b"".join((STATIC / name).read_bytes() for name in widget.SHEETS)
+    serve(site_server, "/status/acme/widget.js", widget.script(), "text/javascript")
+    serve(site_server, "/status/acme/widget", make(a_page()), "text/html")
+    serve(site_server, "/static/css/tokens.css", sheets, "text/css")
+    serve(site_server, "/static/css/pages/widget.css", b"", "text/css")
+    script = f"http://127.0.0.1:{site_server.port}/status/acme/widget.js"
+    float_ = "data-float" if floating else ""
+    site = (
+        '<!doctype html><title>Site</title><link rel="icon" href="data:,">'
+        f'<p>Before</p><script src="{script}" {float_}></script><p>After</p>'
+    )
+    site_server.expect_request("/site").respond_with_data(site, content_type="text/html")
+    page.goto(f"http://localhost:{site_server.port}/site")
+    frame = page.frame_locator("iframe[title='Service status']")
+    frame.get_by_text(SENTENCES[PageState.DEGRADED]).wait_for()
+    place = page.locator("iframe").evaluate("one => getComputedStyle(one).position")
+    assert place == ("fixed" if floating else "static")
+    before = page.locator("iframe").evaluate("one => one.previousElementSibling.tagName")
+    assert before == "SCRIPT"  # where the tag stands
+    height = frame.locator("body").evaluate("one => [one.scrollHeight, innerHeight]")
+    assert height[0] <= height[1]  # nothing is cut
+
+
+def serve(site_server, path, body, content_type):
+    site_server.expect_request(path).respond_with_data(
+        body, content_type=content_type, headers={"Content-Security-Policy": POLICY}
+    )
