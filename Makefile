@@ -25,7 +25,7 @@ DEBIAN_PACKAGES := chromium fonts-dejavu-core fonts-liberation nginx postgresql
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick quick-3.13 pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-engine \
+.PHONY: help run test quick quick-3.13 pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-status bench-engine \
 	bench-slow bench-start bench-kills clean
 
 help: ## List what there is to type
@@ -78,6 +78,9 @@ bench-api: $(TEST) ## What the API's answers cost with 10,000 monitors
 
 bench-web: $(TEST) ## How long pages take with 10,000 monitors and 90 days (made once, in minutes)
 	@$(BIN)/python -m bench.web $(ARGS)
+
+bench-status: $(TEST) ## How many requests a status page takes, and what a change of one costs
+	@$(BIN)/python -m bench.status $(ARGS)
 
 bench-engine: $(TEST) ## What the whole engine costs a check, and how late checks start
 	@$(BIN)/python -m bench.engine $(ARGS)

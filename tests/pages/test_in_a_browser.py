@@ -1,0 +1,108 @@
+"""A status page as people see it: with keys, without a script, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from flask import Flask
+
+from tests.factories import make_incident, now
+from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
+from tests.support.browser import opened
+from tests.support.loopback import serving
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+
+SCREENS = [(375, "dark"), (1440, "light"), (375, "light"), (1440, "dark")]
+
+
+@pytest.fixture
+def site(app: Flask) -> Iterator[str]:
+    """Where a page with all that there is answers."""
+    shop, mail = make_shown(app, "Shop"), make_shown(app, "Mail", "down")
+    slow, old = make_shown(app, "Search", "degraded"), make_shown(app, "Old", paused=True)
+    for ago in range(1, 40):
+        make_day(app, shop, now() - timedelta(days=ago), down_s=780 if ago == 5 else 0)
+        make_day(app, mail, now() - timedelta(days=ago), maintenance_s=7200 if ago == 3 else 0)
+    make_incident(app, mail, started_at=now() - timedelta(hours=1))
+    page = make_page(
+        app,
+        [shop, mail, slow, old],
+        groups={"Inner parts": [slow, old]},
+        description="How we are doing. https://example.com/help",
+    )
+    make_post(app, page, "Mails leave late", monitors=[mail])
+    make_window(app, "Upgrade", now() + timedelta(days=1), now() + timedelta(days=2), [shop])
+    make_page(app, slug="locked", password="let me in, please")
+    with serving(app) as url:
+        yield url
+
+
+@pytest.mark.parametrize("path", ["example", "example/history", "locked", ""])
+def test_axe_finds_nothing(site: str, chromium: Browser, path: str):
+    for width, theme in SCREENS:
+        screen = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+        with opened(chromium, **screen) as page:
+            page.goto(f"{site}/status/{path}".rstrip("/"))
+            for summary in page.locator("summary").all():
+                summary.click()
+            found = Axe().run(page)
+            assert found.violations_count == 0, (width, theme, found.generate_report())
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert not page.context.cookies()
+
+
+def test_arrow_keys_lead_through_the_days_and_enter_opens_one(site: str, chromium: Browser):
+    with opened(chromium) as page:
+        page.goto(f"{site}/status/example")
+        days = page.get_by_role("link", name="Shop, last 90 days")
+        days.focus()
+        for _ in range(6):
+            page.keyboard.press("ArrowLeft")
+        day = now() - timedelta(days=5)
+        tip = page.locator(".tip:visible")
+        assert "13 min down" in tip.inner_text()
+        assert f"{day.day} {day:%b}" in tip.inner_text()
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/status/example/history?month={day:%Y-%m}#day-{day:%Y-%m-%d}")
+        assert page.locator(":target").is_visible()
+
+
+def test_the_days_of_a_monitor_are_one_stop_of_the_tab_key(site: str, chromium: Browser):
+    with opened(chromium) as page:
+        page.goto(f"{site}/status/example")
+        page.get_by_role("link", name="Shop, last 90 days").focus()
+        page.keyboard.press("Tab")
+        label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert label.startswith("Mail, last 90 days")
+
+
+def test_times_are_in_the_zone_of_the_reader(site: str, chromium: Browser):
+    with opened(chromium, timezone_id="Asia/Tokyo") as page:
+        page.goto(f"{site}/status/example")
+        assert "Times are in Asia/Tokyo" in page.locator("footer").inner_text()
+        assert "GMT+9" in page.locator(".post time").first.inner_text()
+
+
+def test_without_a_script_all_of_it_is_there(site: str, chromium: Browser):
+    with opened(chromium, java_script_enabled=False) as page:
+        page.goto(f"{site}/status/example")
+        assert "UTC" in page.locator(".post time").first.inner_text()
+        page.get_by_role("link", name="Shop, last 90 days").click()
+        assert page.get_by_role("heading", name="Day by day").is_visible()
+
+
+def test_nothing_is_asked_of_others(site: str, chromium: Browser):
+    asked: list[str] = []
+    with opened(chromium) as page:
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{site}/status/example")
+    assert asked
+    assert not [url for url in asked if not url.startswith(site)]
