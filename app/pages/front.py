@@ -23,6 +23,7 @@ from app.records import (
     PublicWindow,
     StatusPage,
 )
+from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
 
 WRONG = "The password is wrong."
@@ -62,12 +63,8 @@ def sections(components: Sequence[Component]) -> list[Section]:
 
 def plans(page: PublicPage) -> list[PublicWindow]:
     """Maintenance windows; those of posts are shown as posts."""
-    posted = {
-        (post.title, post.starts_at) for post in page.posts if post.state in MAINTENANCE_STATES
-    }
-    return [
-        one for one in page.windows if not one.cancelled and (one.name, one.start_at) not in posted
-    ]
+    posted = {uid_of_post(post) for post in page.posts if post.state in MAINTENANCE_STATES}
+    return [one for one in page.windows if not one.cancelled and one.uid not in posted]
 
 
 def names_of(components: Sequence[Component]) -> Mapping[int, str]:

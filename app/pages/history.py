@@ -99,7 +99,11 @@ def days(month: PublicMonth) -> list[Day]:
                 ],
                 [one for one in month.incidents if on(day, one.started_at, one.ended_at)],
                 [one for one in month.posts if on(day, *_span(one))],
-                [one for one in month.windows if on(day, one.start_at, one.end_at)],
+                [
+                    one
+                    for one in month.windows
+                    if not one.cancelled and on(day, one.start_at, one.end_at)
+                ],
             )
         )
     return found[::-1]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from app.records import ComponentState, PageState, PostState
 from app.rules.page_state import SENTENCES
+from app.rules.post_text import parts
 from app.rules.time import iso
-
-# An address ends before a sign that ends a sentence around it.
-_LINK = re.compile(r"https?://[^\s<>\"']+", re.ASCII)
-_AFTER_LINK = ".,;:!?)]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +92,6 @@ def _time(moment: datetime, text: str, kind: str) -> Markup:
 
 def linked(text: str) -> Markup:
     """Plain text with its addresses as links."""
-    parts, at = [], 0
-    for found in _LINK.finditer(text):
-        url = found[0].rstrip(_AFTER_LINK)
-        parts.append(escape(text[at : found.start()]))
-        parts.append(Markup('<a href="{0}" rel="nofollow noopener">{0}</a>').format(url))
-        at = found.start() + len(url)
-    parts.append(escape(text[at:]))
-    return Markup("").join(parts)
+    link = Markup('<a href="{0}" rel="nofollow noopener">{0}</a>')
+    pieces = parts(text)
+    return Markup("").join(link.format(piece) if is_link else piece for piece, is_link in pieces)

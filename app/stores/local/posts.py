@@ -28,6 +28,7 @@ from app.rules import public_causes
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.announcing import announce
+from app.stores.local.cancelling import cancel_post, keeping_calendars
 from app.stores.local.page_members import NOT_ON_PAGE, on_page
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
@@ -78,25 +79,29 @@ class Posts(Part, base.Posts):
         with writing() as session:
             row = _held(session, page_id, id)
             _check(session, page_id, row, fields)
-            changes = [
-                _change(row, {name: fields[name] for name in COLUMNS if name in fields}),
-                "monitors" in fields and _set_monitors(session, id, fields["monitors"] or ()),
-                _correct_ends(session, row, fields, now),
-            ]
-            if any(changes):
-                row.corrected_at = row.updated_at = now
-            session.flush()
+            with keeping_calendars(session, [page_id], now):
+                changes = [
+                    _change(row, {name: fields[name] for name in COLUMNS if name in fields}),
+                    "monitors" in fields and _set_monitors(session, id, fields["monitors"] or ()),
+                    _correct_ends(session, row, fields, now),
+                ]
+                if any(changes):
+                    row.corrected_at = row.updated_at = now
             return self.get(page_id, id)
 
     def delete(self, page_id: int, id: int) -> None:
         with writing() as session:
-            session.delete(_held(session, page_id, id))
+            row = _held(session, page_id, id)
+            cancel_post(session, row, self.now())
+            session.delete(row)
 
     def add_update(self, page_id: int, id: int, fields: Fields) -> Post:
         now = self.now()
         with writing() as session:
             row = _held(session, page_id, id)
             _check_state(row, fields["state"])
+            if fields["state"] == PostState.COMPLETED and row.starts_at and now < row.starts_at:
+                cancel_post(session, row, now)  # it will not take place
             row.state, row.updated_at = fields["state"], now
             _add(session, row, fields, now)
             return self.get(page_id, id)

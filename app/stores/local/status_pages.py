@@ -22,6 +22,7 @@ from app.rules.url import parse_url
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import page_members
+from app.stores.local.cancelling import keeping_calendars
 from app.stores.local.page_states import states_of_pages
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
@@ -92,9 +93,10 @@ class StatusPages(Part, base.StatusPages):
             row = locked_page(session, id)
             merged = {"name": row.name, "visibility": row.visibility, **fields}
             self._check(session, row, merged, secret if "password" in fields else row.password_hash)
-            if "slug" in fields:
-                row.slug = fields["slug"] or _free_slug(session, id, merged)
-            self._set(session, row, fields, secret)
+            with keeping_calendars(session, [id], self.now()):
+                if "slug" in fields:
+                    row.slug = fields["slug"] or _free_slug(session, id, merged)
+                self._set(session, row, fields, secret)
 
     def _set(
         self, session: DbSession, row: StatusPageRow, fields: Fields, secret: str | None
