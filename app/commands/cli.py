@@ -165,7 +165,7 @@ def database() -> None:
 
 
 @database.command()
-@click.option("--new", is_flag=True, help="Make a new SQLite file where one is lost.")
+@click.option("--new", is_flag=True, help="Create a new SQLite file in place of a lost one.")
 def upgrade(new: bool) -> None:
     """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):

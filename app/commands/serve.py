@@ -206,7 +206,7 @@ def greet(app: Flask, settings: Settings, listener: socket.socket) -> None:
         click.echo(f"It listens on {_local_url(listener)}")
     access = Access(settings)
     if access.setup_needed():
-        click.echo(f"Make the first account here: {base}/setup/{access.setup_token()}")
+        click.echo(f"Create the first account here: {base}/setup/{access.setup_token()}")
 
 
 def _local_url(listener: socket.socket) -> str:

@@ -121,7 +121,7 @@ def test_behind_a_proxy_it_tells_both_addresses(core, settings, capsys):
         "Wakeful runs at http://wakeful.test (Ctrl-C stops it)",
         f"It listens on http://127.0.0.1:{port}",
     ]
-    assert lines[2].startswith("Make the first account here: http://wakeful.test/setup/")
+    assert lines[2].startswith("Create the first account here: http://wakeful.test/setup/")
 
 
 def test_an_address_in_use_is_told_in_a_sentence():

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.sqlite
 def test_of_very_many_wrong_lines_the_first_are_told(app: Flask) -> None:
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     page = editor.open("/monitors/import").press(
-        "Make the monitors", urls="no URL\n" * 5_000, interval="60"
+        "Create the monitors", urls="no URL\n" * 5_000, interval="60"
     )
     assert page.status == 422
     assert "Line 1, no URL:" in page.text
     assert "Line 100, no URL:" in page.text
     assert "Line 101, no URL:" not in page.text
-    assert "4,900 more lines are wrong." in page.text
+    assert "4,900 more lines are not valid." in page.text

@@ -174,7 +174,7 @@ def test_what_was_typed_survives_a_session_that_ended_meanwhile(app, clock, brow
     tab.log_in(EMAIL)
     browser.press("Send it again")
     browser.press("Send it again")
-    assert "Shop is saved." in browser.text
+    assert "Shop saved." in browser.text
 
 
 # --- The record

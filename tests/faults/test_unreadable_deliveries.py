@@ -176,7 +176,7 @@ def test_home_names_the_message_that_was_lost_and_blames_no_channel(box, sink):
     box.turn(3)
     visitor = Visitor(box.app).log_in(make_person(box.app).email)
     home = visitor.open("/").text
-    assert "A message was never sent. The people that it was for do not know." in home
+    assert "A message was never sent. The people it was meant for do not know." in home
     assert re.search(rf"Shop ?\(incident {incident.id}\), to Webhook", home)
     assert "Not sent: its stored target cannot be read" in home
     assert "An alert channel does not work" not in home
