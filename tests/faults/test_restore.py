@@ -124,7 +124,7 @@ def test_what_quiet_hours_held_and_a_digest_of_it_are_given_up(box, sink):
     box.open(other)
     box.clock.pass_(2 * 3600)
     with box.app.app_context():
-        box.worker._look_around(box.clock.now)
+        box.worker._do_chores(box.clock.now)
     digest = box.rows()[-1]
     assert (digest.event, digest.status) == (Event.INCIDENTS_DIGEST, PENDING)
     box.turn(2 * DAY)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from app.alerts import told
+from app.alerts import recipients
 from app.db import AnySession, changes, journal, shards, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
@@ -154,7 +154,7 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
         )
     }
     seats = places.load(session, [row.monitor_id for row in rows], place)
-    unsent = told.unsent_openings(session, [incident.id for incident in open_now.values()])
+    unsent = recipients.unsent_openings(session, [incident.id for incident in open_now.values()])
     known = {
         row.monitor_id: _known(row, open_now.get(row.monitor_id), seats[row.monitor_id])
         for row in rows
