@@ -200,7 +200,7 @@ def test_the_same_cause_is_logged_once_a_minute(core, caplog, monkeypatch):
     for _ in range(3):
         faults.tell(log, "It failed.", away)
     assert [record.getMessage() for record in caplog.records] == [f"It failed. {faults.AWAY}"]
-    monkeypatch.setattr(faults, "TOLD_EVERY", 0.0)
+    monkeypatch.setattr(faults, "LOG_EVERY", 0.0)
     faults.tell(log, "It failed.", away)
     assert len(caplog.records) == 2
 
