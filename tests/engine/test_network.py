@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.engine.network import (
+    CONFIRMED_OFTEN,
     DEAD_SECONDS,
     HOLD_SECONDS,
     LAST_CHECKS_SECONDS,
-    OLD_NEWS,
     Network,
     distance,
     may_be_ours,
@@ -159,10 +159,10 @@ def test_without_canaries_nothing_waits():
 
 def test_the_canaries_are_not_asked_for_ever_about_a_target_that_stays_down():
     canaries = Canaries(works=True)
-    for turn in range(OLD_NEWS):
+    for turn in range(CONFIRMED_OFTEN):
         assert canaries.out("1d", 60 * turn) == "1d"
-    assert canaries.sort("1d", 60 * OLD_NEWS) == "1d"
-    assert canaries.asked == OLD_NEWS
+    assert canaries.sort("1d", 60 * CONFIRMED_OFTEN) == "1d"
+    assert canaries.asked == CONFIRMED_OFTEN
     canaries.sort("1u", 3600)
     assert canaries.sort("1d", 3660) == "", "after its recovery they are"
 
