@@ -100,7 +100,7 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"data": MONITOR | {"interval": None}}, 200, {}, Unavailable, "(interval)"),
     (b'{"data": "' + b"x" * connection.MAX_ANSWER_BYTES + b'"}', 200, {}, Unavailable, "more than"),
     (None, 302, {"Location": "http://127.0.0.2:1/"}, Unavailable, "redirects to another"),
-    (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "in a circle"),
+    (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "too often"),
 ]
 
 
