@@ -65,7 +65,7 @@ def test_a_part_whose_loop_stands_still_ends_and_says_where(core, settings, comm
     assert "standing still" in done.stdout
     assert done.returncode == watchdog.EXIT_CODE
     line = next(line for line in done.stderr.splitlines() if "CRITICAL" in line)
-    assert f"The {name} has not moved for 2 s. It ends here, to be started again." in line
+    assert f"The {name} has been stuck for 2 s and ends, to be restarted." in line
     assert "in stand_still" in done.stderr
 
 
