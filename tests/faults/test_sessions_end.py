@@ -235,7 +235,7 @@ def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock,
             assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "0"
 
 
-def test_what_is_over_is_forgotten(app, clock, browser):
+def test_ended_sessions_are_deleted(app, clock, browser):
     access = app.extensions["wakeful.access"]
     Visitor(app).log_in(EMAIL)
     clock.now += IDLE - MOMENT

@@ -1,5 +1,5 @@
-"""Every page there is, as somebody meets it, over two installations that are only looked at: one
-that has been running for months, and one on its first day.
+"""Every page of the dashboard, over two installations that tests only read: one that has been
+running for months, and one on its first day.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sight:
     then: Callable[[Page], None] = lambda page: None
     widths: tuple[int, ...] = ()  # where it is to be seen, if not everywhere
     brief: bool = False  # like another one: enough to see it wide and light, and narrow and dark
-    dialog: bool = False  # it stands over the page: what lies beneath the screen does not matter
+    dialog: bool = False  # it covers the page, so overflow below it does not matter
 
 
 def press(name: str, /, **typed: str) -> Callable[[Page], None]:
@@ -81,7 +81,7 @@ def ask_to_delete_ticked(page: Page) -> None:
 
 
 def stop_midway(page: Page) -> None:
-    """Long work, seen between two of its steps. Those who are resumed are not paused."""
+    """The progress page, between two steps of a long action."""
     page.route("**/progress.js*", lambda route: route.fulfill(content_type="text/javascript"))
     seconds, progress.SECONDS = progress.SECONDS, 0
     tick_and_choose("resume")(page)

@@ -1,4 +1,4 @@
-"""Who gets in, and what they may do there."""
+"""Who can log in, and what they may do."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin
     assert "eve@example.org deleted." in admin.text
 
 
-def test_the_last_admin_stays(admin):
+def test_the_last_admin_cannot_be_removed(admin):
     admin.open("/people/1").press("Save", role="viewer")
     assert "This is the last admin." in admin.text
     admin.open("/people/1/delete").press("Delete this person")

@@ -1,5 +1,5 @@
-"""What a person does about alerts on the dashboard: a test with the service's real answer, quiet
-hours, reminders, the notice of a channel that does not work.
+"""Alerts on the dashboard: a test with the service's real answer, quiet hours, reminders, and the
+notice about a channel that does not work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many monitors at once: what the ticked ones get, and many pasted URLs."""
+"""Many monitors at once: actions on the ticked ones, and many pasted URLs."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_one_monitor_is_deleted_with_its_own_things(app, editor):
 
 
 def go_on(visitor: Visitor) -> list[str]:
-    """Press the button of each step until the work is over; what each said."""
+    """Press the button of each step until the work is done; returns the text of each page."""
     said = []
     while any(button[0] == "Continue" for form in visitor.forms for button in form.buttons):
         assert visitor.status == 200

@@ -1,4 +1,4 @@
-"""The delivery log: what went out, to whom, with which answer, and what to do about the rest."""
+"""The delivery log: each message, its target, the answer to it, and retries."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
-    # As a lost connection, which Chromium itself would tell the console of.
+    # Like a lost connection, which Chromium would report on the console.
     page.evaluate("() => { window.fetch = () => Promise.reject() }")
     with page.expect_navigation():
         page.get_by_role("button", name="Test", exact=True).click()

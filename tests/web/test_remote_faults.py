@@ -357,7 +357,7 @@ def test_no_two_servers_have_the_same_address(names: tuple[str, str]) -> None:
 
 
 def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(app, server, editor):
-    """A proxy says 404 to everything while what is behind it restarts."""
+    """A proxy answers 404 to everything while its server restarts."""
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
     editor.open(f"/monitors/{monitor.id}/edit")
     (store,) = editor.client.application.extensions["wakeful.store"].stores

@@ -1,4 +1,4 @@
-"""Maintenance windows on the dashboard: planned once or again and again, for some or for all."""
+"""Maintenance windows on the dashboard: once or repeated, for some monitors or for all."""
 
 from __future__ import annotations
 
