@@ -3,7 +3,7 @@
     python -m tests.alerts.crash_worker DATABASE_URL SECRET_KEY STEP AFTER
 
 STEP is ``claim`` (claimed and committed, not sent), ``send`` (sent and answered, not marked),
-``mark`` (marked, not committed) or ``never``. AFTER: how many times the step is passed before.
+``mark`` (marked, not committed) or ``never``. AFTER: how often the step is passed before.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
     mail["Date"] = format_datetime(message.at)
     mail["Message-ID"] = f"<{outgoing.id}@{domain}>"
     if message.thread:
-        # All mails of one incident stand together, whichever comes first.
+        # The mails of one incident form a thread, whichever comes first.
         mail["References"] = f"<{message.thread}@{domain}>"
         mail["In-Reply-To"] = f"<{message.thread}@{domain}>"
     mail["Auto-Submitted"] = "auto-generated"  # so that no out-of-office note comes back
