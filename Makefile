@@ -1,5 +1,5 @@
-# What there is to type. A new target is its line, with `## ` and a word on it for `make help`,
-# and its recipe; one that needs tools or tests' packages depends on $(TEST), a server on $(RUN).
+# Give each target a description after `## `, which `make help` prints. A target that needs tools or
+# the tests' packages depends on $(TEST), one that runs Wakeful on $(RUN).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -8,18 +8,18 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 export VENV
 BIN := $(VENV)/bin
-# Wheels only: a machine without a compiler and libcurl's headers must do, pycurl's build least of all.
+# Wheels only: installing must work without a compiler and libcurl's headers, which pycurl's build needs.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --only-binary :all: --require-hashes
-# No build isolation: its build tools would be whatever is newest that day, without a hash.
+# No build isolation: it would download the newest build tools, without checking a hash.
 OURSELVES := $(PIP) --no-deps --no-build-isolation --editable .
 
-# Stamps: a second `make run` starts at once, and a changed lock installs again.
+# Stamps: a second `make run` starts at once, and a changed lock file is installed again.
 RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
-# Programs that tests start themselves: a browser with its two fonts, a target that breaks, the
-# other database.
+# Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx), and
+# PostgreSQL.
 DEBIAN_PACKAGES := chromium fonts-dejavu-core fonts-liberation nginx postgresql
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
@@ -28,7 +28,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 .PHONY: help run test quick quick-3.13 pictures lint format lock wheel demo bench-truth bench-checks bench-api bench-web bench-status bench-engine \
 	bench-slow bench-start bench-kills clean
 
-help: ## List what there is to type
+help: ## List the targets
 	@sed -nE 's/^([a-z][a-z0-9.-]*):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-C
@@ -39,10 +39,10 @@ test: $(TEST) ## Install what the tests need, then check style and types and run
 	@$(MAKE) lint
 	@$(PYTEST) $(ARGS)
 
-quick: $(TEST) ## The tests that take no browser and no patience
+quick: $(TEST) ## Run the tests that need no browser and are not slow
 	@$(PYTEST) -m "not browser and not slow" $(ARGS)
 
-quick-3.13: ## The same on Python 3.13, where it is installed, in .venv-3.13
+quick-3.13: ## Run the same on Python 3.13, if it is installed, in .venv-3.13
 	@$(MAKE) quick VENV=.venv-3.13 PYTHON=$(or $(PYTHON),python3.13)
 
 pictures: $(TEST) ## Put pictures of every page, as a browser shows it, into build/pictures
@@ -53,7 +53,7 @@ lint: $(TEST) ## Check style and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy app
 
-format: $(TEST) ## Put imports and layout in order
+format: $(TEST) ## Sort imports and format the code
 	@$(BIN)/ruff check --select I --fix
 	@$(BIN)/ruff format
 
@@ -64,34 +64,34 @@ lock: ## Write requirements/*.txt from pyproject.toml (UPGRADE=1: with newer ver
 wheel: $(TEST) ## Build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
-demo: $(RUN) ## Serve a demonstration: local targets that really fail, and 90 days of a made-up past
+demo: $(RUN) ## Serve a demonstration: local targets that really fail, and 90 days of made-up history
 	@exec $(BIN)/python -m app.demo
 
-bench-truth: $(TEST) ## How often a check tells the truth: accuracy, causes, false alarms
+bench-truth: $(TEST) ## Measure how often checks are right: accuracy, causes, false alarms
 	@$(BIN)/python -m bench.truth $(ARGS)
 
-bench-checks: $(TEST) ## What one check costs in CPU, beside other ways to check
+bench-checks: $(TEST) ## Measure the CPU time of a check, compared with other tools
 	@$(BIN)/python -m bench.checks $(ARGS)
 
-bench-api: $(TEST) ## What the API's answers cost with 10,000 monitors
+bench-api: $(TEST) ## Measure the API with 10,000 monitors
 	@$(BIN)/python -m bench.api $(ARGS)
 
-bench-web: $(TEST) ## How long pages take with 10,000 monitors and 90 days (made once, in minutes)
+bench-web: $(TEST) ## Measure pages with 10,000 monitors and 90 days of data (created once, in minutes)
 	@$(BIN)/python -m bench.web $(ARGS)
 
-bench-status: $(TEST) ## How many requests a status page takes, and what a change of one costs
+bench-status: $(TEST) ## Measure the requests that a status page takes, and the cost of a change
 	@$(BIN)/python -m bench.status $(ARGS)
 
-bench-engine: $(TEST) ## What the whole engine costs a check, and how late checks start
+bench-engine: $(TEST) ## Measure the engine: CPU time for each check, and how late checks start
 	@$(BIN)/python -m bench.engine $(ARGS)
 
-bench-slow: $(TEST) ## What normal requests take beside 500 clients that are slow on purpose
+bench-slow: $(TEST) ## Measure normal requests while 500 clients are slow on purpose
 	@$(BIN)/python -m bench.slow $(ARGS)
 
-bench-kills: $(TEST) ## Random kills of two checkers on ARGS=postgresql://... (an empty database)
+bench-kills: $(TEST) ## Kill two checkers at random on ARGS=postgresql://... (an empty database)
 	@$(BIN)/python -m bench.kills $(ARGS)
 
-bench-start: $(TEST) ## How long a start takes to its first check
+bench-start: $(TEST) ## Measure the time from the start to the first check
 	@$(BIN)/python -m bench.start $(ARGS)
 
 clean: ## Remove what building and testing left behind (not .venv, not instance/)

@@ -1,4 +1,4 @@
-"""Rows for tests, with sound values for all that a test does not care about.
+"""Create rows for tests, with valid values for all fields that a test does not set.
 
 Rows come back detached: their columns can be read anywhere, without a context.
 """

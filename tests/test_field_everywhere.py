@@ -41,7 +41,7 @@ OF_INTERFACE = {
     "request_headers", "request_auth_username", "request_auth_password", "cache_buster",
     "ssl_alert_days", "domain_alert_days", "maintenance_start_at", "maintenance_end_at", "alerts",
 }  # fmt: skip
-# What nobody types: it is known of a monitor, or follows from its state.
+# Fields that are not entered: they follow from the monitor's state.
 READ_ONLY = {
     "id", "request_auth_password_set", "status", "status_since", "cause_code", "cause", "paused",
     "last_checked_at", "next_check_at", "response_time", "uptime", "ssl_expires_at", "domain",

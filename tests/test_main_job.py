@@ -1,6 +1,6 @@
-"""The main job, end to end: a real nginx breaks, the incident opens, a person acknowledges it in a
-browser, nginx comes back, the incident resolves. Nothing here is driven by hand but nginx: the
-checks that see the outage and the recovery are the scheduled ones.
+"""The main job, end to end: a real nginx stops, the incident opens, a person acknowledges it in a
+browser, nginx starts again, the incident resolves. Only nginx is controlled by the test: the checks
+that see the outage and the recovery are the scheduled ones.
 """
 
 from __future__ import annotations

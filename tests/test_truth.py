@@ -1,4 +1,4 @@
-"""The truth about a target (issue 3): every row of the table is induced and must be named rightly.
+"""Every fault of the table is caused and must be reported with the right cause (issue 3).
 
 Each row goes through POST /api/v1/checks of a real server. The rows are in tests/lab/table.py;
 ``make bench-truth`` prints the same as figures.

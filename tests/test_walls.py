@@ -1,7 +1,7 @@
-"""The walls between the rooms of app/: who may import what, read from the source.
+"""The layers of app/: which package may import which, read from the source.
 
-A wall that falls costs nothing on the day it falls. Later the statistics need a database to be
-tested, a rule of the API lives in a page's view, and installing Wakeful takes Redis.
+A wrong import does no harm on the day it is made. Later, testing statistics needs a database, a
+rule of the API is in the view of a page, and installing Wakeful needs Redis.
 """
 
 import ast
@@ -79,7 +79,7 @@ WALLS = {
     ),
 }
 
-# Rooms that design.md names and nobody has built yet.
+# Packages that design.md names and that do not exist yet.
 TO_COME: set[str] = set()
 
 # All that forms know beside the standard library: one schema for the browser and for the API.

@@ -1,10 +1,9 @@
-"""Alerts: what people are told, through which channel, and the outbox that loses none of it.
+"""Alerts: messages to people, the channels that send them, and the outbox that loses none.
 
-values       what a channel's value looks like (pure: the forms import it)
-outbox       rows written with the change that caused them
-quiet        quiet hours: when they are (pure: the forms import it)
-digests      what quiet hours hold back, and the one message that tells of it
-worker       claims rows, sends them outside of transactions, marks them
-messages     one message, and its words for each channel
-channels/    the table of senders
+outbox       writes a row for each message, in the transaction of the change that caused it
+worker       claims rows, sends them outside of transactions, records the outcome
+restraint    decides which row of a lane is sent, grouped, held or deferred
+digests      holds rows in quiet hours and sends one message for them afterwards
+messages/    the content of a message
+channels/    a sender for each channel
 """

@@ -1,5 +1,5 @@
-"""Claims: which row of a lane is sent next, and that it is ours. Every function runs inside a
-transaction.
+"""Choose the row of a lane that is sent next, and lease it to this worker. Every function runs
+inside a transaction.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from app.rules.time import iso
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
-FIRST_PENDING = 50  # which mostly are enough to know what comes next
+FIRST_PENDING = 50  # mostly enough to decide what is sent next
 MOST_SKIPPED = 500  # lanes that a statement names
 _LOCK = 0x57414B45  # of the outbox among PostgreSQL's advisory locks
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row that is ours until the lease ends."""
+    """A row that this worker may send until the lease ends."""
 
     id: int
     token: str
@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def began(self) -> datetime:
-        """When its 24 hours began: when it was written, or retried by hand."""
+        """When its 24 hours began: when it was written, or last retried by hand."""
         return retries.began(self.facts, self.created_at)
 
     @property
@@ -86,27 +86,27 @@ def _due(now: datetime) -> Select[str]:
 
 
 def lock(session: AnySession) -> None:
-    """One worker at a time decides. SQLite's write lock says so already."""
+    """Let one worker at a time decide. On SQLite, the write lock does that already."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A lane's turn: what it claimed. ``waits``: something is due there that may not go yet."""
+    """What a lane claimed. ``waits``: a row of the lane is due, but may not be sent yet."""
 
     claim: Claim | None = None
     waits: bool = False
 
 
 def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Turn:
-    """Decide what the lane does next, write it down, and claim the row to send, if there is one."""
+    """Decide what the lane does next, store the decision, and claim the row to send, if any."""
     turn = _decide(session, lane, state, now, FIRST_PENDING)
     return turn if turn is not None else _decide(session, lane, state, now, MAX_PENDING) or Turn()
 
 
 def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> None:
-    """Read all that a turn reads of one row; raises what its turn would."""
+    """Read everything that a turn reads of one row, to find out whether that raises."""
     rows = pending(session, lane, now, 1, only=id)
     restraint.decide(rows, history_of(session, lane, rows), Lane(), now)
     row = session.scalars(
@@ -117,7 +117,7 @@ def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> No
 
 
 def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: int) -> Turn | None:
-    """The turn, judged by the lane's first ``limit`` rows; None when that takes more of them."""
+    """The turn, decided by the lane's first ``limit`` rows; None if it needs more of them."""
     rows = pending(session, lane, now, limit)
     cut = len(rows) == limit and limit < MAX_PENDING
     history = history_of(session, lane, rows)
@@ -139,7 +139,7 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
 
 
 def _ids_needed(decision: restraint.Decision) -> list[int]:
-    """The rows whose content a decision takes to carry out."""
+    """The rows whose content is needed to carry out a decision."""
     if isinstance(decision, restraint.Send):
         return [decision.row.id]
     if isinstance(decision, restraint.Group):
@@ -150,7 +150,7 @@ def _ids_needed(decision: restraint.Decision) -> list[int]:
 def _apart(
     session: AnySession, rows: list[Waiting], decision: restraint.Hold | restraint.Defer
 ) -> list[Waiting]:
-    """Write a hold or a deferral down; the rows that are left to decide about."""
+    """Store a hold or a deferral. Returns the rows that are left to decide about."""
     if isinstance(decision, restraint.Hold):
         _hold(session, decision.ids, decision.reason)
         return [row for row in rows if row.id not in decision.ids]
@@ -159,7 +159,7 @@ def _apart(
         .where(DeliveryRow.id == decision.id)
         .values(next_attempt_at=decision.until, reason=decision.reason)
     )
-    # Its monitor's later rows wait with it, so both are left out of this round.
+    # Later rows of its monitor must not overtake it, so they are left out of this turn too.
     monitor = next(row.monitor_id for row in rows if row.id == decision.id)
     return [row for row in rows if row.monitor_id != monitor]
 
@@ -177,7 +177,7 @@ def _hold(
 def _lease(
     session: AnySession, id: int, now: datetime, flapping: int | None = None
 ) -> Claim | None:
-    """The guarded update that makes a row ours; None when it is not free any more."""
+    """Lease a row with a guarded update; None if it is no longer free."""
     token = secrets.token_hex(16)
     done = session.execute(
         update_deliveries()
@@ -189,7 +189,7 @@ def _lease(
     again = select(DeliveryRow).where(DeliveryRow.id == id)
     row = session.execute(again.execution_options(populate_existing=True)).scalar_one()
     if isinstance(row.value, Unreadable):
-        return None  # it was given up before; see ``give_up_unreadable``
+        return None  # cannot happen: ``give_up_unreadable`` has given such rows up
     if flapping is not None:
         row.facts = {**row.facts, "extra": {**(row.facts.get("extra") or {}), "flapping": flapping}}
     return Claim(
@@ -207,7 +207,7 @@ def _lease(
 
 
 def _group(session: AnySession, group: restraint.Group, now: datetime) -> Claim | None:
-    """Write the one message for these rows, and let them say that it covers them."""
+    """Write the grouped message for these rows, set ``covered_by`` in them, and lease it."""
     ids = [row.id for row in group.rows]
     first = session.scalars(
         select(DeliveryRow).where(DeliveryRow.id.in_(ids[:FIRST_NAMED])).order_by(DeliveryRow.id)

@@ -1,9 +1,9 @@
-"""Quiet hours in the outbox: what comes meanwhile is held, and when they end one message for each
-channel value tells of it all. Every function runs inside a transaction.
+"""Quiet hours in the outbox: rows written in them are held, and when they end, each channel value
+gets one message about all of them, the digest. Every function runs inside a transaction.
 
-A held row stays in the log with its reason and names the digest that covers it. While it waits it
-has a ``next_attempt_at``: the end of the quiet hours as they were then. Whether they are over is
-judged by the monitor's fields as they are now, so changing them never leaves anything behind.
+A held row stays in the log with its reason and, later, the id of its digest. While it waits, its
+``next_attempt_at`` is the end of the quiet hours as they were when it was held. Whether they are
+over is decided by the monitor's present fields, so that no row is left behind when these change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at
 
 
 def hold(session: AnySession, now: datetime) -> None:
-    """Hold what is due of monitors whose quiet hours have begun since it was written."""
+    """Hold the due rows of monitors whose quiet hours have begun since the row was written."""
     by_hand = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
     due = (
         select(DeliveryRow.id, *_HOURS)
@@ -70,15 +70,15 @@ def hold(session: AnySession, now: datetime) -> None:
 
 
 def waiting(session: AnySession, now: datetime) -> list[int]:
-    """The monitors with something held whose quiet hours are over."""
+    """The ids of the monitors that have held rows and whose quiet hours are over."""
     holders = select(DeliveryRow.monitor_id).where(*_WAITS).distinct()
     rows = session.execute(select(MonitorRow.id, *_HOURS).where(MonitorRow.id.in_(holders)))
     return [row.id for row in rows if quiet_until(row, now) is None]
 
 
 def release(session: AnySession, now: datetime) -> int:
-    """Write one digest for each channel value that quiet hours held something back from, and let
-    the held rows name it; how many were written.
+    """Write one digest for each channel value that has held rows, and set ``covered_by`` in them.
+    Returns the number of digests.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_(waiting(session, now)))
@@ -87,27 +87,27 @@ def release(session: AnySession, now: datetime) -> int:
     if not lanes:
         return 0
     known = _incidents(session, [row for rows in lanes.values() for row in rows])
-    # The digest tells that they are still down: the next reminder is due that long from now.
-    # Incidents are written before deliveries, as everywhere: else two writers wait for each other.
+    # The digest is a reminder too, so the next one is due a whole period from now. Incidents are
+    # written before deliveries, as everywhere: in another order, two writers could deadlock.
     session.execute(
         update(IncidentRow)
         .where(IncidentRow.id.in_(list(known)), IncidentRow.ended_at.is_(None))
         .values(reminded_at=now)
         .execution_options(synchronize_session=False)
     )
-    return sum(_tell(session, rows, known, now) for rows in lanes.values())
+    return sum(_write_digest(session, rows, known, now) for rows in lanes.values())
 
 
-def _tell(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> bool:
-    """Write the digest of one channel value; whether anything could be told. The rows that it reads
-    are the first, for the value, and those of the notices: one that cannot be read is given up.
+def _write_digest(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> bool:
+    """Write the digest of one channel value; False if no row is left for it. It reads the first
+    row, for the value, and the rows of the notices. Rows that cannot be read are given up.
     """
     ids = [row.id for row in rows]
     noticed = [row.id for row in rows if row.event in _NOTICES]
     wanted = [ids[0], *noticed[:FIRST_NAMED]]
     if broken := give_up_unreadable(session, wanted):
         left = [row for row in rows if row.id not in broken]
-        return bool(left) and _tell(session, left, known, now)
+        return bool(left) and _write_digest(session, left, known, now)
     found = {
         row.id: row
         for row in session.scalars(select(DeliveryRow).where(DeliveryRow.id.in_(wanted)))
@@ -143,7 +143,7 @@ def _incidents(session: AnySession, rows: Sequence[Any]) -> Known:
 
 
 def _facts(rows: Sequence[Any], known: Known, now: datetime) -> dict[str, Any]:
-    """What the digest of one channel value says: incidents as they are now, the open ones first."""
+    """The content of a digest: its incidents as they are now, the open ones first."""
     ids = dict.fromkeys(row.incident_id for row in rows if row.incident_id in known)
     incidents = [known[id] for id in ids if id is not None]
     incidents.sort(key=lambda pair: pair[0].ended_at is not None)

@@ -1,4 +1,4 @@
-"""Pending rows that become due before their time: the channel works again, or the clock was set
+"""Make pending rows due before their time, because the channel works again or the clock was set
 back. Every function runs inside a transaction.
 """
 
@@ -19,8 +19,8 @@ from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
 
 
-def hurry(session: AnySession, lane: str, now: datetime) -> None:
-    """The channel works again: what waits for a retry there is tried now, not in two minutes."""
+def retry_soon(session: AnySession, lane: str, now: datetime) -> None:
+    """The channel works again: make its rows that wait for a retry due now."""
     soon = now + timedelta(seconds=2)
     session.execute(
         update_deliveries()
@@ -34,10 +34,10 @@ def hurry(session: AnySession, lane: str, now: datetime) -> None:
     )
 
 
-def free_after_step(session: AnySession, now: datetime) -> list[int]:
-    """The pending rows that a clock that was set back has put out of reach: leased for longer than
-    a lease lasts, or waiting though the pause was begun in what is now the future. A pause that a
-    service asked for (Retry-After) is kept, and so is every other that began in the past.
+def delayed_by_clock(session: AnySession, now: datetime) -> list[int]:
+    """The ids of the pending rows that would wait too long because the clock was set back: leased
+    for longer than a lease lasts, or in a pause that began in what is now the future. Pauses that
+    began in the past are kept, among them those that a service asked for (Retry-After).
     """
     query = (
         select(
@@ -53,10 +53,10 @@ def free_after_step(session: AnySession, now: datetime) -> list[int]:
         )
         .limit(MAX_PENDING)
     )  # fmt: skip
-    return [row.id for row in session.execute(query) if _out_of_reach(row, now)]
+    return [row.id for row in session.execute(query) if _is_delayed(row, now)]
 
 
-def _out_of_reach(row: Any, now: datetime) -> bool:
+def _is_delayed(row: Any, now: datetime) -> bool:
     if row.lease_until is not None and row.lease_until > now + claims.LEASE + SKEW:
         return True
     if row.next_attempt_at is None or row.next_attempt_at <= now + SKEW:
@@ -65,13 +65,13 @@ def _out_of_reach(row: Any, now: datetime) -> bool:
     began = datetime.fromisoformat(attempts[-1]["at"]) if attempts else row.created_at
     return (
         began > now + SKEW
-        or row.reason == Reason.BY_HAND  # which never waits
+        or row.reason == Reason.BY_HAND  # a retry by hand has no pause
         or row.next_attempt_at > now + retries.GIVE_UP_AFTER + SKEW
     )
 
 
 def make_due(session: AnySession, ids: Collection[int], now: datetime) -> None:
-    """Let these rows go at once, whoever leased them."""
+    """Make these rows due now, and end their leases."""
     rows = (DeliveryRow.id.in_(list(ids)), DeliveryRow.status == DeliveryStatus.PENDING)
     for moment in (DeliveryRow.next_attempt_at, DeliveryRow.lease_until):
         session.execute(update_deliveries().where(*rows, moment > now).values({moment: now}))

@@ -1,4 +1,4 @@
-"""Giving up what cannot be sent, or has waited until it was no news any more. Every function runs
+"""Give up messages that cannot be sent, or have waited for more than 24 hours. Every function runs
 inside a transaction.
 """
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def give_up(session: AnySession, id: int, reason: str) -> None:
-    """A row that cannot even be tried."""
+    """Mark a row as failed without an attempt."""
     session.execute(
         update_deliveries()
         .where(DeliveryRow.id == id)
@@ -33,10 +33,10 @@ def give_up(session: AnySession, id: int, reason: str) -> None:
 
 
 def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
-    """Give up those of these rows that cannot be read, or say too little for a message; their ids.
-    A message that its incident still has the facts of is composed again instead.
+    """Give up those of these rows that cannot be read, or lack what a message needs; their ids. A
+    message whose incident can still be read is composed again instead.
 
-    Each says so in the log of deliveries. Whatever else is due goes on.
+    The delivery log shows the reason for each. All other rows are sent as usual.
     """
     rows = session.scalars(
         select(DeliveryRow).where(DeliveryRow.id.in_(ids)).execution_options(populate_existing=True)
@@ -54,7 +54,7 @@ def give_up_unreadable(session: AnySession, ids: Sequence[int]) -> set[int]:
 
 
 def _fault(row: DeliveryRow) -> str | None:
-    """Why a row cannot be sent, as a sentence; None where it can."""
+    """Why a row cannot be sent, as a sentence; None if it can."""
     name, why = next(unreadable_parts(row), ("message", Why.ODD))
     if not isinstance(row.value, Unreadable) and has_message(row):
         return None
@@ -62,14 +62,14 @@ def _fault(row: DeliveryRow) -> str | None:
 
 
 def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
-    """What of a row cannot be read, as people call it, and why."""
+    """The name for people, and the fault, of each part of a row that cannot be read."""
     for name, value in (("target", row.value), ("message", row.facts)):
         if isinstance(value, Unreadable):
             yield name, value.why
 
 
 def outlived(session: AnySession, now: datetime) -> list[int]:
-    """What may have waited for longer than its 24 hours: pending, or held for quiet hours."""
+    """The ids of rows, pending or in quiet hours, that may have waited for more than 24 hours."""
     waits = or_(
         DeliveryRow.status == DeliveryStatus.PENDING,
         (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
@@ -79,9 +79,9 @@ def outlived(session: AnySession, now: datetime) -> list[int]:
 
 
 def give_up_outlived(session: AnySession, now: datetime) -> None:
-    """Give up what its 24 hours have passed over while nobody sent anything, as after the restore
-    of an old copy: news of two days ago would pass for today's. What still lasts then is told anew
-    by the check that finds it.
+    """Give up rows whose 24 hours passed while no worker ran, as after the restore of an old
+    backup: an alert that is two days late would look new. If the outage still lasts, the next
+    check that finds it sends a new alert.
     """
     given_up = 0
     for id in outlived(session, now):
@@ -89,7 +89,7 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
         query = select(row.facts, row.created_at, row.attempts).where(row.id == id)
         facts, created_at, attempts = session.execute(query).one()
         if isinstance(created_at, OutOfRange):
-            continue  # nobody knows its age, so it is sent
+            continue  # its age is unknown, so it is sent
         began = created_at if isinstance(facts, Unreadable) else retries.began(facts, created_at)
         if now - began > retries.GIVE_UP_AFTER:
             give_up(session, id, retries.given_up(attempts[-1].get("answer") if attempts else None))
@@ -105,7 +105,7 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
 def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], object]) -> list[int]:
     """Give up the pending rows of a lane for which ``judge`` raises; their ids.
 
-    The net under all that reads rows: whatever a row holds, its lane goes on without it.
+    Catches every fault in a row that no other check finds, so that its lane can continue.
     """
     pending = (DeliveryRow.lane == lane, DeliveryRow.status == DeliveryStatus.PENDING)
     ids = session.scalars(select(DeliveryRow.id).where(*pending).order_by(DeliveryRow.id)).all()

@@ -1,4 +1,4 @@
-"""From a claimed row to a message that can be sent without a database."""
+"""Make a job of a claimed row: a message that can be sent without the database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Job:
 
 
 class Jobs:
-    """Makes jobs by the settings as they are now. Needs an application context."""
+    """Makes jobs with the present settings. Needs an application context."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -47,14 +47,14 @@ class Jobs:
         self._network = self._make_network()
 
     def tools(self, now: datetime) -> Tools:
-        """What channels send with. Asked before the transaction in which rows are claimed."""
+        """What channels send with. To be called before the transaction that claims rows."""
         self._policies.refresh()
         if self._policies.current() is not self._network.policy:
             self._network = self._make_network()
         try:
             secrets = webhook_secret.webhook_secrets(self._settings, self._access, now)
         except Conflict:
-            secrets = ()  # webhooks then wait and say why; everything else is sent
+            secrets = ()  # webhooks then wait and the log says why; other channels are not affected
         db.session.rollback()
         return Tools(self._settings, self._network, secrets)
 
@@ -62,7 +62,7 @@ class Jobs:
         return Network(self._policies.current(), self._names, self._settings.ca_bundle)
 
     def make(self, claimed: Sequence[Claim], tools: Tools, now: datetime) -> list[Job]:
-        """A job for each claim; one whose message cannot be written is given up."""
+        """A job for each claim. A claim whose message cannot be composed is given up."""
         others = _others_down(db.session) if claimed else {}
         jobs: list[Job] = []
         for claim in claimed:
@@ -71,7 +71,7 @@ class Jobs:
                 outgoing = Outgoing(claim.message_id, claim.value, message, now)
                 jobs.append(Job(claim, outgoing, tools))
             except Exception as fault:
-                # One message that cannot be written must not stop all the others.
+                # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
                 reason = f"{NOT_SENT}Wakeful could not write it ({type(fault).__name__})."
                 give_up(db.session, claim.id, reason)
@@ -87,8 +87,8 @@ class Jobs:
 
 
 def _reader(claim: Claim) -> str:
-    """Who gets the acknowledge link, in words that hold no secret: an address is its reader's
-    own.
+    """Who gets the acknowledge link, without secrets: an email address, or the channel's name. The
+    acknowledgement is shown under this name.
     """
     if claim.channel == Channel.EMAIL:
         return f"email to {claim.value}"
@@ -96,7 +96,7 @@ def _reader(claim: Claim) -> str:
 
 
 def _others_down(session: AnySession) -> dict[int, str]:
-    """The monitors that are down now, by id, the longest first."""
+    """The names of the monitors that are down now, by id, the longest outage first."""
     query = (
         select(MonitorRow.id, MonitorRow.name)
         .join(IncidentRow, IncidentRow.monitor_id == MonitorRow.id)

@@ -1,5 +1,5 @@
-"""What a decision about a lane needs to know of its rows: those that wait, and what was told before
-them. Every function runs inside a transaction.
+"""Read what a decision about a lane needs: its pending rows, and what was sent before them. Every
+function runs inside a transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow
 from app.records import DeliveryStatus, Event
 
-MAX_PENDING = 5_000  # rows of one lane that are looked at
+MAX_PENDING = 5_000  # rows of one lane that are read
 _LOOK_BACK = timedelta(minutes=30)
 _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
 
@@ -22,7 +22,7 @@ _CHANGES = (Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED)
 def pending(
     session: AnySession, lane: str, now: datetime, limit: int, only: int | None = None
 ) -> list[Waiting]:
-    """The first ``limit`` rows of a lane that wait, or the one with the id ``only``."""
+    """The first ``limit`` pending rows of a lane, or only the one with the id ``only``."""
     row = DeliveryRow
     query = (
         select(
@@ -79,7 +79,7 @@ def history_of(session: AnySession, lane: str, rows: Sequence[Waiting]) -> Histo
 
 
 def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dict[int, Told]:
-    """Where each incident's opening stands, read through the group that covers it."""
+    """The state of each incident's opening; if a grouped message covers it, the group's state."""
     found: dict[int, Told] = {}
     query = (
         select(

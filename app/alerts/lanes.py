@@ -1,6 +1,6 @@
-"""Which lanes may send next, by what one worker remembers of them.
+"""Which lanes may send next, by what this worker knows of their last attempts.
 
-The memory is lost with the process, and no harm done: a lane that nobody knows counts as working.
+This is kept in memory only. After a restart every lane counts as working, which does no harm.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.alerts.restraint import Lane
 
 MAX_LANES = 64  # threads at a time
 MAX_SUBSCRIBERS = 16  # threads beside them, for the subscribers of status pages
-SLEEP = timedelta(seconds=1)  # a lane that has to wait is looked at again after this
+SLEEP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
 
 
 @dataclass
@@ -24,8 +24,8 @@ class _Known:
 
 
 class Lanes:
-    """``busy`` are the lanes that have a message on its way, ``most`` of them at a time. Half of
-    these at most are lanes whose last attempt failed: hanging services leave room.
+    """``busy``: the lanes of which a message is being sent, ``most`` at a time. At most half of them
+    are lanes whose last attempt failed, so that hanging services leave some free.
     """
 
     def __init__(self, most: int = MAX_LANES) -> None:
@@ -40,14 +40,14 @@ class Lanes:
         return self._known.setdefault(name, _Known())
 
     def sleep(self, name: str, now: datetime, *, waits: bool) -> None:
-        """After a turn of the lane: leave it alone for a moment where something ``waits``."""
+        """After a turn of the lane: skip it for ``SLEEP`` if one of its rows ``waits``."""
         self._of(name).asleep_until = now + SLEEP if waits else None
 
     def asleep(self, now: datetime) -> set[str]:
-        """The lanes to leave alone now; forgets those that there is nothing to know of."""
+        """The lanes to skip now. Forgets the lanes that work and are idle."""
         asleep = set()
         for name, known in list(self._known.items()):
-            # Never longer than a moment, also where the clock was set back meanwhile.
+            # The upper bound is for a clock that was set back: no lane sleeps longer.
             if known.asleep_until is not None and now < known.asleep_until <= now + SLEEP:
                 asleep.add(name)
             elif known.lane.last_ok and name not in self.busy:
@@ -55,8 +55,8 @@ class Lanes:
         return asleep
 
     def choose(self, names: Iterable[str], returning: Collection[str]) -> list[str]:
-        """As many lanes as there are threads for, those that work before those that fail.
-        ``returning`` have their answer, so they are busy no more.
+        """As many lanes as there are threads for, working lanes before failing ones. Those in
+        ``returning`` have their answer, so they are no longer busy.
         """
         names = list(names)
         busy = self.busy - set(returning)
@@ -67,10 +67,10 @@ class Lanes:
         return [*working, *failing[: max(0, failing_room)]][: max(0, room)]
 
     def note(self, name: str, answer: Answer, now: datetime) -> None:
-        """Remember how the lane's last attempt fared."""
+        """Remember the result of the lane's last attempt."""
         closed = None
         if answer.retry_after is not None:
             closed = now + timedelta(seconds=answer.retry_after)
-        # A refusal for good says nothing about the channel's health, so it closes no lane.
+        # A permanent refusal is about one message, so the lane still counts as working.
         healthy = answer.verdict is not Verdict.RETRY
         self._known[name] = _Known(Lane(last_ok=healthy, last_at=now, closed_until=closed))

@@ -1,6 +1,4 @@
-"""The delivery log: rows of the outbox as the records that pages and the API show, with nothing
-secret in them.
-"""
+"""The delivery log: rows of the outbox as records for pages and the API, without secrets."""
 
 from __future__ import annotations
 
@@ -64,8 +62,8 @@ def covered_ids(session: AnySession, ids: Sequence[int]) -> dict[int | None, lis
 
 
 def failed_channels(session: AnySession) -> list[Delivery]:
-    """The newest failure for good of each channel value that has delivered nothing since and that a
-    monitor still has; the newest first. What was given up without an attempt is none of them.
+    """The newest failed delivery of each channel value that has delivered nothing since and that a
+    monitor still uses, newest first. Messages given up without an attempt are not among them.
     """
     newest = (
         select(func.max(DeliveryRow.id))
@@ -80,8 +78,9 @@ def failed_channels(session: AnySession) -> list[Delivery]:
 
 
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
-    """What was given up without an attempt (``Delivery.is_lost``) and still matters: its incident
-    is open or ended of late, and nothing was written anew for the same people. The newest first.
+    """Messages that were given up without an attempt (``Delivery.is_lost``) and still matter: the
+    incident is open or ended within ``LOST_SHOWN_FOR``, and no later message replaces it. Newest
+    first.
     """
     member = aliased(DeliveryRow)
     of_a_group = member.covered_by == DeliveryRow.id
@@ -95,8 +94,8 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
             _IS_LOST,
             IS_ALERT,
             DeliveryRow.event != Event.TEST,
-            ~_written_anew(DeliveryRow),
-            or_(~exists().where(of_a_group), exists().where(of_a_group, ~_written_anew(member))),
+            ~_replaced(DeliveryRow),
+            or_(~exists().where(of_a_group), exists().where(of_a_group, ~_replaced(member))),
             or_(is_open, over >= now - LOST_SHOWN_FOR),
         )
         .order_by(DeliveryRow.id.desc())
@@ -107,7 +106,7 @@ def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:
     return [to_record(row, covered.get(row.id, ())) for row in rows]
 
 
-def _written_anew(row: Any) -> ColumnElement[bool]:
+def _replaced(row: Any) -> ColumnElement[bool]:
     again = aliased(DeliveryRow)
     return exists().where(
         again.incident_id == row.incident_id,
@@ -123,7 +122,7 @@ def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
     later = select(DeliveryRow.id).where(
         DeliveryRow.lane == failed.lane,
         DeliveryRow.status == DeliveryStatus.DELIVERED,
-        # Attempts keep whole seconds: within the same one, the later row tells.
+        # Attempts are stored in whole seconds: within the same second, the higher id is later.
         or_(
             DeliveryRow.delivered_at >= since + timedelta(seconds=1),
             (DeliveryRow.delivered_at >= since) & (DeliveryRow.id > failed.id),
@@ -133,8 +132,8 @@ def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
 
 
 def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
-    """Whether a monitor that it told of still has this channel value: a wrong address that was put
-    right is no news.
+    """Whether a monitor of this delivery still has its channel value: an address that has been
+    corrected needs no notice.
     """
     covered = select(DeliveryRow.monitor_id).where(DeliveryRow.covered_by == failed.id)
     ids = [failed.monitor_id] if failed.monitor_id else session.scalars(covered.limit(20)).all()
@@ -143,7 +142,7 @@ def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
 
 
 def _has(pairs: Sequence[Sequence[str]] | Unreadable | None, failed: DeliveryRow) -> bool:
-    """Whether a monitor's alerts have the channel value of a delivery, or may have it."""
+    """Whether a monitor's alerts contain the channel value of a delivery; True if unreadable."""
     if isinstance(pairs, Unreadable):
         return True
     if isinstance(failed.value, Unreadable):
@@ -152,10 +151,10 @@ def _has(pairs: Sequence[Sequence[str]] | Unreadable | None, failed: DeliveryRow
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
-    """Delete what was written before then and is not on its way any more; how many rows. What tells
-    of an incident that is open stays: it says who is to be told of the recovery.
+    """Delete the rows from before ``before`` that are not pending; returns how many. Rows of open
+    incidents are kept: they say who gets the recovery.
 
-    Small transactions: the worker must not wait for a year of rows to go.
+    Deletes ``at_once`` rows a transaction, so that the worker does not wait for a year of rows.
     """
     old = (
         select(DeliveryRow.id)
@@ -171,7 +170,7 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
     gone = 0
     while ids := list(db.session.scalars(old)):
         with writing() as session:
-            # Judged again: somebody may have pressed "retry now" meanwhile.
+            # Checks the status again: somebody may have pressed "Retry now" meanwhile.
             done = session.execute(
                 delete(DeliveryRow)
                 .where(DeliveryRow.id.in_(ids), DeliveryRow.status != DeliveryStatus.PENDING)
@@ -182,7 +181,5 @@ def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:
 
 
 def _attempt(kept: dict[str, Any]) -> Attempt:
-    """Only what the API promises: an attempt also keeps what the worker needs, such as a
-    Retry-After.
-    """
+    """The fields that the API promises; a stored attempt has more of them, for the worker."""
     return Attempt(at=kept.get("at"), ok=bool(kept.get("ok")), answer=kept.get("answer"))

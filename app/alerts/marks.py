@@ -1,4 +1,4 @@
-"""What becomes of a claimed row after an attempt: delivered, failed, or tried again."""
+"""The outcome of an attempt, stored in its row: delivered, failed, or pending for a retry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_QUESTIONS = 3  # attempts to ask a webhook whether it wants to be subscribe
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What became of a claim. ``next_at``: when it is tried again; None after the last word."""
+    """The outcome of an attempt. ``next_at``: the time of the next one; None if there is none."""
 
     claim: Claim
     attempt: dict[str, Any]
@@ -32,7 +32,7 @@ class Mark:
 
 
 def mark_for(claim: Claim, answer: Answer, now: datetime, rng: random.Random) -> Mark:
-    """The mark that an answer leads to."""
+    """The outcome that follows from a service's answer."""
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
     if answer.ok:
         return Mark(claim, attempt, DeliveryStatus.DELIVERED, None, now)
@@ -56,9 +56,9 @@ def _is_question(claim: Claim) -> bool:
 
 
 def mark(session: AnySession, done: Mark) -> None:
-    """Write an attempt's outcome down, inside a transaction.
+    """Store the outcome of an attempt, inside a transaction.
 
-    A delivered message is marked even when the lease has passed to somebody else: it did arrive.
+    A delivered message is marked even if another worker has leased it meanwhile: it did arrive.
     """
     claimed = done.claim
     where = [DeliveryRow.id == claimed.id, DeliveryRow.status == DeliveryStatus.PENDING]

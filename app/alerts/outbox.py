@@ -1,8 +1,8 @@
 """The outbox: a row for each event and channel value, written in the transaction of the change that
 caused it.
 
-A crash after the commit cannot lose a message, because the row is there; a crash before it leaves
-nothing to tell. The worker (``app/alerts/worker.py``) sends what stands here.
+A crash after the commit cannot lose a message, because the row is there; a crash before it undoes
+the change as well. The worker (``app/alerts/worker.py``) sends these rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from flask import current_app
 from sqlalchemy import ColumnElement, Update, or_, select, update
 
-from app.alerts import told
+from app.alerts import recipients
 from app.db import AnySession, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
@@ -33,44 +33,44 @@ log = logging.getLogger(__name__)
 
 Target = tuple[str, str]  # channel and value
 
-# A change waits this long for others of the same burst; the second part only when more came.
-# Together they are the 2 s of decisions.md 5.
+# An opening or a recovery waits this long for others of the same burst, and the extra time only if
+# there are others. Together they are the 2 s of decisions.md 5.
 BURST_HOLD = timedelta(seconds=0.5)
 BURST_EXTRA_HOLD = timedelta(seconds=1.5)
 HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
 
-# A person waits for the answer to a test, whatever the hour.
+# A person waits for the result of a test, so quiet hours do not hold it.
 NEVER_QUIET = frozenset({Event.TEST})
 
-# Only a machine wants to hear at once that somebody has taken over (decisions.md 5).
+# Acknowledgements go to machines only; people see them on the dashboard (decisions.md 5).
 WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
 
 
-# What a row that waits for nothing any more has: sent, given up or covered by another.
+# The columns of a row that is not going to be sent: delivered, failed, or covered by another.
 AT_REST = {"next_attempt_at": None, "lease_until": None, "lease_token": None}
 
 
 def unleased(now: datetime) -> ColumnElement[bool]:
-    """Whether nobody is sending a row: its lease has ended, or it has none."""
+    """SQL condition: no worker is sending the row, because its lease has ended or it has none."""
     return or_(DeliveryRow.lease_until.is_(None), DeliveryRow.lease_until <= now)
 
 
 def update_deliveries() -> Update:
-    """An update that does not look for loaded rows to change: none is kept across statements."""
+    """An UPDATE that does not synchronise loaded rows: none is kept across statements, and it is
+    faster without.
+    """
     return update(DeliveryRow).execution_options(synchronize_session=False)
 
 
 class Reason(StrEnum):
-    """Why a row is held back. It stands in the delivery log, so nothing is held back without a
-    word.
-    """
+    """Why a row is held back. The delivery log shows it, so that nothing is held back silently."""
 
     BURST = "burst"
     FLAPPING = "flapping"
     OUTAGE_NOT_DELIVERED = "outage not delivered"
     QUIET_HOURS = "quiet hours"
-    SETTLED = "settled"  # a reminder that came too late: acknowledged or over meanwhile
-    BY_HAND = "retried by hand"  # while it is pending again: nothing holds it back
+    SETTLED = "settled"  # a reminder whose incident was acknowledged or ended meanwhile
+    BY_HAND = "retried by hand"  # while it is pending again; nothing holds it back
 
 
 def enqueue(
@@ -81,21 +81,21 @@ def enqueue(
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
-    """Write one row for each channel value of ``monitor``, in the caller's transaction; flushed, so
-    they have ids. In the monitor's quiet hours they are held at once, until those end. An empty
-    list where the monitor's alerts cannot be read: that must not keep an incident from opening.
+    """Write one row for each channel value of ``monitor``, in the caller's transaction, and flush,
+    so that they have ids. In the monitor's quiet hours the rows are held. If the monitor's alerts
+    cannot be read, the list is empty: that must not keep an incident from opening.
 
-    A recovery is for those who were told of the incident, also while the alerts cannot be read.
+    A recovery goes to those who were alerted to the incident, even if the alerts cannot be read.
 
     ``extra`` is JSON-ready and part of what the message says: ``expires_at`` (a time) and
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
     ``domain`` for ``domain.expiring``.
     """
     if event == Event.INCIDENT_RESOLVED and incident is not None:
-        targets = _told_of(session, monitor, incident)
+        targets = _targets_of_recovery(session, monitor, incident)
     elif isinstance(monitor.alerts, Unreadable):
         sentence = alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why)
-        log.error("Nobody is told of %s. %s", event, sentence)
+        log.error("Nobody is alerted: %s. %s", event, sentence)
         return []
     else:
         targets = targets_of(monitor)
@@ -111,8 +111,8 @@ def enqueue_again(
     lanes: Collection[str],
     now: datetime,
 ) -> list[DeliveryRow]:
-    """Tell these lanes once more that an incident is open: what was written when it opened was
-    given up unsent. Only those that the monitor still has.
+    """Write the opening of an incident again for these lanes, because the first message was given
+    up unsent. Lanes that the monitor no longer has are left out.
     """
     pairs = [] if isinstance(monitor.alerts, Unreadable) else targets_of(monitor)
     targets = [target for target in pairs if lane(*target) in lanes]
@@ -120,19 +120,21 @@ def enqueue_again(
     return _write(session, Event.INCIDENT_OPENED, targets, monitor, incident, now, late)
 
 
-def _told_of(session: AnySession, monitor: MonitorRow, incident: IncidentRow) -> list[Target]:
-    """Of the monitor's channel values, those that alerts of this incident were written for; all of
-    those where the monitor's own cannot be read.
+def _targets_of_recovery(
+    session: AnySession, monitor: MonitorRow, incident: IncidentRow
+) -> list[Target]:
+    """The channel values that were alerted to this incident and that the monitor still has. If the
+    monitor's own cannot be read: all that were alerted.
     """
-    known = told.lanes_told(session, incident.id)
+    known = recipients.lanes_alerted(session, incident.id)
     if isinstance(monitor.alerts, Unreadable):
         return [target for target in known.values() if target is not None]
     return [target for target in targets_of(monitor) if lane(*target) in known]
 
 
 def targets_of(monitor: MonitorRow) -> list[Target]:
-    """The channel values of a monitor, each once, in their order. Raises Conflict where they cannot
-    be read.
+    """The channel values of a monitor, each once, in their order. Raises Conflict if they cannot be
+    read.
     """
     if isinstance(monitor.alerts, Unreadable):
         raise Conflict(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
@@ -165,8 +167,8 @@ def _write(
 
 
 def quiet_until(monitor: Any, now: datetime) -> datetime | None:
-    """When the quiet hours of ``monitor``, which has its three fields, end; None outside of
-    them.
+    """When the quiet hours of ``monitor`` end; None outside of them. ``monitor`` is anything with
+    their three fields.
     """
     hours = quiet_hours.of(monitor.quiet_start, monitor.quiet_end, monitor.quiet_zone)
     return None if hours is None else hours.until(now)
@@ -216,7 +218,7 @@ def snapshot(
     now: datetime,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What the message will say, as it is now: a retry an hour later must not speak of another
+    """The content of a message, stored with the row: a retry an hour later must not report another
     state.
     """
     facts: dict[str, Any] = {
@@ -244,9 +246,8 @@ def snapshot(
 
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
-    """Put ``test`` into the outbox for all channels of a monitor; the delivery ids, of which a
-    monitor without channels has none. Raises NotFound, and Conflict where its alerts cannot be
-    read.
+    """Put ``test`` into the outbox for all channels of a monitor. Returns the delivery ids; none
+    for a monitor without channels. Raises NotFound, and Conflict if its alerts cannot be read.
     """
     with writing() as session:
         monitor = session.get(MonitorRow, monitor_id)
@@ -259,10 +260,10 @@ def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
 def send_test_to(
     targets: Sequence[Target], now: datetime, *, monitor_id: int | None = None
 ) -> tuple[int, ...]:
-    """Put ``test`` into the outbox for these channel values, which need not be stored anywhere;
-    the delivery ids, in their order. ``monitor_id``: whose alerts they are, where there is one.
+    """Put ``test`` into the outbox for these channel values, which need not be stored anywhere.
+    Returns the delivery ids, in their order. ``monitor_id``: the monitor they belong to, if any.
 
-    Raises Invalid for a monitor that is not there.
+    Raises Invalid if there is no such monitor.
     """
     with writing() as session:
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
@@ -289,15 +290,15 @@ def retry(delivery_id: int, now: datetime) -> None:
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
         if isinstance(row.value, Unreadable):
-            raise Conflict("Whom this message was for cannot be read, so it cannot be sent again.")
+            raise Conflict("This message's target cannot be read, so it cannot be sent again.")
         if isinstance(row.facts, Unreadable):
-            raise Conflict("This message cannot be read any more, so it cannot be sent again.")
+            raise Conflict("This message's text cannot be read, so it cannot be sent again.")
         row.status = DeliveryStatus.PENDING
         row.reason = Reason.BY_HAND
         row.covered_by = None
         row.next_attempt_at = now
-        # By hand means now: neither a burst nor flapping may hold it again, and earlier pauses do
-        # not count.
+        # A retry by hand is sent now: neither a burst nor flapping holds it, and earlier attempts
+        # do not lengthen its pauses.
         row.facts = {
             **row.facts,
             "by_hand": iso(now),

@@ -1,7 +1,6 @@
-"""A stored message that cannot be read, composed again from its incident.
+"""Compose a stored message that cannot be read again, from its incident as it is now.
 
-What it said stands in the incident too, as it is now. Where the channel value can be read, people
-are told a little later rather than never. Every function runs inside a transaction.
+This needs a channel value that can be read. Every function runs inside a transaction.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ log = logging.getLogger(__name__)
 
 
 def has_message(row: DeliveryRow) -> bool:
-    """Whether what the row is to say can be read and is enough for a message."""
+    """Whether the row's content can be read and is enough for a message."""
     return not isinstance(row.facts, Unreadable) and is_complete(row.facts)
 
 
 def recompose(session: AnySession, row: DeliveryRow) -> bool:
-    """Write the message of ``row`` again; whether that was possible. The caller flushes."""
+    """Compose the message of ``row`` again; False if that is not possible. The caller flushes."""
     monitor = row.monitor_id and session.get(MonitorRow, row.monitor_id)
     incident = row.incident_id and session.get(IncidentRow, row.incident_id)
     if not monitor or not incident or isinstance(row.value, Unreadable):

@@ -1,7 +1,7 @@
-"""What a lane does next: send, group, hold back, or wait. Pure: rows and times in, a decision out.
+"""Decide what a lane does next: send, group, hold, defer or wait. Pure: takes rows and times.
 
-The rules are those of decisions.md 5: in order within a lane, a recovery after its outage, a burst
-in one message, flapping told once. What is held back stays in the log with its reason.
+The rules are those of decisions.md 5: messages of a lane are sent in order, a recovery after its
+outage, a burst as one message, and flapping is reported once. Held rows stay in the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.records import DeliveryStatus, Event
 
 BURST_MONITORS = 20
 BURST_WINDOW = timedelta(seconds=60)
-BURST_LOOMS = 3  # so many at once may become a burst: wait the whole 2 s for the others
+BURST_LOOMS = 3  # monitors at once that may become a burst: wait the full 2 s for others
 FLAPPING_WINDOW = timedelta(minutes=10)
 FLAPPING_OPENINGS = 4  # "more than 3"
 PROBE_EVERY = timedelta(seconds=60)
@@ -29,8 +29,8 @@ GROUPED = {
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A pending row, without what it says. ``attempts`` counts those that failed;
-    ``over`` says that its incident has ended, ``settled`` that it has or somebody acknowledged it.
+    """A pending row without its content. ``attempts`` counts the failed ones. ``over``: the
+    incident has ended. ``settled``: the incident has ended or is acknowledged.
     """
 
     id: int
@@ -48,9 +48,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Where the opening of an incident stands in this lane: its row, or the group that covers
-    it.
-    """
+    """The opening of an incident in this lane: its row, or the grouped message that covers it."""
 
     id: int
     status: str
@@ -59,7 +57,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the lane knows beside its pending rows.
+    """The lane's other rows, as far as a decision needs them.
 
     ``openings``: by incident. ``changes``: for each of the two events that are grouped, the times
     and monitors of rows of any status around now, oldest first.
@@ -71,9 +69,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """How the lane has fared: whether its last attempt arrived, and when that was.
+    """The result of the lane's last attempt, and its time.
 
-    ``closed_until``: the service asked for a pause (Retry-After), which holds for the whole lane.
+    ``closed_until``: the end of a pause that the service asked for (Retry-After). It applies to the
+    whole lane.
     """
 
     last_ok: bool = True
@@ -81,8 +80,8 @@ class Lane:
     closed_until: datetime | None = None
 
     def closed(self, now: datetime) -> bool:
-        """Not before the last attempt, whose answer began the pause: the clock was set back since,
-        and the pause would last longer than was asked for.
+        """Whether the pause lasts. If ``now`` is before the attempt that began it, the clock was
+        set back, and the pause is ignored: it would last longer than the service asked for.
         """
         if self.closed_until is None or (self.last_at is not None and now < self.last_at):
             return False
@@ -91,7 +90,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send this row. ``flapping``: how often it went down in 10 minutes, where that is the news."""
+    """Send this row. ``flapping``: the openings in 10 minutes, if the message reports flapping."""
 
     row: Waiting
     flapping: int | None = None
@@ -105,7 +104,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """These rows are not sent; the lane is asked again at once."""
+    """These rows are not sent. The lane decides again at once about the others."""
 
     ids: tuple[int, ...]
     reason: Reason
@@ -113,7 +112,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """This row comes later; the lane is asked again at once."""
+    """This row is sent later. The lane decides again at once about the others."""
 
     id: int
     until: datetime
@@ -124,7 +123,7 @@ Decision = Send | Group | Hold | Defer | None
 
 
 def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime) -> Decision:
-    """What to do with a lane's pending rows, given in the order of their ids; None is: wait."""
+    """What to do with a lane's pending rows, in the order of their ids; None means wait."""
     if any(row.leased for row in rows) or lane.closed(now):
         return None if any(row.leased for row in rows) else _by_hand(rows, history, now)
     passing = lane.last_ok or lane.last_at is None or abs(now - lane.last_at) >= PROBE_EVERY
@@ -138,8 +137,8 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
             return Hold((row.id,), Reason.SETTLED)
         if row.next_attempt_at > now:
             blocked.add(row.monitor_id)
-            # A message that fails holds the ones behind it, in order; but not for good: one that
-            # the service chokes on must not close the channel for a day.
+            # A failing message blocks the later ones, so that the order is kept, but only until
+            # PROBE_EVERY: one that the service cannot take must not close the channel for a day.
             if row.attempts and not passing:
                 return _by_hand(rows, history, now)
             continue
@@ -151,8 +150,8 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
 
 
 def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
-    """Somebody pressed "retry now" or "send a test", and waits: that is tried however the lane
-    fares.
+    """Somebody pressed "Retry now" or "Send a test" and waits for the result: send it even if the
+    lane is failing or paused.
     """
     for row in rows:
         pressed = row.reason == Reason.BY_HAND or (row.event == Event.TEST and not row.attempts)
@@ -163,7 +162,7 @@ def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decisi
 
 def _for_row(row: Waiting, rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
     if row.reason == Reason.BY_HAND:
-        # Even by hand no recovery overtakes an outage that is still on its way.
+        # Even by hand, a recovery must not overtake an outage that is still being sent.
         waits = row.event == Event.INCIDENT_RESOLVED and not may_follow(
             history.openings.get(row.incident_id or 0)
         )
@@ -200,12 +199,12 @@ def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: date
 
 
 def may_follow(opening: Told | None) -> Literal[True] | Reason | None:
-    """Whether a recovery may be told: True, a reason to hold it, or None: not yet."""
+    """Whether a recovery may be sent: True, a reason to hold it, or None for not yet."""
     if opening is None or opening.status == DeliveryStatus.DELIVERED:
-        return True  # None: a reminder told of the incident, or the opening is deleted by its age
+        return True  # None: only a reminder was sent, or the opening was deleted because of its age
     waits = opening.status == DeliveryStatus.HELD and opening.reason == Reason.QUIET_HOURS
     if waits or opening.status == DeliveryStatus.PENDING:
-        return None  # on its way, or about to be told in the digest of the quiet hours
+        return None  # it is being sent, or the digest of the quiet hours will include it
     if opening.status == DeliveryStatus.HELD and opening.reason in tuple(Reason):
         return Reason(opening.reason or "")
     return Reason.OUTAGE_NOT_DELIVERED
@@ -239,7 +238,7 @@ def _single_or_group(
 
 
 def _firsts(rows: Sequence[Waiting]) -> list[Waiting]:
-    """Each monitor's first pending row: a group must not overtake what comes before in a lane."""
+    """Each monitor's first pending row: a group must not overtake an earlier row of a member."""
     first: dict[int | None, Waiting] = {}
     for row in rows:
         first.setdefault(row.monitor_id, row)
@@ -257,8 +256,8 @@ def _joins(row: Waiting, event: Event, span: tuple[datetime, datetime], history:
 def burst(
     changes: Sequence[tuple[datetime, int]], at: datetime
 ) -> tuple[datetime, datetime] | None:
-    """The time from the first to the last change that are in a burst with the one at ``at``; None
-    when no 60 s around it saw 20 monitors.
+    """The times of the first and the last change of the burst that includes the one at ``at``; None
+    if no 60 s around it have changes of 20 monitors.
     """
     near = sorted(change for change in changes if abs(change[0] - at) <= BURST_WINDOW)
     first: datetime | None = None
@@ -280,8 +279,8 @@ def burst(
 
 
 def flaps(times: Sequence[datetime], at: datetime) -> tuple[int | None, bool]:
-    """For the opening at ``at`` among a monitor's openings: how many there were in 10 minutes when
-    that is news, and whether flapping has been told already.
+    """For the opening at ``at`` among a monitor's openings: how many there were in 10 minutes, None
+    if that is not flapping, and whether an earlier message has reported the flapping already.
     """
 
     def count(moment: datetime) -> int:

@@ -1,4 +1,4 @@
-"""Sending one message, on a thread that knows the network alone: no database, no application."""
+"""Send one message, on a thread that uses neither the database nor the application."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ log = logging.getLogger(__name__)
 
 
 def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
-    """What the service answered. Never raises."""
+    """Send a message and return the service's answer. Never raises."""
     try:
         sender = senders.get(_name(job))
         if sender is None:
             return permanent(f"There is no channel {job.claim.channel}.")
         return sender(job.outgoing, job.tools)
     except Exception as fault:
-        # The fault's text and its trace's values may hold the channel's secrets.
+        # The error's text and the values in its traceback may contain the channel's secrets.
         log.error("Sending delivery %d failed with %s.", job.claim.id, type(fault).__name__)
         return retry(f"Sending failed inside Wakeful ({type(fault).__name__}).")
 

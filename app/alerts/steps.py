@@ -1,6 +1,6 @@
-"""The steps of the worker's turn, each kept from stopping the others.
+"""Run the steps of the worker's turn so that one that fails does not stop the others.
 
-A step that fails is logged with its cause when it begins to fail, and not again each second.
+A failing step is logged when it begins to fail or its cause changes, not each second.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class Steps:
         self._failing: dict[str, str] = {}
 
     @contextmanager
-    def whole(self, what: str) -> Iterator[None]:
-        """A step without which there is nothing: its fault is logged and goes on. That the database
-        cannot be used is for the caller to tell.
+    def required(self, what: str) -> Iterator[None]:
+        """A step that the others need: its exception is logged and raised. That the database cannot
+        be used is left for the caller to log.
         """
         try:
             yield
         except Exception as fault:
             if not unavailable(fault):
-                self._tell(what, fault)
+                self._log(what, fault)
             raise
         self._failing.pop(what, None)
 
     @contextmanager
-    def apart(self, what: str, session: AnySession | None) -> Iterator[Step]:
-        """A step whose fault ends here, with all that it wrote in the transaction of ``session``.
-        Without a session it has transactions of its own.
+    def isolated(self, what: str, session: AnySession | None) -> Iterator[Step]:
+        """A step whose exception is logged and ends here. What it wrote in the transaction of
+        ``session`` is rolled back. Without a session, it has transactions of its own.
 
-        A database that cannot be used is no fault of the step, so it goes on.
+        A database that cannot be used is not the step's fault, so that exception is raised.
         """
         step = Step()
         try:
@@ -55,11 +55,11 @@ class Steps:
             if passes(fault):
                 raise
             step.failed = True
-            self._tell(what, fault)
+            self._log(what, fault)
         else:
             self._failing.pop(what, None)
 
-    def _tell(self, what: str, fault: Exception) -> None:
+    def _log(self, what: str, fault: Exception) -> None:
         cause = f"{type(fault).__name__}: {fault}"
         if self._failing.get(what) != cause:
             log.error("The worker could not %s.", what, exc_info=fault)

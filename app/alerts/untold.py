@@ -1,7 +1,7 @@
-"""The monitors of which nobody would be told, because their stored alerts cannot be read.
+"""The monitors that would alert nobody, because their stored alerts cannot be read.
 
-To know them, the alerts of all monitors are read. The dashboard asks with each page, so what was
-found is kept for a minute; what was mended meanwhile is left out at once.
+This reads the alerts of all monitors. The home page asks for it each time, so the result is cached
+for a minute; a monitor that is corrected meanwhile is left out at once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from app.db.types import Unreadable
 from app.records import MonitorRef
 
 LOOKED_EVERY = 60.0  # seconds
-AT_ONCE = 500  # rows in the memory at a time
+AT_ONCE = 500  # rows in memory at a time
 _KEPT = "wakeful.untold"
 
 
 def untold(session: AnySession) -> Sequence[MonitorRef]:
-    """By name; paused monitors are left out, since nothing is to be told of them."""
+    """Ordered by name. Paused monitors are left out, because they send no alerts."""
     kept: tuple[float, list[int]] | None = current_app.extensions.get(_KEPT)
     if kept is None or time.monotonic() - kept[0] >= LOOKED_EVERY:
         kept = time.monotonic(), _broken(session)

@@ -12,17 +12,17 @@ _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
 def read_moment(text: str) -> datetime:
-    """The time that ``iso`` wrote into the facts."""
+    """Read a time that ``iso`` wrote into a row's facts."""
     return datetime.fromisoformat(text)
 
 
 def clock_time(at: datetime) -> str:
-    """``2026-11-21 08:00 UTC``: a mail is read in another zone than the one it was sent from."""
+    """``2026-11-21 08:00 UTC``: a mail may be read in another zone than the sender's."""
     return at.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def duration(seconds: float) -> str:
-    """``2 hours 5 minutes``: the two largest units, which is as exact as anyone remembers."""
+    """``2 hours 5 minutes``: the two largest units, which are exact enough for a message."""
     left = max(0, round(seconds))
     parts: list[str] = []
     for name, size in _UNITS:

@@ -1,8 +1,8 @@
-"""The outbox worker: claims rows, sends them outside of any transaction, marks what became of them.
+"""The outbox worker: claims rows, sends them outside of transactions, and stores the outcome.
 
-One thread, the dispatcher, talks to the database; each lane that has something to send gets a small
-thread that only talks to the network. So a hanging service holds its own lane and nothing else, and
-a crash at any step leaves the row pending, with a lease that ends within 30 s.
+One thread, the dispatcher, uses the database. Each lane with a message to send gets a thread of its
+own that uses only the network, so a service that hangs blocks only its own lane. A crash at any
+step leaves the row pending, with a lease that ends within 30 s.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
-LOOK_EVERY = timedelta(seconds=5)  # quiet hours end on a minute: nobody misses the seconds
+CHORES_EVERY = timedelta(seconds=5)  # quiet hours end on a minute, so this is soon enough
 HEARTBEAT_SECONDS = 15.0
-TROUBLE_SECONDS = 1.0  # pause after the database could not be used
-STOP_SECONDS = 10.0  # how long a stop waits for messages on their way
+TROUBLE_SECONDS = 1.0  # pause after a turn that failed
+STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 
 
 @dataclass
@@ -75,27 +75,27 @@ class Worker:
         self.subscribers = Lanes(MAX_SUBSCRIBERS)
         self._jobs = Jobs(settings)
         self._steps = Steps()
-        self._stuck = False  # the last lane that was worked on failed, for no row's sake
+        self._stuck = False  # the last lane failed, and not because of one of its rows
         self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
         self._unmarked: list[_Done] = []
-        self.turned: Callable[[], object] = lambda: None  # told at each turn of the loop
-        self._more = False  # lanes were left for the next turn
+        self.turned: Callable[[], object] = lambda: None  # called after each turn of the loop
+        self._more = False  # some lanes were left for the next turn
         self._beat_at = float("-inf")
-        self._looked_at: datetime | None = None
+        self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Send until ``stop`` is set; then wait a little for what is on its way and mark it."""
+        """Send until ``stop`` is set; then wait up to STOP_SECONDS for messages being sent."""
         while not stop.is_set():
             try:
-                with self._steps.whole("work on the outbox"):
+                with self._steps.required("work on the outbox"):
                     self.step(POLL_SECONDS)
                     self.turned()
             except Exception as fault:
-                # The database may be gone for a while; nothing is lost, so the worker goes on.
-                # A restart would not bring it back, whereas it may mend anything else.
+                # If the database is unavailable, the worker waits: a restart would not help. After
+                # other faults it does not call ``turned``: the watchdog restarts a stuck worker.
                 if unavailable(fault):
                     self.turned()
-                    faults.tell(log, "The outbox could not be worked on. Trying again.", fault)
+                    faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()
 
@@ -104,9 +104,9 @@ class Worker:
         self._done.put(None)
 
     def step(self, wait_seconds: float) -> int:
-        """Mark what has come back, claim what is due, start sending. How many were started.
+        """Store the outcomes that came back, claim due rows and start sending; returns how many.
 
-        Waits up to ``wait_seconds`` for something to come back first.
+        Waits up to ``wait_seconds`` for an outcome first.
         """
         self._collect(0.0 if self._more else wait_seconds)
         with self.app.app_context():
@@ -121,7 +121,7 @@ class Worker:
 
     @property
     def idle(self) -> bool:
-        """Nothing is on its way and nothing waits to be marked."""
+        """No message is being sent, and no outcome waits to be stored."""
         return not self.lanes.busy and not self.subscribers.busy and not self._unmarked
 
     def _collect(self, wait_seconds: float) -> None:
@@ -138,12 +138,12 @@ class Worker:
         now = self.clock()
         done = list(self._unmarked)
         returning = {one.claim.lane for one in done}
-        self._look_around(now)
+        self._do_chores(now)
         due = [
             (lanes, find(db.session, now, {*(lanes.busy - returning), *lanes.asleep(now)}))
             for lanes, find in self._kinds
         ]
-        db.session.rollback()  # ends the read, which would otherwise pin an old snapshot
+        db.session.rollback()  # ends the read transaction, which would keep an old snapshot
         if not done and not any(names for _lanes, names in due):
             self._more = False
             self._stuck = self._stuck and any(lanes.asleep(now) for lanes, _names in due)
@@ -153,7 +153,7 @@ class Worker:
             claims.lock(session)
             for one in done:
                 self._mark(one, now)
-            with self._steps.apart("hold for quiet hours", session):
+            with self._steps.isolated("hold for quiet hours", session):
                 digests.hold(session, now)
             free = [
                 (lanes, lane)
@@ -162,7 +162,7 @@ class Worker:
             ]
             claimed = self._claim(free[:MAX_CLAIMS], now)
             jobs = self._jobs.make(claimed, tools, now)
-        # Only now: had the transaction failed, all of this would have to be done again.
+        # Only after the commit: a turn that fails is repeated with the same outcomes.
         self._more = len(free) > MAX_CLAIMS
         del self._unmarked[: len(done)]
         for lanes, _find in self._kinds:
@@ -185,8 +185,8 @@ class Worker:
     def _claim(self, free: list[tuple[Lanes, str]], now: datetime) -> list[Claim]:
         claimed: list[Claim] = []
         for lanes, lane in free:
-            turn = claims.Turn(waits=True)  # a lane that fails is left alone for a moment
-            with self._steps.apart(f"send in lane {lane}", db.session) as step:
+            turn = claims.Turn(waits=True)  # a lane that fails is skipped for a second
+            with self._steps.isolated(f"send in lane {lane}", db.session) as step:
                 turn = claims.take_turn(db.session, lane, lanes.state(lane), now)
             self._stuck = step.failed and not giving_up.give_up_failing(
                 db.session, lane, partial(claims.judge_alone, db.session, lane, now=now)
@@ -195,21 +195,21 @@ class Worker:
             lanes.sleep(lane, now, waits=turn.waits)
         return claimed
 
-    def _look_around(self, now: datetime) -> None:
-        """Every few seconds, and before anything is sent: give up what is too old, write the
-        digests of quiet hours that have ended, and let go what a clock that was set back holds up.
+    def _do_chores(self, now: datetime) -> None:
+        """Every few seconds, before anything is sent: give up rows that are too old, write the
+        digests of quiet hours that have ended, and make rows due that a clock set back delays.
         """
-        if self._looked_at is not None and abs(now - self._looked_at) < LOOK_EVERY:
+        if self._chores_at is not None and abs(now - self._chores_at) < CHORES_EVERY:
             return
         for what, chore in (
-            ("give up what is too old", self._give_up_outlived),
-            ("let go what a clock that was set back holds up", self._free_after_step),
+            ("give up messages that are too old", self._give_up_outlived),
+            ("make messages due that the clock delays", self._free_delayed),
             ("write the digests of quiet hours", self._release),
             ("drop the messages of subscribers who are gone", self._drop_orphans),
         ):
-            with self._steps.apart(what, None):
+            with self._steps.isolated(what, None):
                 chore(now)
-        self._looked_at = now
+        self._chores_at = now
 
     def _give_up_outlived(self, now: datetime) -> None:
         if giving_up.outlived(db.session, now):
@@ -217,9 +217,9 @@ class Worker:
                 claims.lock(session)
                 giving_up.give_up_outlived(session, now)
 
-    def _free_after_step(self, now: datetime) -> None:
-        if stuck := earlier.free_after_step(db.session, now):
-            log.warning("The clock was set back: %d messages go now.", len(stuck))
+    def _free_delayed(self, now: datetime) -> None:
+        if stuck := earlier.delayed_by_clock(db.session, now):
+            log.warning("The clock was set back. %d delayed messages are sent now.", len(stuck))
             with writing() as session:
                 claims.lock(session)
                 earlier.make_due(session, stuck, now)
@@ -241,7 +241,7 @@ class Worker:
         waiting = announcing.waiting(db.session, now)
         db.session.rollback()
         for id in waiting:
-            with self._steps.apart(f"tell the subscribers of update {id}", None):
+            with self._steps.isolated(f"tell the subscribers of update {id}", None):
                 with writing() as session:
                     written = announcing.write(session, id, now)
                 self._more = self._more or written > 0
@@ -254,17 +254,17 @@ class Worker:
         lanes = self._lanes_of(claim)
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
-        with self._steps.apart("write down what became of a message", db.session) as step:
+        with self._steps.isolated("store the outcome of a message", db.session) as step:
             marks.mark(db.session, marks.mark_for(claim, answer, now, self.rng))
             if answer.ok and failed_before:
-                earlier.hurry(db.session, claim.lane, now)
+                earlier.retry_soon(db.session, claim.lane, now)
             subscribers.note(db.session, claim, answer, now)
-        if step.failed:  # or it would be sent again and again
-            reason = f"What became of it could not be written down. The answer: {answer.text}"
+        if step.failed:  # otherwise it would be sent again and again
+            reason = f"Its outcome could not be stored. The answer: {answer.text}"
             giving_up.give_up(db.session, claim.id, reason)
 
     def _beat(self) -> None:
-        """Tell that this process is alive; seldom, because SQLite has one writer."""
+        """Store that this process is alive; seldom, because SQLite has only one writer."""
         if time.monotonic() - self._beat_at < HEARTBEAT_SECONDS:
             return
         heartbeats.beat(self.name, self.clock())
@@ -278,7 +278,7 @@ class Worker:
                 with self.app.app_context():
                     self._mark_all()
             except Exception as fault:
-                what = "What was sent could not be marked. It may be sent once more."
+                what = "The outcome of sent messages could not be stored. They may be sent again."
                 faults.tell(log, what, fault)
                 return
 

@@ -1,7 +1,7 @@
-"""Request bodies as they arrive: where each ends (RFC 9112), and what it says.
+"""Decode request bodies as they arrive, and find their ends (RFC 9112).
 
-Every byte is looked at once. gunicorn's reader of chunks copies the rest of the body for each
-chunk: a megabyte of chunks of one byte kept a thread busy for minutes.
+Every byte is read once. gunicorn's reader of chunks copies the rest of the body for each chunk: a
+megabyte in chunks of one byte kept a thread busy for minutes.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# Extensions and trailers are read over; a control character in one could be a line end to a proxy.
+# Extensions and trailers are ignored; a control character in one could be a line end to a proxy.
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,16})(?:[ \t]*;[\t -~\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*")
 _LINE_END = b"\r\n"
 _LONGEST_LINE = 8190  # gunicorn's own limit
 _FRAMES_FREE = 64 * 1024  # bytes of sizes, extensions, line ends and trailers
-_FRAMES_SHARE = 8  # beyond those, one such byte for so many of the content
+_FRAMES_SHARE = 8  # beyond those, one such byte for each so many bytes of content
 
 
 class Malformed(Exception):
-    """Nobody can tell where this body ends."""
+    """The end of this body cannot be found."""
 
 
 class Length:
@@ -55,14 +55,14 @@ class Chunks:
 
     @property
     def length(self) -> int:
-        """The length that the application is told: by it, it sees what is wrong with the body."""
+        """The length that the application is given, from which it sees a faulty body."""
         if self.complete:
             return len(self.content)
         return self._most + 1 if self.too_large else len(self.content) + 1
 
     @property
     def too_large(self) -> bool:
-        """Tiny chunks are mostly frames, and each takes time, so the frames are bounded as well."""
+        """Frames (sizes, line ends) count too: in a body of tiny chunks, each takes time."""
         allowed = _FRAMES_FREE + len(self.content) // _FRAMES_SHARE
         return self._promised > self._most or self._frames > allowed
 
@@ -81,7 +81,7 @@ class Chunks:
         return at + len(data)
 
     def _line(self, received: bytearray, at: int) -> int:
-        """Read the line that begins there; where the next begins."""
+        """Read the line that begins at ``at``; returns where the next one begins."""
         stop = received.find(_LINE_END, at, at + _LONGEST_LINE)
         if stop < 0:
             self._check_beginning(received[at : at + _LONGEST_LINE])
@@ -91,7 +91,7 @@ class Chunks:
         return stop + len(_LINE_END)
 
     def _check_beginning(self, line: bytearray) -> None:
-        """Refuse what cannot become a line, without a wait for its end."""
+        """Refuse what cannot become a valid line before its end has arrived."""
         no_end = self._read_line == self._read_chunk_end and not _LINE_END.startswith(line)
         if no_end or b"\n" in line or len(line) == _LONGEST_LINE:
             raise Malformed

@@ -1,4 +1,4 @@
-"""``wakeful check URL``: one check, told phase by phase."""
+"""``wakeful check URL``: one check, shown phase by phase."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PHASES = {
 
 
 def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
-    """Check by the policy that holds for this installation; without a database, by the settings."""
+    """Check with the network policy of this installation; without a database, of the settings."""
     policies = Policies(settings)
     app = create_core(settings)
     with app.app_context():
@@ -45,7 +45,7 @@ def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
 
 
 def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
-    """What a person sees of a check."""
+    """The outcome of a check as lines of text."""
     result = outcome.result
     kind = kind_of(spec.url)
     yield f"{spec.request_method} {spec.url}" if _has(kind, "request_method") else spec.url
@@ -61,7 +61,7 @@ def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
         yield _line("Address", f"{result.ip}{version}")
     yield from _phases(result.timings, kind.phases if kind else PHASES)
     if result.response_time is not None:
-        yield _line("In all", f"{result.response_time} ms")
+        yield _line("Total", f"{result.response_time} ms")
     if outcome.ssl_expires_at is not None:
         left = days_left(outcome.ssl_expires_at, datetime.now(UTC))
         yield _line("Certificate", f"until {outcome.ssl_expires_at:%Y-%m-%d} ({left} days)")

@@ -1,7 +1,7 @@
 """The ``wakeful`` command (decisions.md 9).
 
-What goes wrong ends a command with one sentence: exit code 2 for a setting or a word of the command
-that cannot be used, 1 for everything else.
+An error ends a command with one sentence: exit code 2 for a wrong setting, option or argument, 1
+for everything else.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
 
     from app.access import Access
 
-# What a monitor's fields are called as options of ``wakeful check``.
+# The options of ``wakeful check`` that set a monitor's fields.
 OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main() -> None:
-    """The entry point. A person sees sentences, never a trace of a mistake in a setting."""
+    """The entry point. Errors are shown as sentences, without a traceback."""
     try:
         cli(standalone_mode=True)
     except SettingError as fault:
@@ -79,7 +79,7 @@ def serve() -> None:
 
 
 def _part(words: Sequence[str]) -> None:
-    """Be the command of these words, in a process of its own."""
+    """Run the command of these words in this process."""
     sys.argv = [sys.argv[0], *words]
     main()
 
@@ -119,8 +119,8 @@ def worker() -> None:
 
 def _until_stopped(run: Callable[[threading.Event], None]) -> None:
     stop = threading.Event()
-    # A handler may break into itself, or into a wait for the event: setting it there could wait
-    # for a lock that this very thread holds, for good. systemd sends everything two signals.
+    # A signal handler may interrupt itself, or a wait for the event. Setting the event in it could
+    # deadlock on a lock that this thread holds. systemd sends two signals to each process.
     asked, ask = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_arguments: os.write(ask, b"."))
@@ -134,7 +134,7 @@ def _until_stopped(run: Callable[[threading.Event], None]) -> None:
 
 
 def _ready(settings: Settings) -> Flask:
-    """The application, once the database has its tables."""
+    """The application, after checking that the database is up to date."""
     app = create_core(settings)
     with app.app_context():
         schema.require()
@@ -148,8 +148,8 @@ def _ready(settings: Settings) -> Flask:
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[Flask]:
-    """The application in its context. Its connections are closed, not left to chance, afterwards:
-    from Python 3.13 on that is a warning."""
+    """The application in its context. Closes its connections afterwards: from Python 3.13 on, an
+    open one causes a warning."""
     app = create_core(settings)
     with app.app_context():
         try:
@@ -161,11 +161,11 @@ def _opened(settings: Settings) -> Iterator[Flask]:
 
 @cli.group("db")
 def database() -> None:
-    """Look after the database."""
+    """Manage the database."""
 
 
 @database.command()
-@click.option("--new", is_flag=True, help="Make a new SQLite file where one is lost.")
+@click.option("--new", is_flag=True, help="Create a new SQLite file in place of a lost one.")
 def upgrade(new: bool) -> None:
     """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):
@@ -189,14 +189,14 @@ def _access() -> Iterator[Access]:
 
 @cli.group()
 def user() -> None:
-    """Look after people."""
+    """Manage people."""
 
 
 @user.command("create")
 @click.argument("email")
 @click.option("--role", type=click.Choice([role.value for role in Role]), required=True)
 def user_create(email: str, role: str) -> None:
-    """Make an account. The password is read from standard input, or asked for."""
+    """Create an account. The password is read from standard input or prompted for."""
     if sys.stdin.isatty():
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
     else:
@@ -208,7 +208,7 @@ def user_create(email: str, role: str) -> None:
 
 @cli.group()
 def key() -> None:
-    """Look after API keys."""
+    """Manage API keys."""
 
 
 @key.command("create")
@@ -216,7 +216,7 @@ def key() -> None:
 @click.option("--scope", type=click.Choice([scope.value for scope in Scope]), required=True)
 @click.option("--expires", metavar="TIME", help="UTC, as 2027-01-31T00:00:00; default: never.")
 def key_create(name: str, scope: str, expires: str | None) -> None:
-    """Make an API key and print it. It is shown this once."""
+    """Create an API key and print it. It is shown only once."""
     moment = None if expires is None else _moment(expires)
     with _access() as access:
         _key, secret = access.create_key(name, scope, moment)
@@ -243,10 +243,10 @@ def key_list() -> None:
 @key.command("revoke")
 @click.argument("prefix")
 def key_revoke(prefix: str) -> None:
-    """Revoke the API key with this PREFIX, at once."""
+    """Revoke the API key with this PREFIX."""
     with _access() as access:
         access.revoke_key(prefix)
-    click.echo(f"The key {prefix} is revoked.")
+    click.echo(f"Revoked the key {prefix}.")
 
 
 @cli.command("webhook-secret")
@@ -275,11 +275,11 @@ def _moment(raw: str) -> datetime:
 @click.argument("url")
 @click.option("--method", type=click.Choice([m.value for m in RequestMethod]), default="GET")
 @click.option("--timeout", type=click.IntRange(1, 60), default=30, metavar="SECONDS")
-@click.option("--text", help="Fail where this text is in the answer.")
-@click.option("--no-text", help="Fail where this text is not in the answer.")
+@click.option("--text", help="Fail if the answer contains this text.")
+@click.option("--no-text", help="Fail if the answer does not contain this text.")
 def check(url: str, method: str, timeout: int, text: str | None, no_text: str | None) -> None:
-    """Check URL once, now, and show every phase. Nothing is kept. Exit code 1 unless it is up."""
-    # Here, because a checker needs no forms and starts faster without them.
+    """Check URL once, now, and show every phase. Nothing is stored. Exit code 1 unless it is up."""
+    # Imported here: a checker needs no forms and starts faster without them.
     from app.commands.check import check_once, lines
     from app.forms.binding import bind
     from app.forms.monitor import CheckForm
@@ -310,7 +310,7 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
 
 @cli.command()
 def doctor() -> None:
-    """Look at everything that this installation stands on, and say what is wrong."""
+    """Examine everything that this installation needs, and report what is wrong."""
     from app.commands.doctor import examine
 
     settings = read(make=False)

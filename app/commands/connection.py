@@ -1,4 +1,4 @@
-"""One client's connection to the web server: what has arrived of a request, and what is to be sent.
+"""One client's connection to the web server: the bytes received, and those to be sent.
 
 Nothing here waits. The event loop (webworker.py) reads and sends when the socket is ready; a
 request thread finds the whole request in memory and leaves its answer there.
@@ -39,16 +39,16 @@ class Connection:
         self.received = bytearray()
         self.ended = False  # the client sends no more
         self.keep = False  # for another request
-        # The event loop's own notes: what it does when the socket is ready, and until when.
+        # Used by the event loop: what to do when the socket is ready, and the time limit for it.
         self.step: Callable[[Connection], None]
         self.until = 0.0
-        self.ask_at = 0.0  # whether the application needs the body
+        self.ask_at = 0.0  # when to ask whether the application needs the body
         self.counted = 0
         self.drained = 0
         self.renew()
 
     def renew(self) -> None:
-        """Be ready for the next request. Those of its bytes that have arrived already stay."""
+        """Prepare for the next request. Bytes of it that have arrived already are kept."""
         self.request: Any = None
         self._body: Length | Chunks | None = None
         self._searched = 0
@@ -61,7 +61,7 @@ class Connection:
         return len(self.received) + body + self.sock.size
 
     def receive(self) -> int:
-        """Take what the socket has; how much that is."""
+        """Read what the socket has; returns the number of bytes."""
         try:
             data = self.socket.recv(RECEIVED_AT_ONCE)
         except BlockingIOError:
@@ -71,7 +71,7 @@ class Connection:
         return len(data)
 
     def has_head(self) -> bool:
-        """Whether the header is all there, or can never be: gunicorn then says what is wrong."""
+        """Whether the header is complete, or invalid: gunicorn then says what is wrong."""
         start = max(0, self._searched - len(_HEAD_END))
         self._searched = len(self.received)
         found = self.received.find(_HEAD_END, start) >= 0
@@ -81,7 +81,7 @@ class Connection:
         """Read the header into ``request``, whose body has ``most`` bytes. Raises what gunicorn's
         parser raises.
         """
-        # Without what follows: for each of many short requests, gunicorn would copy all the others.
+        # Only the header: gunicorn would copy what follows, for each of many pipelined requests.
         end = self.received.find(_HEAD_END) + len(_HEAD_END)
         head = self.received if end < len(_HEAD_END) else self.received[:end]
         self.request = next(http.get_parser(cfg, [bytes(head)], self.client))
@@ -91,7 +91,7 @@ class Connection:
 
     @property
     def expects_continue(self) -> bool:
-        """Whether the client sends the body only when it is told to."""
+        """Whether the client waits for ``100 Continue`` before it sends the body."""
         return bool(self.request._expected_100_continue)
 
     @property
@@ -101,13 +101,13 @@ class Connection:
         return self._body
 
     def take_body(self) -> bool:
-        """Take what has arrived of the body; whether that is all of it. Raises Malformed."""
+        """Read what has arrived of the body; returns whether it is complete. Raises Malformed."""
         self.body.take(self.received)
         return self.body.complete
 
     def seal(self) -> None:
-        """Give the request its body. After one that is not complete, nobody knows where the next
-        request starts: the connection is closed.
+        """Give the request its body. If that is incomplete, the start of the next request is
+        unknown, so the connection is closed after the answer.
         """
         # gunicorn would write this line itself, in the middle of the answer.
         self.request._expected_100_continue = False
@@ -121,9 +121,9 @@ class Connection:
         ]
 
     def is_broken(self) -> bool:
-        """Whether the client has gone for certain. One that only ends its own side still reads."""
+        """Whether the client has certainly gone. One that only ends its own side still reads."""
         looked = select.poll()
-        looked.register(self.socket, 0)  # errors and resets are always told
+        looked.register(self.socket, 0)  # poll always reports errors and resets
         return bool(looked.poll(0))
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class SendBuffer:
             self.size += len(view)
 
     def flush(self) -> bool:
-        """Send what goes; whether that was all. Raises OSError."""
+        """Send as much as the socket takes; returns whether that was all. Raises OSError."""
         while self._left:
             sent = self._sent(self._left[0])
             self.size -= sent

@@ -8,8 +8,8 @@ import signal
 def main() -> None:
     """Import the command, which takes a second or more, and run it.
 
-    Ctrl-C before the command can answer to it ends the process without a word, as it ends any other
-    program; Python's own answer would be a page of where the imports were.
+    Ctrl-C during the imports ends the process silently, as it ends any other program; Python's own
+    handler would print a long traceback.
     """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # and not ignored, as in a shell's background

@@ -1,7 +1,7 @@
-"""``wakeful serve``: everything on one machine, as child processes that are looked after.
+"""``wakeful serve``: everything on one machine, as supervised child processes.
 
-The listening socket belongs to the supervisor, so its port is known before anything is started, a
-port that is taken is told at once, and a web process that is started again keeps it.
+The listening socket belongs to the supervisor. So its port is known before anything is started, a
+port that is in use is reported at once, and a web process that is restarted keeps it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ FIRST_PAUSE = 1.0  # seconds before a dead child is started again; doubles up to
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # a child that lived for so long starts with the first pause again
 STOP_SECONDS = 15.0  # a child that has not ended by then is killed
-# How long a start waits for the address: the parts of a supervisor that was killed end by
+# How long a start waits for the address: the children of a supervisor that was killed end by
 # themselves, and hold its socket until then.
 WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
 END_LOOK_SECONDS = 0.02
-NOTE_SECONDS = 2.0  # for the note that a part has ended
+NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
@@ -51,8 +51,8 @@ Start = Callable[[Sequence[str]], None]  # runs the command of these words
 
 @dataclass(slots=True)
 class Child:
-    """A part of the service: its command, and the process that runs it now. It ``closes`` what of
-    the supervisor's is none of its business.
+    """A part of the service: its command, and the process that runs it now. ``closes``: file
+    descriptors of the supervisor that it must not keep open.
     """
 
     name: str
@@ -65,9 +65,9 @@ class Child:
 
 
 class Supervisor:
-    """Starts the parts, starts again what dies, and stops all of it on SIGTERM or SIGINT.
+    """Starts the children, restarts those that end, and stops all on SIGTERM or SIGINT.
 
-    ``start`` runs the command of a part, in the process that is to be it.
+    ``start`` runs a child's command in its forked process.
     """
 
     def __init__(self, settings: Settings, start: Start) -> None:
@@ -77,7 +77,7 @@ class Supervisor:
         self._children: list[Child] = []
 
     def run(self) -> int:
-        """Serve until a signal says stop; the exit code. Raises SettingError."""
+        """Serve until a signal; returns the exit code. Raises SettingError."""
         with listen(self.settings.bind, WAIT_SECONDS) as listener:
             with self.app.app_context():
                 schema.upgrade()
@@ -89,7 +89,7 @@ class Supervisor:
     def _serve(self, fd: int) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)])]
         if self.settings.store == "local":
-            # The checker first: until it runs, nothing is watched.
+            # The checker first: until it runs, nothing is checked.
             self._children.insert(0, Child("checker", ["checker"], [fd]))
             self._children.append(Child("alert worker", ["worker"], [fd]))
         # Blocked, signals wait for sigtimedwait: none is lost and none interrupts anything.
@@ -126,8 +126,8 @@ class Supervisor:
             child.process, child.started = self._fork(child), now
 
     def _fork(self, child: Child) -> Forked:
-        """Close all connections first, whatever was done with them. With one of SQLite, the part
-        would believe that it holds locks which it does not; one of PostgreSQL would have two users.
+        """Close all database connections before the fork. A child with one of SQLite would believe
+        that it holds locks which it does not; one of PostgreSQL would have two users.
         """
         with self.app.app_context():
             db.session.remove()
@@ -135,12 +135,12 @@ class Supervisor:
         return Forked(child, self.start)
 
     def _note_end(self, child: Child) -> None:
-        """Let /readyz tell that nobody checks or sends, though the last sign of life is young."""
+        """Store the end of a child, so that /readyz reports it before its heartbeat is old."""
         if child.words[0] == "web" or child.process is None:
             return
         name = heartbeats.process_name(child.words[0], child.process.pid)
         try:
-            # In little time: meanwhile nothing else is looked after.
+            # With a short time limit: meanwhile the other children are not supervised.
             with self.app.app_context(), patience(NOTE_SECONDS):
                 heartbeats.note_end(name, datetime.now(UTC))
         except Exception as fault:
@@ -159,7 +159,7 @@ class Supervisor:
 
 
 def listen(bind: str, patience: float = 0.0) -> socket.socket:
-    """A listening socket on ``bind``. An address that is taken is waited for, ``patience`` seconds.
+    """A listening socket on ``bind``. If the address is in use, waits up to ``patience`` seconds.
 
     Raises SettingError when the address cannot be used.
     """
@@ -198,15 +198,15 @@ def _listener(bind: str) -> socket.socket:
 
 
 def greet(app: Flask, settings: Settings, listener: socket.socket) -> None:
-    """Print where to go, and who may make the first account. Needs an application context."""
+    """Print the addresses and the set-up link. Needs an application context."""
     base = settings.public_url or _local_url(listener)
     click.echo(f"Wakeful runs at {base} (Ctrl-C stops it)")
     if settings.public_url:
-        # Whoever sets up the proxy needs it, and with port 0 nothing else tells it.
+        # Needed to configure the proxy; with port 0, it is shown nowhere else.
         click.echo(f"It listens on {_local_url(listener)}")
     access = Access(settings)
     if access.setup_needed():
-        click.echo(f"Make the first account here: {base}/setup/{access.setup_token()}")
+        click.echo(f"Create the first account here: {base}/setup/{access.setup_token()}")
 
 
 def _local_url(listener: socket.socket) -> str:
@@ -217,10 +217,10 @@ def _local_url(listener: socket.socket) -> str:
 
 
 class Forked:
-    """A part of the service, in a process that begins as a copy of this one: to import all of it
-    again would take as long as everything else until the first check.
+    """The process of a child, forked from this one: importing everything again would double the
+    time until the first check.
 
-    It ends when the supervisor does, however that ends.
+    It ends when the supervisor ends, even if that is killed.
     """
 
     def __init__(self, child: Child, start: Start) -> None:
@@ -238,7 +238,7 @@ class Forked:
         return self.returncode
 
     def ended_by(self, deadline: float) -> bool:
-        """Wait until it has ended, or until ``deadline`` (monotonic): whether it has."""
+        """Wait until it has ended, or until ``deadline`` (monotonic); returns whether it has."""
         while self.poll() is None:
             if time.monotonic() >= deadline:
                 return False
@@ -251,13 +251,13 @@ class Forked:
 
 
 def _become(child: Child, start: Start, parent: int) -> NoReturn:
-    """Be that part until it ends. Never returns into the supervisor's code."""
+    """Run the child in this process until it ends. Never returns to the supervisor's code."""
     code = 1
     try:
-        # A group of its own: Ctrl-C reaches the supervisor alone, which then stops all in order.
+        # A process group of its own: Ctrl-C reaches only the supervisor, which stops all in order.
         os.setpgid(0, 0)
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before we asked to be told
+        if os.getppid() != parent:  # it ended before prctl
             os._exit(1)
         _libc.prctl(_PR_SET_NAME, f"wakeful {child.words[0]}".encode())
         for fd in child.closes:

@@ -1,7 +1,7 @@
-"""Ends a process whose loop stands still, so that whoever looks after it starts it again.
+"""End a process whose loop hangs, so that its supervisor restarts it.
 
-Every wait that we know of has a limit. This is for those that we do not know: a dead network disk
-under SQLite, a library that never returns. Such a process looks alive and does nothing, for good.
+Every known wait has a time limit. This is for unknown ones: a network disk under SQLite that does
+not answer, a library call that never returns. Such a process looks alive but does nothing.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 LIMIT_SECONDS = 120.0
-LOOKS = 20  # within the limit
+LOOKS = 20  # checks within the limit
 LAST_WORDS_SECONDS = 2.0
 EXIT_CODE = 70  # "internal software error" among the exit codes of sysexits.h
 
 
 def watch(name: str) -> Callable[[], None]:
-    """Watch the loop of the calling thread; what it is to call at each turn. ``name`` is the
-    process's, as in "the checker".
+    """Watch the loop of the calling thread. Returns what the loop must call at each turn. ``name``:
+    the process in the log, such as "checker".
     """
     loop, turned = threading.get_ident(), threading.Event()
 
     def look() -> None:
-        # Looks are counted, not seconds: when the whole process was stopped, this thread was too.
+        # Counts checks, not seconds: if the whole process was stopped, so was this thread.
         missed, pause = 0, LIMIT_SECONDS / LOOKS
         while missed < LOOKS:
             time.sleep(pause)
@@ -42,18 +42,18 @@ def watch(name: str) -> Callable[[], None]:
 
 
 def _end(name: str, loop: int) -> None:
-    # On a thread of its own: the log may be what everything waits for.
+    # On a thread of its own: logging may be what hangs.
     words = threading.Thread(target=_tell, args=(name, loop), daemon=True)
     words.start()
     words.join(LAST_WORDS_SECONDS)
-    # Not sys.exit: the thread that would have to end is the one that stands still.
+    # Not sys.exit: that would wait for the thread that hangs.
     os._exit(EXIT_CODE)
 
 
 def _tell(name: str, loop: int) -> None:
     frame = sys._current_frames().get(loop)
     log.critical(
-        "The %s has not moved for %g s. It ends here, to be started again. It stood at:\n%s",
+        "The %s has been stuck for %g s and ends, to be restarted. It was at:\n%s",
         name,
         LIMIT_SECONDS,
         "".join(traceback.format_stack(frame)) if frame else "",

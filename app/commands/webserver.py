@@ -21,26 +21,26 @@ TIMEOUT_SECONDS = 90
 STOP_SECONDS = 8
 # The longest search, percent-encoded; gunicorn's own 4094 answers before we can.
 REQUEST_LINE_BYTES = 8190
-FILES_OF_OTHERS = 500  # the database's, and those of checks on request
+OTHER_FILES = 500  # for the database, and for checks on request
 
 
 def _settle(worker: object) -> None:
-    """What start-up made stays for good. The garbage collector looked through all of it again
-    while a long list was made, which took longer than the list.
+    """Exclude objects from the start-up from garbage collection. Scanning them again while a long
+    list was rendered took longer than the list.
     """
     gc.collect()
     gc.freeze()
 
 
 def _connections(most: int) -> int:
-    """How many may be open at once, ``most`` or what the files allow that this process may open."""
+    """How many connections may be open at once: ``most``, or fewer if the limit on files is low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most + FILES_OF_OTHERS
+    wanted = most + OTHER_FILES
     if soft < wanted and soft != resource.RLIM_INFINITY:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     files = wanted if soft == resource.RLIM_INFINITY else soft
-    return max(THREADS + 1, min(most, files - FILES_OF_OTHERS))
+    return max(THREADS + 1, min(most, files - OTHER_FILES))
 
 
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
@@ -57,7 +57,7 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
     def load_config(self) -> None:
         options: dict[str, Any] = {
             "bind": self._bind,
-            "workers": 1,  # the prober, and on SQLite the one writer's lock, are shared by threads
+            "workers": 1,  # threads share the prober and, on SQLite, the single writer's lock
             "worker_class": Worker,
             "threads": THREADS,
             "worker_connections": _connections(self.limits.connections),
@@ -65,11 +65,11 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
             "timeout": TIMEOUT_SECONDS,
             "graceful_timeout": STOP_SECONDS,
             "limit_request_line": REQUEST_LINE_BYTES,
-            # No access log: addresses of set-up and acknowledge links are secrets.
+            # No access log: the addresses of set-up and acknowledge links are secret.
             "accesslog": None,
             "loglevel": "warning",
             "proc_name": "wakeful web",
-            # A socket in the home directory that anybody's second instance would fight over.
+            # It is a socket in the home directory, which two instances would fight over.
             "control_socket_disable": True,
             "post_worker_init": _settle,
         }

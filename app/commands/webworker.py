@@ -1,7 +1,7 @@
 """A gunicorn worker whose threads never wait for a client.
 
 gunicorn's own gthread gives a connection a thread from its first byte on: sixteen clients that send
-one byte a second stop everybody. Here the event loop reads requests and sends answers, each within
+one byte a second block everybody. Here the event loop reads requests and sends answers, each within
 a time limit for the whole of it; a thread gets a request when all of it has arrived. When too many
 connections are open or too many bytes are held, the connection that has waited longest is closed:
 an honest client waits milliseconds.
@@ -32,10 +32,10 @@ from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
 
 log = logging.getLogger(__name__)
 
-# Each has a thread of its own: they answer while every other thread is taken.
+# Each has a thread of its own, so that it answers while all other threads are busy.
 OWN_THREADS = ("/healthz", "/readyz")
 _ACCEPTED_AT_ONCE = 64
-_EXPIRY_PAUSE = 0.2  # seconds between two looks at who is late
+_EXPIRY_PAUSE = 0.2  # seconds between two checks for late connections
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _BODY_NEEDED = object()
@@ -44,14 +44,14 @@ _LATE = "The request did not arrive in time."
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds are for the whole of something, however steadily its bytes trickle."""
+    """Time limits in seconds are for the whole of something, however steadily its bytes arrive."""
 
     idle_seconds: float = 2.0  # a kept connection, until the next request begins
     head_seconds: float = 10.0
     body_seconds: float = 30.0
     answer_seconds: float = 60.0  # for the client to take it
     closing_seconds: float = 5.0  # for the client to read the last answer and close
-    ask_seconds: float = 1.0  # a body that takes longer: is it needed at all?
+    ask_seconds: float = 1.0  # after which the application is asked whether it needs the body
     connections: int = 2000  # fewer where the system allows fewer files
     head_bytes: int = 64 * 1024
     body_bytes: int = MAX_FORM_BYTES
@@ -66,14 +66,14 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._limits: Limits = self.app.limits
-        # Connections that the event loop looks after, the one that has waited longest first.
+        # Connections that the event loop handles, the one that has waited longest first.
         self._parked: dict[Connection, None] = {}
         self._held = 0
         self._expiry_due = 0.0
 
     def init_process(self) -> None:
         self._own_threads = {path: ThreadPoolExecutor(1, path.strip("/")) for path in OWN_THREADS}
-        # Hundreds of slow bodies are asked about at once: whole requests do not queue behind them.
+        # A thread of its own: complete requests do not queue behind questions about slow bodies.
         self._asking = ThreadPoolExecutor(1, "before-body")
         super().init_process()
 
@@ -122,13 +122,13 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
             self._count(conn)
 
     def _take(self, conn: Connection, step: Callable[[Connection], None]) -> None:
-        """Whatever goes wrong with one connection must not end the loop of all."""
+        """An error in one connection must not end the event loop."""
         try:
             step(conn)
         except OSError:
             self._close(conn)
         except Exception:
-            log.exception("A connection failed by a fault of ours")
+            log.exception("A connection failed because of an internal error")
             self._close(conn)
 
     def _close(self, conn: Connection) -> None:
@@ -201,13 +201,13 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         )
 
     def _ask(self, conn: Connection) -> None:
-        """Whether the application answers without the body, which is slow or waits for a word."""
+        """Ask the application for an answer without the body, which is slow or not sent yet."""
         conn.asked = True
         self._unpark(conn)
         self._hand_over(conn, self._answer_before_body, self._asking)
 
     def handle(self, conn: Connection) -> object:
-        """Answer; whether the connection can take another request. Runs in a thread."""
+        """Answer the request; returns whether the connection stays open. Runs in a thread."""
         if conn.is_broken():
             return False
         return self._guarded(conn, lambda: bool(self.handle_request(conn.request, conn)))
@@ -271,8 +271,8 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._look_at_head(conn)  # a client may send several requests without waiting
 
     def _hang_up(self, conn: Connection) -> None:
-        """Close, but after the client: what it still sends would make the system take back an
-        answer that it has not read.
+        """Close after the client has: if it still sends, the system would reset the connection, and
+        the client would lose an answer that it has not read.
         """
         conn.received.clear()
         with suppress(OSError):
@@ -291,7 +291,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     # --- time runs out (gunicorn's loop calls these after each wait for events)
 
     def murder_pending(self) -> None:
-        """Close who is late, and who takes the room of others."""
+        """Close connections that are late, and the oldest ones if there are too many."""
         while self._parked and self._is_full():
             self._close_oldest()
         now = time.monotonic()
@@ -323,14 +323,14 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         self._send(conn)
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """The worker stops: whoever has not sent a request by ``deadline`` is closed."""
+        """The worker stops: close connections that have not sent a request by ``deadline``."""
         for conn in self._parked:
             if conn.step in (self._read_head, self._drain):
                 conn.until = min(conn.until, deadline)
 
 
 def _late(conn: Connection) -> bytes:
-    """408, as the API speaks where the path is known to be the API's."""
+    """The 408 response; JSON if the path is known to be the API's."""
     if conn.request is not None and conn.request.path.startswith("/api/"):
         kind, text = "application/json", json.dumps({"message": _LATE, "status": 408})
     else:

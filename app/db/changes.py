@@ -1,9 +1,9 @@
-"""The change feed: which monitors checkers have to read again, under numbers that grow.
+"""The change feed: ascending numbers of changes, each with the monitor that checkers must reload.
 
-Whoever changes a monitor calls ``note`` in the same transaction. The rows are written just before
-it commits, under a lock on PostgreSQL, so numbers become visible in their order: a reader that has
-seen number 6 never misses a 5 that commits later. Nothing else is locked after that, so nobody
-waits crosswise. SQLite has one writer at a time anyway.
+Whatever changes a monitor calls ``note`` in the same transaction. The rows are written just before
+it commits, under a lock on PostgreSQL, so that numbers become visible in order: a reader that has
+seen number 6 never misses a 5 that commits later. Nothing else is locked after that, so the lock
+cannot cause a deadlock. SQLite has only one writer at a time anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOCK = 0x77616B66  # PostgreSQL's advisory lock of this number
 
 
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
-    """Tell checkers of a change of this monitor, if this transaction commits."""
+    """Announce a change of this monitor to checkers, if this transaction commits."""
     session.info.setdefault(_NOTED, set()).add(monitor_id)
 
 
@@ -53,7 +53,7 @@ def newest() -> int:
 
 
 def since(number: int, limit: int) -> Sequence[tuple[int, int]]:
-    """The changes after this one, the oldest first: (number, monitor)."""
+    """At most ``limit`` changes after ``number``, oldest first: (number, monitor id)."""
     rows = db.session.execute(
         select(ChangeRow.id, ChangeRow.monitor_id)
         .where(ChangeRow.id > number)
@@ -65,7 +65,9 @@ def since(number: int, limit: int) -> Sequence[tuple[int, int]]:
 
 
 def trim(before: datetime, after: datetime) -> None:
-    """Delete the changes outside these moments, but never the newest: numbers count on from it."""
+    """Delete the changes before ``before`` and after ``after`` (which a wrong clock wrote), but not
+    the newest: the next number is counted from it.
+    """
     with writing() as session:
         last = session.scalar(select(func.max(ChangeRow.id))) or 0
         old = ~ChangeRow.at.between(before, after)

@@ -1,11 +1,11 @@
-"""Stored moments and a clock that was set.
+"""The tolerance for stored times that a wrong clock wrote.
 
-A moment that is further ahead than anything of its kind can be was written by a clock that was set
-back since. To wait for it would be to wait for as long as the clock was wrong, so it counts as
-past: ``moment > now + longest + SKEW``.
+A time that is further in the future than its kind allows was written before the clock was set back.
+Waiting for it would take as long as the clock was wrong, so such a time counts as past:
+``moment > now + longest + SKEW``.
 """
 
 from datetime import timedelta
 
-# By how much the clocks of two machines may differ before one takes the other's moments for wrong.
+# How far the clocks of two machines may differ before one treats the other's times as wrong.
 SKEW = timedelta(seconds=10)

@@ -1,4 +1,4 @@
-"""The shapes of what JSON columns hold, encrypted or not; other content cannot be read. Pure."""
+"""Check that the content of a JSON column, encrypted or not, has the expected shape. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_pairs(data: Any) -> bool:
 
 
 def is_facts(data: Any) -> bool:
-    """What the outbox needs of a message; ``app.alerts.messages`` sees whether it says enough."""
+    """What the outbox needs of a message. ``app.alerts.messages`` checks whether it is complete."""
     if not isinstance(data, dict):
         return False
     by_hand = data.get("by_hand")
@@ -27,7 +27,7 @@ def is_facts(data: Any) -> bool:
 
 
 def is_check(data: Any) -> bool:
-    """One check of the evidence: when it was made, and what it saw."""
+    """One check of an incident's evidence: its time, and what it saw."""
     if not isinstance(data, dict):
         return False
     at, headers = data.get("checked_at"), data.get("headers") or []
@@ -74,7 +74,7 @@ def is_context(data: Any) -> bool:
 
 
 def is_histogram(data: Any) -> bool:
-    """Counts by the number of a bucket, which JSON keeps as text."""
+    """Counts by bucket number, which JSON stores as text."""
     return isinstance(data, dict) and all(
         place.isdecimal() and len(place) < 6 and isinstance(count, int)
         for place, count in data.items()

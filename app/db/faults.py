@@ -1,4 +1,4 @@
-"""What a database that cannot be used now means for who asked: wait, and what became of a write."""
+"""Translate database errors into ``Unavailable``: what to say, when to retry, was it written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.db.connections import NoDatabase, primary_code
 from app.errors import Unavailable
 
 RETRY_SECONDS = 5
-TOLD_EVERY = 60.0  # seconds between two equal lines in the log
+LOG_EVERY = 60.0  # seconds between two equal lines in the log
 NO_ANSWER = "The database does not answer."
 AWAY = f"{NO_ANSWER} Try again in a moment."
 BUSY = (
@@ -43,9 +43,7 @@ _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
 
 
 def unavailable(fault: BaseException) -> Unavailable | None:
-    """The database's own trouble as an ``Unavailable``; None for what is a fault of ours, such
-    as a statement that is wrong.
-    """
+    """A database failure as an ``Unavailable``; None for a bug, such as a wrong statement."""
     if isinstance(fault, exc.TimeoutError):  # all connections of the pool are in use
         return Unavailable(AWAY, RETRY_SECONDS, unsent=True)
     if not isinstance(fault, exc.DBAPIError):
@@ -53,7 +51,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     code = primary_code(fault.orig)
     if code is not None:
         sentence = _of_sqlite(fault.orig, code)
-        # SQLite is here: what it did not commit is not there.
+        # SQLite runs in this process: what it did not commit was not written.
         if sentence == DAMAGED:
             return Unavailable(sentence, unsent=True, passes=False)
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
@@ -61,20 +59,20 @@ def unavailable(fault: BaseException) -> Unavailable | None:
     away = isinstance(fault, exc.OperationalError | exc.InterfaceError)
     if not away and not fault.connection_invalidated and state not in _POSTGRES:
         return None
-    # Without a statement it may have been the commit, which may have arrived.
+    # Without a statement, the commit may have failed, and it may have reached the server.
     unsent = fault.statement is not None
     return Unavailable(_POSTGRES.get(state or "", AWAY), RETRY_SECONDS, unsent=unsent)
 
 
 def passes(fault: BaseException) -> bool:
-    """Whether the database is the cause, and waiting helps: to be tried again as it is."""
+    """Whether the database is the cause and waiting helps, so that a retry makes sense."""
     found = unavailable(fault)
     return found is not None and found.passes
 
 
 def is_damage(fault: BaseException) -> bool:
-    """Whether a part of the database file cannot be read, which waiting does not change; the rest
-    of the file may be whole.
+    """Whether a part of the database file is damaged. Waiting does not help; the rest of the file
+    may be intact.
     """
     found = unavailable(fault)
     return found is not None and not found.passes
@@ -88,16 +86,14 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
 
 
 def short(fault: BaseException) -> str:
-    """Why the database cannot be used, for anybody who asks: of a server that is away, neither its
-    name nor its address.
-    """
+    """Why the database cannot be used, for the public: without the name or address of a server."""
     found = unavailable(fault)
     return NO_ANSWER if found is None or str(found) == AWAY else str(found)
 
 
 def sentence_of(fault: Exception) -> str:
-    """What went wrong with the database, for who operates it: with the driver's words where those
-    tell more than ours.
+    """What went wrong with the database, for its operator: with the driver's message where that
+    says more.
     """
     found = unavailable(fault)
     if found is not None and str(found) != AWAY:
@@ -110,14 +106,14 @@ _told: dict[tuple[str, str], float] = {}
 
 
 def tell(log: logging.Logger, what: str, fault: Exception) -> None:
-    """Log it: one line a minute where the database is the cause, and the trace where we are. A part
-    tries again each second; a log that fills the disk would make it worse.
+    """Log a fault: one line a minute if the database is the cause, otherwise with its traceback.
+    Callers retry each second, and a log that fills the disk would make things worse.
     """
     cause = unavailable(fault)
     if cause is None:
         log.error("%s", what, exc_info=fault)
         return
     key, now = (log.name, f"{what} {cause}"), time.monotonic()
-    if now - _told.get(key, float("-inf")) >= TOLD_EVERY:
+    if now - _told.get(key, float("-inf")) >= LOG_EVERY:
         _told[key] = now
         log.error("%s %s", what, cause)

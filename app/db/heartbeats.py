@@ -16,8 +16,8 @@ from app.db.clocks import SKEW
 from app.db.tables import HeartbeatRow
 
 CHECKER, WORKER = "checker", "worker"
-PROBE = "probe"  # written to see whether the database takes writes
-# A checker beats every 2 s, a worker every 15; one that has not for so long is dead or stuck.
+PROBE = "probe"  # written to find out whether the database accepts writes
+# A checker writes one every 2 s, a worker every 15 s. After this time it counts as dead or stuck.
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
 KEPT = timedelta(days=1)
 
@@ -37,8 +37,8 @@ def beat(
     *,
     location: str | None = None,
 ) -> None:
-    """Write that a process is alive, and what it did last; at its end, that it ended. ``location``:
-    where a checker checks from. Joins the caller's transaction, where there is one.
+    """Store that a process is alive, the time of its last check and, at its end, that it ended.
+    ``location``: the place of a checker. Joins the caller's transaction, if there is one.
     """
     row = HeartbeatRow(
         name=name, location=location, at=now, last_check_at=last_check_at, ended_at=ended_at
@@ -49,7 +49,7 @@ def beat(
 
 def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
     """The names of a place's checkers whose heartbeat is at most ``within`` from now. One that is
-    further ahead was written before the clock was set back.
+    further in the future was written before the clock was set back.
     """
     its = select(HeartbeatRow.name).where(
         HeartbeatRow.location == location,
@@ -60,8 +60,8 @@ def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
 
 
 def note_end(process: str, now: datetime) -> None:
-    """Write for a process that it ended, where it could not do so itself. ``process``: its
-    ``process_name``, which a checker's own name continues.
+    """Store that a process ended, if it could not do so itself. ``process``: its ``process_name``,
+    which is also the beginning of a checker's name.
     """
     its = or_(
         HeartbeatRow.name == process, HeartbeatRow.name.startswith(f"{process}:", autoescape=True)
@@ -71,22 +71,22 @@ def note_end(process: str, now: datetime) -> None:
 
 
 def forget_old(now: datetime) -> None:
-    """Delete those of the dead."""
-    # Those of a clock that was ahead would never grow old.
+    """Delete the heartbeats of dead processes."""
+    # Also those from the future: a clock that was ahead wrote them, and they would never expire.
     kept = HeartbeatRow.at.between(now - KEPT, now + KEPT)
     with writing() as session:
         session.execute(delete(HeartbeatRow).where(~kept))
 
 
 def newest() -> datetime | None:
-    """The latest one of all."""
+    """The time of the newest heartbeat."""
     return db.session.scalar(select(func.max(HeartbeatRow.at)))
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What the checkers, or the alert workers, left. ``silent``: none of them lives; ``ever``:
-    there was one once.
+    """The heartbeats of all checkers, or all alert workers. ``silent``: none of them is alive.
+    ``ever``: there has been one.
     """
 
     ever: bool
@@ -96,8 +96,9 @@ class Signs:
 
 
 def signs_of(role: str, now: datetime) -> Signs:
-    """Heartbeats from the future do not count. A clock that was set back left them, and whoever
-    lives gives a new one soon; one that is dead would seem alive until the clock is there again.
+    """The signs of the processes of a role. Heartbeats from the future do not count: they are from
+    before the clock was set back. Live processes write a new one soon; a dead one would seem
+    alive until the clock catches up.
     """
     soon = now + SKEW
     at, living, checked = (

@@ -1,4 +1,4 @@
-"""Whether SQLite finds its file whole."""
+"""Check an SQLite file for damage."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.db.connections import primary_code
 from app.db.faults import is_damage
 
 AT_MOST = 5  # faults that are named
-STEPS = 10_000  # of SQLite's machine between two looks at the clock
+STEPS = 10_000  # of SQLite's virtual machine between two checks of the time
 
 
 def faults(seconds: float) -> list[str] | None:
-    """What ``PRAGMA quick_check`` finds wrong; None where it takes longer than ``seconds``."""
+    """The faults that ``PRAGMA quick_check`` finds; None if it takes longer than ``seconds``."""
     until = time.monotonic() + seconds
     connection = db.session.connection()
     driver: Any = connection.connection.driver_connection
@@ -27,7 +27,7 @@ def faults(seconds: float) -> list[str] | None:
     except exc.DBAPIError as fault:
         if primary_code(fault.orig) == sqlite3.SQLITE_INTERRUPT:
             return None
-        if is_damage(fault):  # so much that it cannot even be looked through
+        if is_damage(fault):  # too damaged for quick_check to run
             return [str(fault.orig)]
         raise
     finally:

@@ -1,4 +1,5 @@
-"""Results as narrow rows, and back. What repeats from check to check is kept once, under a number.
+"""Store results as narrow rows, and read them back. Values that repeat from check to check are
+stored once, under a number.
 
 Everything here needs an application context. ``keep`` runs in the recorder's transaction.
 """
@@ -27,12 +28,12 @@ from app.db.tables import (
 from app.db.types import from_ms, to_ms
 from app.records import Location, Result, Timings, Verdict
 
-# How verdicts stand in the results table. Never renumber: the rows stay for years.
+# The numbers of verdicts in the results table. Never renumber: the rows are kept for years.
 VERDICT_NUMBERS = {Verdict.UP: 0, Verdict.DEGRADED: 1, Verdict.DOWN: 2, Verdict.UNKNOWN: 3}
 
 
 class _Verdicts(dict[int, Verdict]):
-    """Verdicts by their numbers; any other number tells nothing."""
+    """Verdicts by number. Any other number, as in a damaged row, is UNKNOWN."""
 
     def __missing__(self, number: object) -> Verdict:
         return Verdict.UNKNOWN
@@ -40,16 +41,17 @@ class _Verdicts(dict[int, Verdict]):
 
 VERDICTS = _Verdicts({number: verdict for verdict, number in VERDICT_NUMBERS.items()})
 
-# A target that answers from ever new addresses must not fill the memory.
+# A target whose address changes with each check must not fill the memory.
 CACHED_AT_MOST = 20_000
 
-# What of a result is kept as its context: address, HTTP version, redirects, warnings.
+# The context of a result, stored once for all results that share it: address, HTTP version,
+# redirects, warnings.
 Context = tuple[str | None, str | None, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(slots=True)
 class _Numbers:
-    """Numbers that this process has seen; they never change once they are in the database."""
+    """A cache of the numbers that this process has seen; they never change in the database."""
 
     codes: dict[str, int] = field(default_factory=dict)
     contexts: dict[Context, int] = field(default_factory=dict)
@@ -61,13 +63,13 @@ def result_id(monitor_id: int, at_ms: int, location_id: int) -> str:
 
 
 def known_numbers(results: Sequence[Result]) -> None:
-    """Give numbers to what these results are the first to mention.
+    """Give numbers to the contexts and cause codes of these results that have none yet.
 
-    In a transaction of its own, before the recorder's: a number that was taken back with a failed
-    batch would live on in this process and end up in rows that mean something else.
+    In a transaction of its own, before the recorder's: if a failed batch rolled a number back, it
+    would stay in this process's cache and later refer to something else.
     """
     numbers = _numbers()
-    if len(numbers.contexts) > CACHED_AT_MOST:  # here only: ``row_of`` relies on what this finds
+    if len(numbers.contexts) > CACHED_AT_MOST:  # only here: ``row_of`` needs what is cached below
         numbers.contexts.clear()
     contexts = {context for context in map(_context, results) if context}
     codes = {result.cause_code for result in results if result.cause_code}
@@ -77,7 +79,7 @@ def known_numbers(results: Sequence[Result]) -> None:
         return
     with writing():
         if missing:
-            # In order: two recorders that insert crosswise would wait for each other.
+            # In order: two recorders that insert in different orders could deadlock.
             rows = [
                 {"digest": digest, "data": _data(missing[digest])} for digest in sorted(missing)
             ]
@@ -97,7 +99,7 @@ def known_numbers(results: Sequence[Result]) -> None:
 
 
 def location_id(name: str) -> int:
-    """The row of a location, made where it is missing."""
+    """The row id of a location, which is created if it is missing."""
     numbers = _numbers()
     if name not in numbers.locations:
         with writing() as session:
@@ -110,9 +112,9 @@ def location_id(name: str) -> int:
 
 
 def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[str, Any]:
-    """The columns of a result with a monitor. ``known_numbers`` has seen it before.
+    """The columns of a result of a monitor. Call ``known_numbers`` with the result first.
 
-    ``covers_s``: how many seconds it stands for at most, 0 while paused; see ``app/stats``.
+    ``covers_s``: for how many seconds it counts at most, 0 while paused; see ``app/stats``.
     """
     numbers = _numbers()
     context = _context(result)
@@ -140,14 +142,14 @@ def row_of(result: Result, location: int, covers_s: int | None = None) -> dict[s
 def keep(rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert results, many at once, in the caller's transaction.
 
-    A result of the same monitor, location and millisecond is one that is there already.
+    A result with the same monitor, location and millisecond as a stored one is left out.
     """
     if rows:
         insert_new(ResultRow, rows)
 
 
 def decode(rows: Sequence[ResultRow]) -> list[Result]:
-    """Results as everyone speaks of them, in the order of ``rows``. Asks three times at most."""
+    """The records of result rows, in the order of ``rows``. Makes at most three queries."""
     contexts = _by_id(ResultContextRow.id, ResultContextRow.data, {r.context_id for r in rows})
     codes = _by_id(CauseCodeRow.id, CauseCodeRow.code, {r.cause_code_id for r in rows})
     places = _by_id(LocationRow.id, LocationRow.name, {r.location_id for r in rows})
@@ -163,14 +165,14 @@ def decode(rows: Sequence[ResultRow]) -> list[Result]:
 
 
 def as_recorded(result: Result, location: int) -> Result:
-    """The result under its id, as reading it back gives it: times in whole milliseconds."""
+    """The result with its id, as it would be read back: its time in whole milliseconds."""
     at = to_ms(result.checked_at)
     id = result_id(result.monitor_id or 0, at, location)
     return replace(result, id=id, checked_at=from_ms(at))
 
 
 def covers_s(monitor_id: int, at: datetime) -> int | None:
-    """How many seconds the result of that time was to stand for; None where it is not known."""
+    """For how many seconds the result of that time counts at most; None if that is not known."""
     found = select(ResultRow.covers_s).where(
         ResultRow.monitor_id == monitor_id, ResultRow.at == to_ms(at)
     )
@@ -201,7 +203,7 @@ def _data(context: Context) -> dict[str, Any]:
 
 
 def _digest(context: Context) -> str:
-    """What tells contexts apart in the database, over processes and years."""
+    """The key of a context in the database, the same in every process and version."""
     text = json.dumps(_data(context), sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -218,7 +220,7 @@ def keep_good_evidence(checks: Mapping[int, Any]) -> None:
 
 
 def insert_new(table: type[Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows, passing over those that are there already. In the caller's transaction."""
+    """Insert rows except those that exist already. In the caller's transaction."""
     db.session.execute(_insert(table).on_conflict_do_nothing(), rows)
 
 

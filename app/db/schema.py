@@ -1,7 +1,7 @@
-"""Bringing the database up to date, and telling whether it is. All need an application context.
+"""Bring the database up to date, and check whether it is. All need an application context.
 
-Every process asks at its start, so alembic, which takes a third of a second to import, is imported
-only where tables are to be made or changed.
+Every process checks at its start, so alembic, which takes a third of a second to import, is only
+imported if tables have to be created or changed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from app.paths import MIGRATIONS
 
 log = logging.getLogger(__name__)
 
-# Tables whose values decide what is checked and who is told
+# Tables whose values decide what is checked and who is alerted
 IN_USE = ("monitors", "monitor_states", "maintenance_windows", "settings")
-OLD = "The database is not up to date. Do: wakeful db upgrade"
+OLD = "The database is not up to date. Run: wakeful db upgrade"
 NO_TABLES = (
-    "The database has no tables of Wakeful's. Look whether WAKEFUL_DATABASE_URL names the right"
-    " one. A new one is made ready for use by: wakeful db upgrade"
+    "The database has no tables of Wakeful's. Check whether WAKEFUL_DATABASE_URL names the right"
+    " one. To prepare a new database, run: wakeful db upgrade"
 )
 NEWER = (
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"
     " {wanted}). Install the newer version, or restore a backup."
 )
 UNVERSIONED = (
-    "The database has tables of Wakeful but does not tell their version: its table alembic_version"
+    "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
 NO_COPY = (
@@ -48,13 +48,12 @@ NO_COPY = (
 def upgrade(*, new: bool = False) -> None:
     """Run the migrations that are missing. Safe while another process does the same: one waits.
 
-    A migration may take as long as it takes; a database that does not answer is told before.
-    Raises WakefulError for a database that no migration of this version fits. An SQLite file that
-    is missing is made, unless there was one before: that one was moved or lost, and only ``new``
-    makes another.
+    Migrations have no time limit, but a database that does not answer fails before. Raises
+    WakefulError for a database of a newer or unknown version. A missing SQLite file is created,
+    unless there was one before: that was moved or lost, and only ``new`` creates another.
     """
     may_create = new or str(db.engine.url.database) not in _made_before()
-    with suppress(OSError):  # with a key of its own, nothing else makes the folder
+    with suppress(OSError):  # with SECRET_KEY in the environment, nothing else creates the folder
         Path(current_app.instance_path).mkdir(mode=0o700, parents=True, exist_ok=True)
     with creating() if may_create else nullcontext():
         _migrate()
@@ -67,20 +66,20 @@ def _migrate() -> None:
         return
     from alembic import command
 
-    # Alembic tells each step at INFO; only a failure is worth a line among the server's own.
+    # Alembic logs each step at INFO; only its failures matter here.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     with patience(None):
         command.upgrade(_config(), "head")
 
 
 def present() -> str | None:
-    """The number of the newest migration that this database has had; None before the first."""
+    """The number of the last migration of this database; None before the first."""
     with db.engine.connect() as connection:
         return _revision(connection)
 
 
 def wanted() -> str:
-    """The number of the newest migration that this code comes with."""
+    """The number of the newest migration of this version."""
     return max(known())
 
 
@@ -92,29 +91,28 @@ def known() -> frozenset[str]:
 
 
 def fault() -> str | None:
-    """Why this code cannot work on this database as it is, in a sentence; None when it can."""
+    """Why this version cannot work with the database as it is, as a sentence; None if it can."""
     with db.engine.connect() as connection:
         return _fault(connection)
 
 
 def require() -> None:
-    """Raises WakefulError unless the database is what this code works on."""
+    """Raises WakefulError unless this version can work with the database."""
     if sentence := fault():
         raise WakefulError(sentence)
 
 
 def refuse_unknown() -> None:
-    """Raises WakefulError for a database of a newer version, or of none. An older one passes."""
+    """Raises WakefulError for a database of a newer version or without one; accepts older ones."""
     with db.engine.connect() as connection:
         _refuse_unknown(connection)
 
 
 def before_migrating(connection: Connection) -> None:
-    """Refuse a database of a newer version, or of none, and keep a copy of an older one where it is
-    a file.
+    """Refuse a database of a newer version, or without one, and copy an older SQLite file.
 
-    Called under the migrations' lock: of two processes that start at once, the second one finds the
-    work of the first, which may be a newer version's.
+    Called under the migrations' lock: of two processes that start at once, the second sees what the
+    first one did, which may be of a newer version.
     """
     _refuse_unknown(connection)
     found = _revision(connection)
@@ -130,8 +128,8 @@ def before_migrating(connection: Connection) -> None:
 
 
 def check_key() -> None:
-    """Refuse another WAKEFUL_SECRET_KEY than the database was written with: it shows at the start
-    and not at 3 a.m. Raises SettingError.
+    """Raises SettingError if the database was written with another WAKEFUL_SECRET_KEY, so that this
+    is noticed at the start and not when the first alert cannot be sent.
     """
     if unreadable.key_is_wrong():
         # The usual reason is a lost or changed key file.
@@ -143,8 +141,8 @@ def check_key() -> None:
 
 
 def read_secrets() -> None:
-    """``check_key``, and log what cannot be read of what is used each day. A single broken value
-    must not keep the service from starting.
+    """``check_key``, then log each value of the tables IN_USE that cannot be read. A single broken
+    value must not keep the service from starting.
     """
     check_key()
     for broken in unreadable.scan(IN_USE):
@@ -172,8 +170,8 @@ def _has_tables(connection: Connection) -> bool:
 
 
 def _made() -> Path:
-    """The file that names the SQLite databases of this installation, one a line. It outlives them:
-    so a start can tell a first start from one whose database is lost.
+    """The file that lists the SQLite databases of this installation, one a line. It is kept when a
+    database is lost, so that this is not mistaken for a first start.
     """
     return Path(current_app.instance_path) / "databases"
 
@@ -189,7 +187,7 @@ def _remember() -> None:
     path = str(db.engine.url.database)
     if db.engine.dialect.name != "sqlite" or path in _made_before():
         return
-    with suppress(OSError), _made().open("a") as file:  # without it, all works as well
+    with suppress(OSError), _made().open("a") as file:  # everything else works without this file
         file.write(f"{path}\n")
 
 
@@ -201,14 +199,14 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _copy(file: str, copy: Path) -> None:
-    """Copy a SQLite database that others may be using. Only its owner may read the copy."""
+    """Copy an SQLite database that may be in use. Only its owner may read the copy."""
     unfinished = copy.with_name(f"{copy.name}.part")
     unfinished.unlink(missing_ok=True)
     os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(unfinished)) as to:
             source.backup(to)
-        unfinished.replace(copy)  # a whole copy or none, whenever the process ends
+        unfinished.replace(copy)  # a complete copy or none, even if the process is killed
     finally:
         unfinished.unlink(missing_ok=True)
 

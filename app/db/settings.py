@@ -1,5 +1,5 @@
-"""The settings table: what admins set, and what the service keeps for itself. Values are encrypted
-at rest. Needs an application context.
+"""The settings table: what admins set, and what the service stores for itself. Values are
+encrypted at rest. Needs an application context.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from app.records import Notice
 
 
 def setting(name: str) -> str | None:
-    """The value of a setting, for a process that looks now and then: no transaction stays open. One
-    that cannot be read counts as not set.
+    """The value of a setting, read in a transaction of its own. One that cannot be read counts as
+    not set.
     """
     found = stored_setting(name)
     db.session.rollback()
@@ -25,7 +25,7 @@ def setting(name: str) -> str | None:
 
 
 def stored_setting(name: str) -> str | Unreadable | None:
-    """The value of a setting as it is stored, within whatever transaction there is."""
+    """The value of a setting as it is stored, in the present transaction."""
     return db.session.scalar(select(SettingRow.value).where(SettingRow.name == name))
 
 
@@ -36,14 +36,14 @@ def unreadable_settings() -> frozenset[str]:
 
 
 def noticed(name: Notice) -> bool:
-    """Whether a notice stands, whatever it says."""
+    """Whether a notice is set, with any value."""
     found = db.session.scalar(select(SettingRow.name).where(SettingRow.name == name))
     db.session.rollback()
     return found is not None
 
 
 def notices() -> dict[Notice, str]:
-    """What every page has to say now, with the value kept under each."""
+    """The notices that every page shows now, with their values."""
     rows = db.session.execute(
         select(SettingRow.name, SettingRow.value).where(SettingRow.name.in_(list(Notice)))
     )
@@ -51,7 +51,7 @@ def notices() -> dict[Notice, str]:
 
 
 def keep_setting(name: str, value: str | None, now: datetime) -> None:
-    """Keep a value; None removes it."""
+    """Store a value; None removes it."""
     if value is None:
         remove_setting(name)
     else:
@@ -60,14 +60,14 @@ def keep_setting(name: str, value: str | None, now: datetime) -> None:
 
 
 def remove_setting(name: str) -> bool:
-    """Remove a setting; whether it was there. Of two that remove one at once, one did."""
+    """Remove a setting; True if it existed. Of two removals at once, only one gets True."""
     its = delete(SettingRow).where(SettingRow.name == name)
     with writing() as session:
         return session.execute(its.returning(SettingRow.name)).first() is not None
 
 
 def change_setting(name: str, change: Callable[[str | None], str], now: datetime) -> str:
-    """Keep what ``change`` makes of a value, and return it."""
+    """Store what ``change`` returns for the present value (None if not set), and return it."""
     with writing() as session:
         row = session.get(SettingRow, name, with_for_update=True)
         before = readable(row.value) if row is not None else None

@@ -1,7 +1,7 @@
-"""Who owns which shard of a place: the table, and the lock under which results are recorded.
+"""The owners of a place's shards: the table, and the lock under which results are recorded.
 
-A place's monitors are divided into shards by their id. On PostgreSQL there are enough of them for
-many checkers; on SQLite there is one, so one checker does all and another one waits for its end.
+A place's monitors are divided into shards by their id. PostgreSQL has enough shards for many
+checkers; SQLite has one, so one checker does everything and a second one stands by.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.db.tables import ShardRow
 
 LEASE = timedelta(seconds=20)  # without renewal
 OF_POSTGRESQL = 64
-IDLE_MS = 10_000
+IDLE_MS = 10_000  # after which PostgreSQL ends an idle transaction that holds locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Shard:
     token: int
 
     def held(self, now: datetime) -> bool:
-        """Whether its owner still counts as alive by the lease alone. One that is further ahead
-        than a lease can be was given by a clock that was set back since.
+        """Whether the lease is valid. One that ends later than a lease can was written before the
+        clock was set back, and counts as ended.
         """
         if self.owner is None or self.until is None:
             return False
@@ -39,9 +39,7 @@ class Shard:
 
 
 def count() -> int:
-    """Into how many shards the monitors of a place are divided: never to be changed for a database
-    in use.
-    """
+    """The number of shards of a place. Never change it for a database in use."""
     return OF_POSTGRESQL if db.engine.dialect.name == "postgresql" else 1
 
 
@@ -51,7 +49,7 @@ def of(monitor_id: int) -> int:
 
 
 def make(place: int) -> None:
-    """Make the shards of a place where they are missing. In the caller's transaction."""
+    """Create the shards of a place that are missing. In the caller's transaction."""
     insert_new(
         ShardRow,
         [{"location_id": place, "number": number, "token": 0} for number in range(count())],
@@ -70,9 +68,10 @@ def read(place: int) -> list[Shard]:
 def take(
     session: DbSession, place: int, wanted: Sequence[Shard], owner: str, until: datetime
 ) -> dict[int, int]:
-    """Own these shards, of those that nobody has taken since they were read; token by number.
+    """Take these shards, except those that another checker has taken since they were read. Returns
+    the new tokens, by shard number.
 
-    On PostgreSQL a shard is passed over while a result of its last owner is being recorded.
+    On PostgreSQL a shard is skipped while a result of its last owner is being recorded.
     """
     seen = {shard.number: shard.token for shard in wanted}
     rows = session.execute(
@@ -104,7 +103,9 @@ def renew(session: DbSession, place: int, owner: str, until: datetime) -> None:
 def release(
     session: DbSession, place: int, numbers: Collection[int], owner: str, now: datetime
 ) -> None:
-    """Give shards up. Their tokens stay: until somebody takes them, their results still count."""
+    """Give shards up. Their tokens stay valid until another checker takes them, so that results
+    that are still on their way are recorded.
+    """
     session.execute(
         update(ShardRow)
         .where(ShardRow.location_id == place, ShardRow.number.in_(numbers), ShardRow.owner == owner)
@@ -114,8 +115,8 @@ def release(
 
 
 def locked(session: DbSession, place: int, numbers: Collection[int]) -> dict[int, int]:
-    """The present tokens, by number. Nobody takes these shards before the transaction ends, so it
-    must not stay open behind a process that was stopped in its middle.
+    """The present tokens, by shard number. Nobody can take these shards before the transaction
+    ends, so PostgreSQL ends it after IDLE_MS if this process is stopped meanwhile.
     """
     if session.connection().dialect.name == "postgresql":
         session.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}"))

@@ -1,9 +1,9 @@
 """Column types of our own: moments, bounded numbers, JSON, encrypted text, encrypted JSON.
 
-No stored value makes a query fail: to raise would take all other rows of the same query with it.
-An encrypted value that cannot be read comes back as ``Unreadable``; who needs the value asks
-``isinstance``, or ``readable``. Any other is replaced by one that every reader can work with. The
-``look`` of a type says ``Unreadable`` for it, which is how ``app.db.unreadable`` finds it.
+No stored value makes a query fail: an exception would lose all other rows of the query as well. An
+encrypted value that cannot be read comes back as ``Unreadable``; check with ``isinstance`` or
+``readable``. Any other damaged value is replaced by one that every reader can use. A type's
+``look`` returns ``Unreadable`` for it, which is how ``app.db.unreadable`` finds it.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in a record for an encrypted value that cannot be read."""
+    """Takes the place of an encrypted value that cannot be read."""
 
     why: Why
 
 
 def readable(value: T | Unreadable) -> T | None:
-    """``value``; None where it cannot be read."""
+    """``value``; None if it cannot be read."""
     return None if isinstance(value, Unreadable) else value
 
 
 class OutOfRange(datetime):
-    """The moment that stands for a stored one that cannot be read."""
+    """Takes the place of a stored time that cannot be read."""
 
 
-# Moments of what happens are in between. The margins leave room for reckoning with them.
+# Times of events are between these. The margins leave room for adding and subtracting.
 _FIRST, _LAST = OutOfRange(1900, 1, 1, tzinfo=UTC), OutOfRange(9000, 1, 1, tzinfo=UTC)
-# What people and certificates name lies in between.
+# Times that people enter, and those in certificates, are between these.
 EARLIEST, LATEST = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware datetime in UTC, kept as whole milliseconds: the same in SQLite and PostgreSQL,
+    """An aware datetime in UTC, stored as whole milliseconds: the same in SQLite and PostgreSQL,
     small and sortable.
 
-    A naive datetime is refused: read in the machine's zone it would be off by hours without a word.
-    A stored number that is no moment is read as ``OutOfRange``, on its side of all moments.
+    A naive datetime is refused: read in the machine's zone, it would be wrong by hours unnoticed. A
+    stored number that is not a time is read as ``OutOfRange``, before or after all others.
     """
 
     impl = BigInteger
@@ -195,8 +195,8 @@ class _Cipher:
 def _cipher() -> _Cipher:
     cipher: _Cipher | None = current_app.extensions.get("wakeful.cipher")
     if cipher is None:
-        # A key of its own, derived from SECRET_KEY: a leak of one use (cookies) must not open the
-        # other.
+        # A key of its own, derived from SECRET_KEY: a leak of the key for cookies must not decrypt
+        # the database.
         derived = HKDF(
             algorithm=SHA256(), length=32, salt=None, info=b"wakeful database secrets v1"
         ).derive(current_app.config["SECRET_KEY"].encode())
@@ -210,7 +210,7 @@ _HEAD, _BLOCK, _SIGNATURE = 1 + 8 + 16, 16, 32
 
 
 def _why_not(token: str) -> Why:
-    """A whole token has another key's signature, or was changed; a piece of one is damaged."""
+    """A complete token was signed with another key, or changed; an incomplete one is damaged."""
     try:
         raw = base64.urlsafe_b64decode(token)
     except ValueError:
@@ -220,7 +220,7 @@ def _why_not(token: str) -> Why:
 
 
 class Encrypted(TypeDecorator[Any]):
-    """Text that is unreadable to whoever holds only the database. Needs an application context."""
+    """Text that cannot be read with the database alone. Needs an application context."""
 
     impl = Text
     cache_ok = True
@@ -245,9 +245,7 @@ class Encrypted(TypeDecorator[Any]):
 
 
 class EncryptedJson(Encrypted):
-    """JSON-ready data in an encrypted column. ``fits`` tells whether it has the shape that is
-    written there.
-    """
+    """JSON data in an encrypted column. ``fits`` checks that it has the expected shape."""
 
     cache_ok = True
 

@@ -1,8 +1,7 @@
-"""The stored values that cannot be read, each by its table, row and field.
+"""Find the stored values that cannot be read, by table, row and field.
 
-Whoever reads such a value gets another one that does no harm (see ``app.db.types``) and goes on.
-Here they are looked for: at the start, by ``wakeful doctor`` and for ``/readyz``. Needs an
-application context.
+Readers of such a value get a harmless one instead (see ``app.db.types``). This search runs at the
+start, in ``wakeful doctor`` and for ``/readyz``. Needs an application context.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from app.db.types import CheckedJson, Encrypted, Unreadable, Why
 from app.records import SECRET_FIELDS
 from app.rules.recurrence import repeat_faults
 
-AT_ONCE = 500  # rows in the memory at a time
+AT_ONCE = 500  # rows in memory at a time
 UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
-SAMPLED = 20  # rows of a table from which the key is judged
+SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 
 
-# How pages call the rows and the columns. Those of monitors: ``SECRET_FIELDS``.
+# The names of columns and rows on pages. Those of monitors: ``SECRET_FIELDS``.
 _NAMES: Mapping[str, Mapping[str, str]] = {
     "monitors": {name: f"{words} of monitor" for name, words in SECRET_FIELDS.items()},
     "monitor_evidence": {
@@ -62,14 +61,14 @@ class Broken:
 
     @property
     def of(self) -> str:
-        """The field and the table, as people call them where they see them."""
+        """The field and the table, by the names that pages use."""
         known = _NAMES.get(self.table, {}).get(self.field)
         return known or f"{self.field.replace('_', ' ')} in the table {self.table} of row"
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:
-    """Read every row of every column that may hold what cannot be read, or those of the tables in
-    ``only``. The sums of results are not read: they are many, and made anew from the results.
+    """Read every column that may contain unreadable values, in all tables or those in ``only``.
+    Results and their sums (UNSEEN) are left out, because there are too many.
     """
     for table in db.metadata.sorted_tables:
         if table.name not in UNSEEN and (not only or table.name in only):
@@ -77,8 +76,8 @@ def scan(only: Iterable[str] = ()) -> Iterator[Broken]:
 
 
 def key_is_wrong() -> bool:
-    """Whether SECRET_KEY is not the one of this database: of some rows of each table, none was
-    written with it and at least one with another. A single broken row says nothing about the key.
+    """Whether SECRET_KEY is not the one of this database: in a sample of rows, none was written
+    with it and at least one with another. A single broken row says nothing about the key.
     """
     found = [value for table, columns in _encrypted() for value in _sample(table, columns)]
     whys = [value.why if isinstance(value, Unreadable) else None for value in found]
@@ -93,7 +92,7 @@ def _encrypted() -> Iterator[tuple[Table, list[Column[Any]]]]:
 
 
 class _Looked(TypeDecorator[Any]):
-    """What the type ``of`` says of a stored value, before it is replaced."""
+    """Returns what the type ``of`` finds in a stored value, before it is replaced."""
 
     impl = LargeBinary
     cache_ok = True
@@ -110,7 +109,7 @@ class _Looked(TypeDecorator[Any]):
 
 
 def _look_at_text(value: Any) -> Any:
-    """Text comes as bytes; see ``_looked``."""
+    """Decode text, which ``_looked`` selects as bytes."""
     try:
         return value if isinstance(value, str | None) else bytes(value).decode()
     except ValueError:
@@ -118,11 +117,11 @@ def _look_at_text(value: Any) -> Any:
 
 
 def _looked(column: Column[Any]) -> ColumnElement[Any] | None:
-    """The column as it is looked at; None where there is nothing to see."""
+    """The column in the form in which it is checked; None if it needs no check."""
     if hasattr(column.type, "look") or isinstance(column.type, CheckedJson):
         return type_coerce(column, _Looked(column.type))
     if isinstance(column.type, String) and db.engine.dialect.name == "sqlite":
-        # PostgreSQL takes and gives no other text than what is encoded as it should be.
+        # PostgreSQL accepts only text that is encoded correctly, so only SQLite is checked.
         return type_coerce(cast(column, LargeBinary), _Looked(column.type))
     return None
 

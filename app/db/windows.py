@@ -1,4 +1,4 @@
-"""Maintenance windows off their rows, and monitors' own windows."""
+"""Read maintenance windows from their rows, and monitors' own windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOMENTS = ("start_at", "end_at", "repeat_until")
 
 
 def window_of(row: MaintenanceWindowRow, monitors: Iterable[int]) -> MaintenanceWindow:
-    """The record of a row. One that cannot be read whole says so and never applies."""
+    """The record of a row. A window with fields in ``unreadable`` never applies."""
     lost = [name for name in _MOMENTS if isinstance(getattr(row, name), OutOfRange)]
     return MaintenanceWindow(
         id=row.id,
@@ -35,13 +35,13 @@ def window_of(row: MaintenanceWindowRow, monitors: Iterable[int]) -> Maintenance
 
 
 def own_window(monitor: Any) -> tuple[datetime | None, datetime | None]:
-    """A monitor's own window; none where its start or its end cannot be read."""
+    """A monitor's own window; (None, None) if its start or end cannot be read."""
     own = (monitor.maintenance_start_at, monitor.maintenance_end_at)
     return (None, None) if any(isinstance(moment, OutOfRange) for moment in own) else own
 
 
 def in_own_window(start: Any, end: Any) -> ColumnElement[bool]:
-    """In SQL: whether a monitor's own window touches the time from ``start`` to ``end``; see
+    """SQL condition: a monitor's own window overlaps the time from ``start`` to ``end``. See
     ``own_window``.
     """
     return and_(

@@ -1,4 +1,4 @@
-"""Run the demonstration until Ctrl-C. It starts afresh each time, in ``instance/demo``."""
+"""Run the demonstration until Ctrl-C. It starts from scratch each time, in ``instance/demo``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ EMAIL = "demo@wakeful.test"
 
 
 def main() -> int:
-    # A taken port ends it here: neither after the minute that the history takes, nor once the
-    # folder of a demonstration that still runs is gone.
+    # Check the port first: not after the minute that the history takes, and before the folder of a
+    # demonstration that still runs is deleted.
     try:
         listen(config.read({**os.environ, "WAKEFUL_INSTANCE": str(FOLDER)}).bind).close()
     except config.SettingError as fault:
@@ -45,7 +45,7 @@ def main() -> int:
         "WAKEFUL_ALLOW_NETWORKS": "loopback",
         "WAKEFUL_CA_BUNDLE": str(targets.authority),
         "WAKEFUL_CONFIRM_SECONDS": "3",
-        # The targets are this machine: they fail together without our network being down.
+        # The targets are on this machine: they may all fail although our network works.
         "WAKEFUL_CANARIES": targets.http.partition("://")[2],
     }
     password = secrets.token_urlsafe(9)
@@ -57,7 +57,7 @@ def main() -> int:
         _fill(targets)
     print(f"This is a demonstration. Log in as {EMAIL} with the password {password}", flush=True)
     service = subprocess.Popen([sys.executable, "-m", "app.commands.cli", "serve"])
-    # Ctrl-C reaches the service by itself; whoever ends only this process means both.
+    # Ctrl-C reaches the service too; a signal to this process alone is passed on.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: service.terminate())
     code = service.wait()

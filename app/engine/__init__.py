@@ -1,5 +1,5 @@
-"""When and where checks run, and what becomes of their results.
+"""Schedule checks, run them, and record their results.
 
 ``schedule`` spreads the checks over time, ``checker`` is the loop that runs them, ``quorum`` and
-``state`` judge results (pure functions), ``recorder`` is the one writer of what they decide.
+``state`` judge results (pure functions), and ``recorder`` is the only writer of what they decide.
 """

@@ -1,7 +1,7 @@
 """The canaries of this place, and which of them have ever accepted a connection (decisions.md 10).
 
-The database remembers it across restarts, and this process beside it: when our network fails, the
-database may be out of reach too.
+This is stored in the database and also kept in memory: when our network fails, the database may be
+out of reach too.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Canaries:
         return network_works(self.named, self._accepted)
 
     def recall(self) -> None:
-        """Read what was learnt before; without it, a refusal counts as an answer."""
+        """Read which canaries have accepted before; without that, a refusal counts as an answer."""
         try:
             self._keep(setting(MEMORY))
         except Exception:
-            log.exception("What canaries have said before cannot be read.")
+            log.exception("The earlier answers of the canaries cannot be read.")
 
     def learn(self, now: datetime) -> None:
-        """Ask all of them, and remember who accepts."""
+        """Ask all canaries, and store which of them accept."""
         if self.named:
             told = ask(self.named)
             self._keep(

@@ -1,4 +1,4 @@
-"""Follows the change feed: which monitors have to be read again. Needs an application context."""
+"""Follow the change feed: which monitors must be reloaded. Needs an application context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AT_ONCE = 5000
 
 
 class Feed:
-    """Start it before anything is read: what changes after that is told."""
+    """Call ``start`` before anything is read, so that no later change is missed."""
 
     def __init__(self) -> None:
         self._number: int | None = None
@@ -19,7 +19,7 @@ class Feed:
             self._number = changes.newest()
 
     def news(self) -> set[int]:
-        """The monitors that have changed since the last question."""
+        """The monitors that have changed since the last call."""
         self.start()
         found = changes.since(self._number or 0, AT_ONCE)
         if found:

@@ -1,9 +1,9 @@
-"""The loop that checks: takes what is due, hands it to a carrier, records what comes back.
+"""The checker's loop: hands due checks to a carrier and records the outcomes that come back.
 
-One thread talks to the database, one (the prober's) to the network, and housekeeping has its own.
-What is due follows from the database and is kept in memory (``plan``) for the shards that this
-checker owns (``shards``); it follows the change feed (``changes``). A crash loses at most the
-checks that were on their way: whoever takes the shards makes them again.
+One thread uses the database, one (the prober's) the network, and housekeeping has its own. The
+schedule follows from the database and is kept in memory (``plan``) for the shards that this checker
+owns (``shards``); the change feed keeps it up to date (``changes``). A crash loses at most the
+checks that were running: the next owner of the shards makes them again.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 200  # checks handed over before what came back is looked at
-LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts, while the pace has room for few
-PACE_SECONDS = 10.0  # how often the pace follows the number of monitors
+AT_ONCE = 200  # checks started before outcomes are collected
+LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts while the pace limits them
+PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
-STEP_SECONDS = 1.0  # by how much the clock must differ to have been set
+STEP_SECONDS = 1.0  # a larger difference means that the clock was set
 TROUBLE_SECONDS = 1.0  # pause after the database could not be used
-STOP_SECONDS = 7.0  # how long a stop waits for checks on their way
-CHORES_SECONDS = 1.0  # and then for a chore that is being done
+STOP_SECONDS = 7.0  # how long a stop waits for running checks
+CHORES_SECONDS = 1.0  # how long it then waits for a running chore
 
-# The setting that the dashboard shows as a notice; its value is since when.
+# The setting that the dashboard shows as a notice; its value is the time since when.
 NOTICE_NETWORK = Notice.NETWORK_DOWN
 
 
@@ -77,20 +77,20 @@ class Checker:
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self._returns = Returns(self._network, settings.location, self._told)
-        self._outdated: set[int] = set()  # monitors of which the plan may be wrong
+        self._outdated: set[int] = set()  # monitors that the plan must reload
         self._was_down = False
-        self.turned: Callable[[], object] = lambda: None  # told at each turn of the loop
+        self.turned: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
-        self._ahead = time.time() - time.monotonic()  # the clock's lead, which only a step changes
+        self._ahead = time.time() - time.monotonic()  # changes when the clock is set
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
     def wake(self) -> None:
-        """Look at once. Safe from any thread."""
+        """Take the next turn now. Safe from any thread."""
         self._returns.wake()
 
     def run(self, stop: threading.Event) -> None:
-        """Check until ``stop`` is set, then finish or leave what is on its way, within 10 s."""
+        """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s."""
         with self.app.app_context():
             self._was_down = self._network.down = self._noticed()
             self._plan.set_network(not self._was_down, _now())
@@ -105,8 +105,8 @@ class Checker:
                     with self.app.app_context():
                         self._turn(carrier)
                 except Exception as fault:
-                    # The database may be away for a while. Nothing is lost: what is due stays due.
-                    tell(log, "Checks could not be taken or recorded. Trying again.", fault)
+                    # The database may be unavailable. Nothing is lost: due checks stay due.
+                    tell(log, "Checks could not be started or recorded. Trying again.", fault)
                     stop.wait(TROUBLE_SECONDS)
         finally:
             self._finish(carrier)
@@ -146,10 +146,10 @@ class Checker:
             self._pace_at = now
 
     def _own(self, now: float) -> None:
-        """Keep our part of the shards, and learn what is to be done for those that we took."""
+        """Keep our part of the shards, and load the assignments of those that we took."""
         if now < self._shards_at:
             return
-        self._feed.start()  # what changes while it is read is told after that
+        self._feed.start()  # changes made while the assignments are read are in the feed
         moved = self._shards.look(_now(), now, self._returns.last_check_at)
         self._plan.drop_shards(moved.lost)
         if moved.gained:
@@ -158,7 +158,7 @@ class Checker:
         self._shards_at = now + LOOK_SECONDS
 
     def _follow(self, now: float) -> None:
-        """Read again what has changed."""
+        """Reload the monitors that have changed."""
         if now < self._feed_at:
             return
         changed = self._feed.news() | self._outdated
@@ -181,9 +181,9 @@ class Checker:
         self._start_at = float("-inf")
 
     def _start_due(self, carrier: Carrier, now: float) -> float:
-        """Start what is due; seconds until it is worth looking again."""
+        """Start the due checks; returns the seconds until the next call is worthwhile."""
         if self._shards.lapsed(now):
-            return LEAST_PAUSE_SECONDS  # somebody else may be checking it by now
+            return LEAST_PAUSE_SECONDS  # another checker may own the shards by now
         room = min(AT_ONCE, self._bucket.available(now)) if self._paced else AT_ONCE
         jobs = self._plan.take(_now(), room)
         for job in jobs:
@@ -205,14 +205,14 @@ class Checker:
         self._start_at = min(self._start_at, time.monotonic() + LEAST_PAUSE_SECONDS)
 
     def _noticed(self) -> bool:
-        """Whether our network was down when the checker before us ended."""
+        """Whether our network was down when the previous checker ended."""
         try:
             return noticed(NOTICE_NETWORK)
         except SQLAlchemyError:
             return False
 
     def _network_changed(self) -> None:
-        """Show the notice, or take it down and check again what could not be checked."""
+        """Set the notice; or remove it and repeat the checks that our network made fail."""
         down, now = self._network.down, _now()
         keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self._plan.set_network(not down, now)
@@ -226,7 +226,7 @@ class Checker:
     # --- the end
 
     def _finish(self, carrier: Carrier) -> None:
-        """Wait a little for what is on its way, record it, and give all up."""
+        """Wait up to STOP_SECONDS for running checks, record them, and give up all shards."""
         carrier.close(STOP_SECONDS)
         with self.app.app_context():
             try:
@@ -235,7 +235,7 @@ class Checker:
                     self._returns.record()
                 self._shards.give_up(_now(), self._returns.last_check_at)
             except Exception as fault:
-                # The leases end by themselves; the next checker then takes them.
-                tell(log, "What was on its way could not be recorded or given up.", fault)
+                # The leases end by themselves, and another checker takes the shards.
+                tell(log, "Running checks could not be recorded, or shards not given up.", fault)
             finally:
                 db.session.remove()

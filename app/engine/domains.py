@@ -1,6 +1,6 @@
-"""Domains and their expiry: whose domain each URL is, when it ends, and who is told (decisions 3).
+"""Domain expiry: find the domain of each URL, ask when it expires, and alert (decisions.md 3).
 
-Each function needs an application context. A registry is asked once a day at most for each domain,
+Each function needs an application context. A registry is asked at most once a day for each domain,
 however many monitors share it and however many checkers run.
 """
 
@@ -23,7 +23,7 @@ from app.records import Event
 from app.rules.time import days_left
 
 ASK_EVERY = timedelta(days=1)
-# RDAP gives a moment, WHOIS often its date alone, in the registry's zone; a renewal moves it far.
+# RDAP gives a time, WHOIS often only a date in the registry's zone. A renewal moves it much more.
 SAME_DATE = timedelta(days=1)
 NAMED_AT_ONCE = 500
 
@@ -31,7 +31,7 @@ NONE = ""  # in MonitorStateRow.domain: this URL has no domain that could expire
 
 
 def name_domains(*, private: bool) -> int:
-    """Find the domain of each monitor that is new or has a new URL; how many there were."""
+    """Find the domain of each monitor that is new or has a new URL; returns how many."""
     missing = select(MonitorStateRow.monitor_id).where(MonitorStateRow.domain.is_(None)).limit(1)
     if db.session.scalar(missing) is None:
         return 0
@@ -49,9 +49,9 @@ def name_domains(*, private: bool) -> int:
 
 
 def claim_domain(now: datetime) -> str | None:
-    """A domain whose registry has not been asked for a day; it now counts as asked."""
+    """Choose a domain whose registry has not been asked for a day, and mark it as asked."""
     asked = DomainRow.asked_at
-    # One that is said to have been asked in the future was asked by a clock that was ahead.
+    # A time in the future was written by a clock that was ahead, so the domain is due.
     due = or_(asked.is_(None), asked <= now - ASK_EVERY, asked > now + SKEW)
     with writing() as session:
         domain: str | None = session.scalar(
@@ -68,7 +68,7 @@ def claim_domain(now: datetime) -> str | None:
         )
         if domain is None:
             return None
-        # Two checkers may have found the same domain: who marks it as asked may ask.
+        # Two checkers may have found the same domain: the one that marks it asks.
         insert_new(DomainRow, [{"domain": domain}])
         marked = session.execute(
             update(DomainRow)
@@ -80,7 +80,7 @@ def claim_domain(now: datetime) -> str | None:
 
 
 def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
-    """Ask the registry and keep what it says. A date that it once gave outlives a failed answer."""
+    """Ask the registry and store its answer. A failed answer does not delete an earlier date."""
     found = look_up(domain)
     with writing() as session:
         row = session.get(DomainRow, domain)
@@ -93,7 +93,7 @@ def ask(domain: str, look_up: Callable[[str], DomainExpiry]) -> None:
 
 
 def tell_expiring(now: datetime) -> int:
-    """Tell of domains that expire soon, once for each monitor and date; how many were told."""
+    """Alert to domains that expire soon, once for each monitor and date; returns how many."""
     told = 0
     with writing() as session:
         rows = session.execute(
@@ -120,7 +120,7 @@ def tell_expiring(now: datetime) -> int:
             if state.domain_alerted and _same_date(state.domain_alerted, expires):
                 continue
             if quiet.covers(monitor, now) or isinstance(monitor.alerts, Unreadable):
-                continue  # it is told afterwards
+                continue  # alerted later, when neither applies any more
             facts = {"expires_at": expires, "days_left": left, "domain": state.domain}
             enqueue(session, Event.DOMAIN_EXPIRING, monitor, None, now, facts)
             session.execute(
@@ -133,5 +133,5 @@ def tell_expiring(now: datetime) -> int:
 
 
 def _same_date(one: datetime, other: datetime) -> bool:
-    """Whether two answers of a registry, both in UTC, mean one expiry."""
+    """Whether two answers of a registry, both in UTC, mean the same expiry."""
     return abs(one.date() - other.date()) <= SAME_DATE

@@ -1,7 +1,7 @@
-"""What has to be done now and then: rollups, retention, domain look-ups, canaries, old counters.
+"""Periodic chores: rollups, retention, domain look-ups, canaries, reminders, old counters.
 
-Every checker does it; each chore is safe to do twice at once. A chore that fails is logged and
-tried again at its next turn, and holds no other one up for long.
+Every checker runs them; each chore is safe to run twice at once. A chore that fails is logged and
+run again at its next turn, and does not delay the others for long.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
 LOOK_SECONDS = 1.0
-MONITORS_AT_ONCE = 20  # whose old results go in one transaction
-# Much longer than a checker's lease: one that was away for longer reads everything again.
+MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
+# Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_KEPT = timedelta(hours=2)
 CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read of it long before
 LOOK_UP_SECONDS = 15.0
-CHORE_SECONDS = 300.0  # for a statement that goes through a year of results
+CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Chore:
 
 
 class Housekeeper:
-    """Two threads: look-ups at registries take long, and the rest must not wait for them."""
+    """Two threads: registry look-ups take long, and the other chores must not wait for them."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Housekeeper:
         self._look_up = look_up or self._ask_registry
 
     def start(self, stop: threading.Event) -> list[threading.Thread]:
-        """Do all of it until ``stop`` is set; the threads, to be joined."""
+        """Run the chores until ``stop`` is set; returns the threads, to be joined."""
         rounds = {
             "housekeeping": [
                 Chore(self.ask_canaries, HOUR),
@@ -110,12 +110,12 @@ class Housekeeper:
             with self.app.app_context(), patience(CHORE_SECONDS):
                 chore.do()
         except Exception as fault:
-            faults.tell(log, "A chore failed; it is tried again later.", fault)
+            faults.tell(log, "A chore failed. It will be tried again.", fault)
 
     # --- the chores
 
     def ask_canaries(self) -> None:
-        """Learn which canaries accept connections, while most likely all is well."""
+        """Learn which canaries accept connections, at a time when our network probably works."""
         self._canaries.learn(self.clock())
 
     def roll(self) -> None:
@@ -123,7 +123,7 @@ class Housekeeper:
         rollups.roll(self.clock())
 
     def watch_the_unwatched(self) -> None:
-        """Give a state and a place to monitors without, or they would never be checked."""
+        """Give a state and a place to monitors that have none: they would never be checked."""
         states, places = MonitorStateRow.monitor_id, AssignmentRow.monitor_id
         lost = (
             select(MonitorRow.id)
@@ -136,7 +136,7 @@ class Housekeeper:
             return
         with writing() as session:
             for id in session.scalars(lost).all():
-                log.warning("Monitor %s was not being watched. Now it is.", id)
+                log.warning("Monitor %s had no state or place and was not checked. Now it is.", id)
                 if session.get(MonitorStateRow, id) is None:
                     session.add(MonitorStateRow(monitor_id=id, failures=0))
                 if not assignments.of_each(session, [id])[id]:
@@ -144,7 +144,7 @@ class Housekeeper:
                 changes.note(session, id)
 
     def remind(self) -> None:
-        """Tell again of what is down and nobody has acknowledged."""
+        """Send reminders of open incidents that nobody has acknowledged."""
         recorder.remind(self.clock())
 
     def tend_posts(self) -> None:
@@ -152,15 +152,14 @@ class Housekeeper:
         posts.tend(self.clock())
 
     def forget_old(self) -> None:
-        """Delete results, deliveries and changes by age, counters that no window needs, sessions
-        that are over, subscribers who have not confirmed, cancelled calendar entries, and signs of
-        life of the dead.
+        """Delete old results, deliveries and changes, expired counters and sessions, subscribers who
+        have not confirmed, cancelled calendar entries, and the heartbeats of dead processes.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
         ids = list(db.session.scalars(select(MonitorRow.id)))
         for place in range(0, len(ids), MONITORS_AT_ONCE):
-            # Small transactions: the recorder must not wait for a year of results to go.
+            # Small transactions: the recorder must not wait until a year of results is deleted.
             with writing() as session:
                 session.execute(
                     delete(ResultRow).where(
@@ -182,7 +181,7 @@ class Housekeeper:
         access.forget_old_sessions()
 
     def look_after_domains(self) -> None:
-        # With a bootstrap of one's own, names that the world does not know can be registered there.
+        # An RDAP bootstrap of one's own may also list private top-level domains.
         private = self.settings.rdap_bootstrap is not None
         while domains.name_domains(private=private):
             pass

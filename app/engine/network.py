@@ -1,9 +1,9 @@
-"""Does our own network work? Told apart from targets that fail (decisions.md 9 and 10).
+"""Distinguish failures of our own network from failures of targets (decisions.md 9 and 10).
 
-A check without a byte of an answer may be our fault. Such a failure is held for a moment: when
-another target, no nearer to us, answers after it, our network works, and the failure is the
-target's. When nothing but failures comes (many at once, or the only ones), the canaries are asked;
-when all of them fail too, the results are ``unknown``. Monotonic times come in as arguments.
+A check that got no byte of an answer may have failed because of our network. Such a failure is held
+for a moment: if another target at least as far away answers after it, our network works, and the
+failure is the target's. If only failures come (many at once, or the only ones), the canaries are
+asked; if all of them fail too, the results are ``unknown``. Monotonic times come in as arguments.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from app.engine.schedule import Claim
 from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
-Finished = tuple[Claim, Outcome]  # whose check it was, and what it brought
+Finished = tuple[Claim, Outcome]  # the claim of a check, and its outcome
 
-# How long a failure waits for an answer from elsewhere. What came before it does not count: a
-# network that has just died had answers a moment ago, and its first failures cry wolf.
+# How long a failure waits for an answer from another target. Earlier answers do not count: a
+# network that has just failed had answers a moment ago.
 HOLD_SECONDS = 2.0
 
-# How long the canaries' silence holds. An answer of theirs speaks for failures before it only.
+# How long a failure of all canaries is valid. An answer of theirs is only about earlier failures.
 DEAD_SECONDS = 5.0
 
-# A failure that the canaries have vouched for so often in a row is old news: its incident is open,
-# and they are not asked each minute for as long as a site is down.
-OLD_NEWS = CONFIRMATIONS[1] + 1
+# After so many failures in a row that the canaries confirmed, a monitor's incident is open, and
+# they are not asked each minute for as long as the target is down.
+CONFIRMED_OFTEN = CONFIRMATIONS[1] + 1
 # Longer than any check lasts.
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
@@ -40,7 +40,7 @@ SENTENCE = (
     "could be reached."
 )
 
-# Causes that a dead network of our own can have. The rest of them took an answer to find.
+# Causes that a failure of our own network can have. All others need an answer to be found.
 _NETWORK_CAUSES = frozenset(
     {
         Cause.DNS_NXDOMAIN, Cause.DNS_SERVFAIL, Cause.DNS_REFUSED, Cause.DNS_TIMEOUT,
@@ -59,12 +59,11 @@ def may_be_ours(outcome: Outcome) -> bool:
 
 
 class Network:
-    """Sorts finished checks into those to record and those that wait, for an answer from elsewhere
-    or for the canaries.
+    """Sorts finished checks into those to record and those that wait for an answer from another
+    target, or from the canaries.
 
-    ``works`` asks the canaries (None: there are none) and may take seconds; it runs on a thread of
-    its own, and ``wake`` is called when its answer is there. All methods are for the checker's
-    thread.
+    ``works`` asks the canaries (None: there are none) and may take seconds. It runs on a thread of
+    its own, which then calls ``wake``. All methods are for the checker's thread.
     """
 
     def __init__(self, works: Callable[[], bool] | None, wake: Callable[[], None]) -> None:
@@ -72,7 +71,7 @@ class Network:
         self._wake = wake
         self._held: list[tuple[float, Finished]] = []
         self._waiting: list[Finished] = []  # for the canaries
-        self._vouched: Counter[Claim] = Counter()
+        self._confirmed: Counter[Claim] = Counter()
         self._asking = False
         self._answer: bool | None = None  # set by the asking thread
         self._answered_at = float("-inf")
@@ -80,17 +79,17 @@ class Network:
         self.down = False
 
     def sort(self, finished: list[Finished], now: float) -> list[Finished]:
-        """Take what came back; what can be recorded now, in its final form."""
+        """Take finished checks; returns those that can be recorded now, in their final form."""
         ready: list[Finished] = []
         for one in finished:
             if may_be_ours(one[1]):
                 ready += self._doubt(one, now)
             else:
-                ready += self._heard(one)
+                ready += self._answered(one)
         return ready
 
     def collect(self, now: float) -> list[Finished]:
-        """What waited for long enough, and what the canaries have answered for."""
+        """The checks that have waited long enough, or that the canaries have decided."""
         ready = self._judged(now) if self._answer is not None else []
         if self._asking:
             return ready
@@ -100,13 +99,13 @@ class Network:
             return ready + self._final(late)
         self._waiting += late
         if self._waiting or self.down:
-            self._ask()  # while down though nothing is due, so that the return is noticed
+            self._ask()  # while down also without waiting checks, so that its return is noticed
         return ready
 
     def _doubt(self, one: Finished, now: float) -> list[Finished]:
         claim, outcome = one
         if self._works is None:
-            return [one]  # with nobody to ask, it is never our fault
+            return [one]  # without canaries, no failure counts as ours
         if self._began_in_outage(outcome, now):
             return [(claim, unknown(outcome))]
         if self._known_dead(now) and not self._asking:
@@ -114,18 +113,18 @@ class Network:
         if self.down:
             self._waiting.append(one)
             self._ask()
-        elif self._vouched[claim] >= OLD_NEWS:
+        elif self._confirmed[claim] >= CONFIRMED_OFTEN:
             return [one]
         else:
             self._held.append((now, one))
         return []
 
-    def _heard(self, one: Finished) -> list[Finished]:
-        """An answer, after the failures that it shows to be the targets' own."""
+    def _answered(self, one: Finished) -> list[Finished]:
+        """An answer, preceded by the failures that it shows to be the targets' own."""
         claim, outcome = one
-        self._vouched.pop(claim, None)
+        self._confirmed.pop(claim, None)
         doubtful = [*self._waiting, *(held for _since, held in self._held)]
-        # While our network is down an answer may mean that it is just coming back.
+        # While our network is down, an answer may mean that it is just coming back.
         if not doubtful or self.down or not _is_fresh_answer(outcome):
             return [one]
         far = distance(outcome)
@@ -148,11 +147,11 @@ class Network:
         return ready
 
     def _began_in_outage(self, outcome: Outcome, now: float) -> bool:
-        """Whether the check was on its way when our network came back: its failure says nothing."""
+        """Whether the check started before our network came back: its failure says nothing."""
         if self.down or self._returned is None:
             return False
         at, since = self._returned
-        # Not for ever: a clock that is set back would make all later checks look older.
+        # The limit is for a clock that is set back: all later checks would look older.
         return now - since < LAST_CHECKS_SECONDS and outcome.result.checked_at < at
 
     def _known_dead(self, now: float) -> bool:
@@ -160,7 +159,7 @@ class Network:
 
     def _final(self, doubtful: list[Finished]) -> list[Finished]:
         if not self.down:
-            self._vouched.update(claim for claim, _outcome in doubtful)
+            self._confirmed.update(claim for claim, _outcome in doubtful)
             return doubtful
         return [(claim, unknown(outcome)) for claim, outcome in doubtful]
 
@@ -179,15 +178,15 @@ class Network:
 
 
 def _is_fresh_answer(outcome: Outcome) -> bool:
-    """Whether bytes came just now; those of an answer that never ended may be a minute old."""
+    """Whether bytes came just now. Those of an answer that timed out may be a minute old."""
     return outcome.answered and not (outcome.result.cause_code or "").startswith("timeout:")
 
 
 def distance(outcome: Outcome) -> int:
-    """How far away the target is: 0 this machine, 1 a network of ours, 2 the internet.
+    """How far away the target is: 0 this machine, 1 a private network, 2 the internet.
 
-    A server in the next room answers though our line to the internet is dead: it says nothing about
-    a target out there. A name that was not resolved counts as far.
+    A server in our network answers even if our connection to the internet is down, so its answer
+    says nothing about targets there. A name that was not resolved counts as 2.
     """
     resolved = (outcome.evidence or {}).get("resolved") or [None]
     return _distance(outcome.result.ip or resolved[0])
@@ -202,7 +201,7 @@ def _distance(address: str | None) -> int:
 
 
 def unknown(outcome: Outcome) -> Outcome:
-    """The same check, in which we could not tell because our own network failed."""
+    """The outcome as ``unknown``, because our own network failed."""
     result = replace(
         outcome.result,
         verdict=Verdict.UNKNOWN,

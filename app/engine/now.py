@@ -1,4 +1,4 @@
-"""Checks that a person asks for, made in the process that was asked.
+"""Checks on request, made in the process that gets the request.
 
 Each process has one prober, started at its first use: a thread does not survive a fork.
 """
@@ -57,7 +57,7 @@ def check_now(monitor_id: int) -> Result:
 
 
 def _network_works(settings: Settings) -> bool:
-    """Whether the checker has no notice that it does not, and a canary answers us too."""
+    """Whether our network works: the checker has set no notice, and a canary answers."""
     if noticed(Notice.NETWORK_DOWN):
         return False
     canaries = Canaries(settings)
@@ -66,9 +66,9 @@ def _network_works(settings: Settings) -> bool:
 
 
 def check_fields(spec: CheckSpec) -> Outcome:
-    """Check what is not stored, and wait. Nothing is kept.
+    """Check fields that need not be stored, and wait for the outcome. Nothing is stored.
 
-    Raises Unavailable when the check does not come back, and Throttled when too many run.
+    Raises Unavailable if the check does not come back, and Throttled if too many are running.
     """
     with LONG_WAITS.taken() as free:
         if not free:

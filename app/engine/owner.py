@@ -1,8 +1,8 @@
-"""Whose lease is this, and does that process still run?
+"""Names of checkers, from which others on the same machine see whether the process still runs.
 
-A checker that is killed leaves its shards behind, and their monitors would not be checked until the
-leases end. Its name therefore tells its process, and another checker on the same machine can tell
-that it has ended. Of processes elsewhere nothing can be told: their leases end by time.
+A checker that is killed leaves its shards leased, and their monitors would not be checked until the
+leases end. Its name therefore contains its process, so that another checker on the same machine
+sees that it has ended. For processes on other machines, the lease decides.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _START_LIMIT = 2**32
 
 
 def make_token() -> str:
-    """A token of this process, another one each time: place, process, start, and a random part."""
+    """A new token of this process: machine, process id, start time, and a random part."""
     return f"{_place()}.{os.getpid():x}.{_start(os.getpid()) or 0:x}.{secrets.token_hex(3)}"
 
 
 def make_name() -> str:
-    """A name for a checker in this process, another one each time."""
+    """A new name for a checker in this process."""
     return f"{heartbeats.process_name(heartbeats.CHECKER)}:{make_token()}"
 
 
 def is_gone(name: str) -> bool:
-    """Whether the checker of that name certainly runs no more."""
+    """Whether the checker of that name has certainly ended."""
     return has_ended(name.rpartition(":")[2])
 
 
 def has_ended(token: str) -> bool:
-    """Whether the process that made ``token`` certainly runs no more."""
+    """Whether the process that made ``token`` has certainly ended."""
     parts = token.split(".")
     if len(parts) != 4 or parts[0] != _place():
         return False
@@ -47,7 +47,7 @@ def has_ended(token: str) -> bool:
 
 @cache
 def _place() -> str:
-    """Where process numbers mean the same: this machine since its start, in this container."""
+    """An id of the space in which process ids are unique: machine, boot and container."""
     about = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id"), _namespace()]
     return blake2b("\0".join(about).encode(), digest_size=4).hexdigest()
 
@@ -60,9 +60,7 @@ def _namespace() -> str:
 
 
 def _start(pid: int) -> int | None:
-    """When the process started; -1 once it has ended, though its parent has not asked how; None
-    where that cannot be seen.
-    """
+    """When the process started, in clock ticks since boot; -1 for a zombie; None if unknown."""
     # The name of the program, the second field, is in brackets and may hold anything.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if not fields:

@@ -1,7 +1,7 @@
-"""The schedule of what this checker owns, in memory: what is due next, and what is on its way.
+"""The schedule of this checker's monitors, in memory: what is due next, and what is running.
 
-Nothing here is the truth: all of it follows from the database, and is read from there again when a
-shard is taken or a monitor changes. No clock and no database: ``now`` comes as an argument.
+The database is the source of all this; it is read again when a shard is taken or a monitor changes.
+Uses neither clock nor database: ``now`` is an argument.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from app.records import CheckSpec
 
 @dataclass(slots=True)
 class Job:
-    """A monitor of an owned shard. ``due`` is what the heap holds of it: when to check it, or while
-    a check is on its way, when that is given up.
+    """A monitor of an owned shard. ``due`` is its time in the heap: when to check it or, while a
+    check is running, when to give that up.
     """
 
     monitor_id: int
@@ -34,7 +34,7 @@ class Job:
 
 
 def _is(claim: Claim, other: Claim | None) -> bool:
-    """Whether two claims are one, and not merely of one monitor."""
+    """Whether two claims of a monitor are for the same check."""
     return other is not None and (claim.shard, claim.token, claim.turn) == (
         other.shard,
         other.token,
@@ -42,18 +42,18 @@ def _is(claim: Claim, other: Claim | None) -> bool:
     )
 
 
-# Beyond a check's own time limit: waiting for a place in the prober, and to be recorded.
+# In addition to a check's own time limit: for waiting in the prober, and to be recorded.
 GIVEN_UP = timedelta(seconds=30)
 
 
 class Plan:
-    """``confirm``: how long after a result that is unconfirmed its check is repeated."""
+    """``confirm``: the pause before the check of an unconfirmed result is repeated."""
 
     def __init__(self, confirm: timedelta) -> None:
         self._confirm = confirm
         self._jobs: dict[int, Job] = {}
         self._heap: list[tuple[datetime, int]] = []
-        self._away: dict[int, Claim] = {}  # checks that are on their way
+        self._away: dict[int, Claim] = {}  # running checks
         self._network = True
 
     def __len__(self) -> int:
@@ -61,16 +61,16 @@ class Plan:
 
     @property
     def checks_per_second(self) -> float:
-        """How many checks the schedule needs in a second, on average."""
+        """How many checks a second the schedule needs, on average."""
         return sum(1.0 / job.interval for job in self._jobs.values())
 
     # --- what is owned
 
     def put(self, job: Job, now: datetime) -> None:
-        """Have a monitor checked, or go on with what is known of it now."""
+        """Add a monitor, or replace what is known of it."""
         self._jobs[job.monitor_id] = job
         if not _is(job.claim(), self._away.get(job.monitor_id)):
-            # What is on its way was started before a change: it counts for nothing.
+            # The running check was started before a change, so its result is dropped.
             self._away.pop(job.monitor_id, None)
         self._push(job, now)
 
@@ -85,8 +85,8 @@ class Plan:
     # --- what is due
 
     def take(self, now: datetime, limit: int) -> list[Job]:
-        """Up to ``limit`` monitors that are due, those that have waited longest first. They are on
-        their way from here until ``back``; one that does not come back is due again after a while.
+        """Up to ``limit`` due monitors, the longest overdue first. Their checks count as running
+        until ``back``; one that does not come back is due again after its time limit.
         """
         taken: list[Job] = []
         for job in self._next():
@@ -99,18 +99,18 @@ class Plan:
         return taken
 
     def next(self) -> datetime | None:
-        """When the next check is due; None when none is."""
+        """When the next check is due; None if there is none."""
         return next((job.due for job in self._next()), None)
 
     def back(self, claim: Claim, standing: Standing | None, now: datetime) -> bool:
-        """A check has come back and left the monitor so, or was dropped (None). Whether the plan
-        has to be told anew how the monitor stands.
+        """A check has come back: ``standing`` is the monitor's new one, None if it was dropped.
+        Returns whether the monitor must be reloaded.
         """
         job = self._jobs.get(claim.monitor_id)
         if _is(claim, self._away.get(claim.monitor_id)):
             del self._away[claim.monitor_id]
         elif standing is None:
-            return False  # of before a change, which the plan knows of
+            return False  # dropped because of a change that the plan has already loaded
         if job is None:
             return False
         if standing is None:
@@ -122,13 +122,13 @@ class Plan:
     # --- what changes all moments
 
     def set_network(self, works: bool, now: datetime) -> None:
-        """Our own network works again, or does not: what could not be checked is due, or is not."""
+        """Our own network works again, or does not: the checks that it made fail depend on it."""
         if works != self._network:
             self._network = works
             self.rearrange(now)
 
     def rearrange(self, now: datetime) -> None:
-        """Compute all moments anew, as after a step of the clock."""
+        """Compute all due times again, as after the clock was set."""
         self._heap.clear()
         for job in self._jobs.values():
             self._push(job, now)
@@ -147,7 +147,7 @@ class Plan:
             heapq.heapify(self._heap)
 
     def _next(self) -> Iterator[Job]:
-        """The first job of the heap, each time it is asked; entries that have been overtaken go."""
+        """The first job of the heap, each time; removes outdated entries."""
         while self._heap:
             moment, monitor_id = self._heap[0]
             job = self._jobs.get(monitor_id)

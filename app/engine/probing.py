@@ -1,4 +1,4 @@
-"""A prober as the settings want it."""
+"""Create a prober from the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.net.hosts import parse_servers
 
 
 def make_prober(settings: Settings, policies: Policies) -> Prober:
-    """A running prober; close it. Made after a fork, never before."""
+    """A running prober, which the caller closes. Call it after a fork, never before."""
     return Prober(
         policy=policies.current,
         dns_servers=parse_servers(settings.dns_servers or ""),

@@ -1,7 +1,7 @@
-"""One verdict out of those of several locations. Pure.
+"""Combine the verdicts of several locations into one. Pure.
 
-A monitor may be watched from several places. The newest result of each location counts, unless it
-is too old to say anything about now. Locations that could not tell (``unknown``) have no vote.
+The newest result of each location counts, unless it is too old. Locations whose verdict is
+``unknown`` have no vote.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.records import Verdict
 
 
 class Rule(StrEnum):
-    """How many locations must see a failure before it is one."""
+    """How many locations must see a failure for the monitor to be down."""
 
     ANY = "any"
     MAJORITY = "majority"  # more than half
@@ -32,11 +32,11 @@ class Vote:
 
 
 def decide(votes: Iterable[Vote], rule: Rule, now: datetime, stale_after: timedelta) -> Verdict:
-    """The verdict of all locations together; ``unknown`` when none of them can tell.
+    """The verdict of all locations together; ``unknown`` if none of them has a vote.
 
-    ``stale_after``: a location that has been silent for longer has no vote, so that one that was
-    switched off while it saw a failure does not hold an incident open for ever. Nor has one whose
-    newest result is as far in the future: it was made by a clock that was ahead.
+    ``stale_after``: a location whose newest result is older has no vote, so that one that was
+    switched off while it saw a failure does not keep an incident open for ever. The same goes for
+    a result as far in the future, from a clock that was ahead.
     """
     heard = [
         vote.verdict

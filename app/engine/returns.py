@@ -1,4 +1,4 @@
-"""What comes back from checks: sorted by whose fault a failure is, and recorded in batches."""
+"""Take outcomes of checks, sort out failures of our own network, and record them in batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 
 BATCH = 200  # results in one transaction
 BATCH_SECONDS = 0.05  # how long a result waits for others to be recorded with
-KEPT_AT_MOST = 10_000  # results kept while the database is away
+KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
 
 
 class Returns:
-    """``told`` hears of each check that was recorded (how its monitor stands then) or dropped
-    (None), but not of one that a fault of ours keeps from being recorded: it must not be made again
-    at once. Recording needs an application context.
+    """``told`` is called for each check that was recorded (with its monitor's new standing) or
+    dropped (with None). It is not called if a bug keeps a check from being recorded, so that the
+    check is not repeated at once. Recording needs an application context.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Returns:
         return bool(self._unrecorded) or not self._back.empty()
 
     def collect(self, wait: float) -> None:
-        """Take what comes back within ``wait`` seconds; soon after the first, it is enough."""
+        """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them."""
         finished: list[Finished] = []
         until = time.monotonic() + max(0.0, wait)
         while len(finished) + len(self._unrecorded) < BATCH:
@@ -65,7 +65,7 @@ class Returns:
         self._unrecorded += self._network.sort(finished, now) + self._network.collect(now)
 
     def record(self) -> None:
-        """Record a batch of what was collected."""
+        """Record a batch of the collected outcomes."""
         if not self._unrecorded:
             return
         batch = self._unrecorded[:BATCH]
@@ -73,13 +73,13 @@ class Returns:
             stood = self._recorded(batch)
         except Exception as fault:
             if passes(fault):
-                # Kept, and tried again. The oldest go first when the database stays away for long.
+                # Kept and retried. If the database is unavailable for long, the oldest are dropped.
                 self._forget(len(self._unrecorded) - KEPT_AT_MOST)
                 raise
             log.exception("A batch could not be recorded. Recording its results one by one.")
             stood = self._singly(batch)
         del self._unrecorded[: len(batch)]
-        if stood:  # /readyz must not take what was thrown away for a check
+        if stood:  # /readyz must not count a batch that was dropped as a check
             self.last_check_at = datetime.now(UTC)
         for claim, standing in stood:
             self._told(claim, standing)
@@ -89,7 +89,7 @@ class Returns:
         return [(claim, stands) for (claim, _outcome), stands in zip(batch, stood, strict=True)]
 
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
-        """One result that cannot be recorded must not take the others with it."""
+        """Record one by one, so that a result that cannot be recorded does not lose the others."""
         stood: list[tuple[Claim, Standing | None]] = []
         for one in batch:
             try:

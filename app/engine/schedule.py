@@ -1,11 +1,11 @@
 """When a monitor's next check is due. Pure.
 
-Each monitor has a fixed place within its interval, taken from its id. Checks fall on a grid: place,
-place + interval, place + 2 intervals and so on, counted from 1970. So nothing drifts, a restart
-changes no place, and a thousand monitors that were made at once are spread over the interval.
+Each monitor has a fixed place within its interval, computed from its id. Its checks fall on a
+grid: place, place + interval, place + 2 intervals and so on, counted from 1970. So nothing drifts,
+a restart changes no place, and a thousand monitors created at once are spread over the interval.
 
-The moments of this grid are the slots. No moment is stored: what is stored is the last slot that
-was done (``Standing``), and the next check follows from it.
+The times of this grid are the slots. The time of the next check is not stored: it follows from the
+last slot that was done, which is (``Standing``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hashlib import blake2b
 
 from app.db.clocks import SKEW
 
-# How many checks start in a second when more are due than usual (after a pause of the service, or
+# How many checks start in a second when more are due than usual (after a stop of the service, or
 # when many monitors were added at once): twice what the schedule needs, so that they catch up
-# within one interval, and never fewer than this.
+# within one interval, but at least MINIMUM_PACE.
 MINIMUM_PACE = 20.0
 CATCH_UP = 2.0
 
@@ -57,8 +57,8 @@ def _slot(offset: float, interval: int, turn: int) -> datetime:
     return datetime.fromtimestamp(round(turn * interval + offset, 3), UTC)
 
 
-# A check that our own network's failure kept from telling anything is repeated when the network
-# is back. One that fails so again at once must not be repeated without a pause.
+# A check that failed because of our own network is repeated when the network is back, after this
+# pause: it may fail for the same reason again.
 BLIND_PAUSE = timedelta(seconds=1)
 
 
@@ -80,8 +80,8 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whose check it is, and by what right it is recorded: the token of the owned shard, and the
-    turn at which it was started. Claims of one monitor are equal.
+    """The monitor of a check, and what the recorder fences it with: the token of the shard, and the
+    monitor's turn when it was started. Claims of the same monitor are equal.
     """
 
     monitor_id: int
@@ -105,7 +105,7 @@ def due(
     """
     slot, checked = standing.slot, standing.checked_at
     if slot is None or slot > now + SKEW:
-        return now  # or a clock that was set back since has put the next slot out of reach
+        return now  # a slot in the future is from before the clock was set back
     moments = [next_check(monitor_id, interval, slot)]
     if standing.unconfirmed_at is not None:
         moments.append(_repeat(standing.unconfirmed_at, checked, now, confirm))
@@ -117,11 +117,11 @@ def due(
 def _repeat(
     since: datetime, checked: datetime | None, now: datetime, confirm: timedelta
 ) -> datetime:
-    """When a place repeats a result that is unconfirmed since then."""
-    if since > now + SKEW:  # said by a clock that was ahead: count from the last check here
+    """When a place repeats a check whose result is unconfirmed since ``since``."""
+    if since > now + SKEW:  # from a clock that was ahead: count from the last check here
         return _not_ahead(checked, now) + confirm
     if checked is not None and since < checked <= now + SKEW:
-        return NEVER  # this place has repeated it, and others have still to
+        return NEVER  # this place has repeated it; others still have to
     return since + confirm
 
 
@@ -138,7 +138,7 @@ def pace(checks_per_second: float) -> float:
 
 
 class Bucket:
-    """Lets through ``pace`` starts a second, and a quarter of a second's worth at once.
+    """A token bucket: allows ``pace`` starts a second, and those of a quarter second at once.
 
     Times are of the monotonic clock, given by the caller.
     """

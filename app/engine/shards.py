@@ -1,8 +1,8 @@
-"""Which shards of its place this checker owns. It takes its fair part, renews it, and gives it up.
+"""Which shards of its place this checker owns. It takes its fair share, renews it, and gives it up.
 
-Every ``LOOK_SECONDS`` it says that it lives, counts those who live beside it, gives up what is
-beyond its part and takes what is free below it. One that ends says so or stops renewing: on the
-same machine the others see it at once, elsewhere when its lease has ended. Needs an application
+Every ``LOOK_SECONDS`` it writes its heartbeat, counts the live checkers, gives up the shards beyond
+its share and takes free ones up to it. When a checker ends, it says so or stops renewing: on the
+same machine the others see that at once, elsewhere when its lease has ended. Needs an application
 context.
 """
 
@@ -21,14 +21,14 @@ from app.engine import owner
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-# A sign of life that is older, or further ahead, than this is of somebody who is gone.
+# A checker whose heartbeat is older than this, or further in the future, counts as dead.
 ALIVE = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Shards that this checker has from now on, by number with their tokens, and no longer has. One
-    that it has again under a new token is both.
+    """The shards that this checker gained, with their tokens by number, and those it lost. A shard
+    that it has again under a new token is in both.
     """
 
     gained: Mapping[int, int]
@@ -36,8 +36,8 @@ class Moved:
 
 
 def fair_part(name: str, alive: Collection[str], owned: Mapping[str, int], count: int) -> int:
-    """How many of ``count`` shards ``name`` should own. Who owns most keeps what does not divide,
-    so that nothing moves without need.
+    """How many of ``count`` shards ``name`` should own. The remainder goes to those who own most,
+    so that no shard moves without need.
     """
     order = sorted(alive, key=lambda one: (-owned.get(one, 0), one))
     share, rest = divmod(count, len(order))
@@ -53,15 +53,15 @@ class Shards:
 
     @property
     def place(self) -> int:
-        """The row id of the place, which is made where it is missing."""
+        """The row id of the place, which is created if it is missing."""
         return journal.location_id(self.location)
 
     def lapsed(self, clock: float) -> bool:
-        """Whether all may be somebody else's by now. ``clock`` is monotonic, in seconds."""
+        """Whether other checkers may own all shards by now. ``clock``: monotonic, in seconds."""
         return clock - self._renewed > LEASE.total_seconds()
 
     def look(self, now: datetime, clock: float, last_check_at: datetime | None = None) -> Moved:
-        """Renew, give up and take; what that changed."""
+        """Renew, give up and take shards; returns what changed."""
         place, before = self.place, {} if self.lapsed(clock) else dict(self.held)
         with writing() as session:
             heartbeats.beat(self.name, now, last_check_at, location=self.location)
@@ -85,7 +85,7 @@ class Shards:
         return Moved(taken, lost)
 
     def give_up(self, now: datetime, last_check_at: datetime | None) -> None:
-        """Leave all to others, and say that this checker has ended."""
+        """Release all shards, and store that this checker has ended."""
         place = self.place
         with writing() as session:
             shards.release(session, place, range(shards.count()), self.name, now)
@@ -102,13 +102,13 @@ class Shards:
 
     def _is_free(self, shard: Shard, now: datetime) -> bool:
         if shard.owner == self.name:
-            return True  # taken under a lease that has lapsed meanwhile: taken anew
+            return True  # ours under a lease that has lapsed: taken again with a new token
         return not shard.held(now) or owner.is_gone(shard.owner or "")
 
     def _others(
         self, found: Sequence[Shard], now: datetime
     ) -> tuple[Collection[str], Mapping[str, int]]:
-        """The names of those who live, ours among them, and how many shards each name owns."""
+        """The names of the live checkers, with ours, and how many shards each name owns."""
         names = heartbeats.names_alive(self.location, now, ALIVE)
         alive = {name for name in names if not owner.is_gone(name)} | {self.name}
         return alive, Counter(one.owner for one in found if one.owner is not None)

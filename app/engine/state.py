@@ -1,14 +1,14 @@
 """The state machine: what a check's result means for a monitor. Pure; the recorder writes it.
 
-Where a monitor stands:
+The states of a monitor (``Stands``):
 
     CLEAR        nothing is wrong, or nothing is known yet
-    CONFIRMING   a check failed; it is repeated before anybody is told
+    CONFIRMING   a check failed; it is repeated before anybody is alerted
     OPEN         an incident is open
     RECOVERING   an incident is open and a check was good; it is repeated before the incident ends
     BY_HAND      a person reported an incident; checks neither end it nor open another beside it
 
-What a result does there (``n`` is the monitor's ``confirmations``):
+What a result does in each (``n`` is the monitor's ``confirmations``):
 
     ============  ==========================  ==============================  ========
     stands        failing                     good                            unknown
@@ -20,25 +20,25 @@ What a result does there (``n`` is the monitor's ``confirmations``):
     BY_HAND       --                          --                              --
     ============  ==========================  ==============================  ========
 
-``unknown`` neither confirms nor cancels nor ends anything. It also does not hurry the next check: a
-target that policy forbids would otherwise be tried every few seconds for ever.
+``unknown`` neither confirms nor cancels nor ends anything. It also does not bring the next check
+forward: a target that policy forbids would otherwise be checked every few seconds for ever.
 
-Maintenance: checks go on, but no incident opens and no alert goes out.
+Maintenance: checks continue, but no incident opens and no alert is sent.
 
-- A failure being confirmed when maintenance begins is dropped. Failing checks in maintenance start
-  nothing. So an outage that lasts past the end is confirmed afresh, and its incident starts with
-  the first failing check after the end: a service that is a few seconds late in coming back after
-  a planned stop wakes nobody.
+- A failure that is being confirmed when maintenance begins is dropped. Failing checks in
+  maintenance start nothing. So an outage that lasts past the end is confirmed again, and its
+  incident starts with the first failing check after the end: a service that comes back a few
+  seconds late after a planned stop alerts nobody.
 - An incident that was open before stays open. Its recovery is followed, but ends it only with the
   first good check after the maintenance (``ended_at`` is then still the first good check of the
-  recovery): people who were told of the outage are told of its end, and not during maintenance.
+  recovery): people who were alerted to the outage hear of its end, but not during maintenance.
 
-Closing an incident by hand leaves CLEAR: if checks still fail, they are confirmed afresh and a new
-incident opens. Pausing leaves CLEAR too; a check made by hand while paused changes nothing.
+Closing an incident by hand resets to CLEAR: if checks still fail, they are confirmed again and a
+new incident opens. Pausing resets to CLEAR too; a check on request while paused changes nothing.
 
-A result older than the newest that was judged (a slow check overtaken by "check now") changes
-nothing. If it is older by more than a check can last, the machine's clock was set back; then it
-counts, because otherwise nothing would be noticed until the clock catches up.
+A result older than the newest one judged (a slow check overtaken by "check now") changes nothing.
+If it is older by more than a check can last, the clock was set back, and the result counts:
+otherwise no failure would be noticed until the clock catches up.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Stands(StrEnum):
 
 
 class Step(StrEnum):
-    """What the recorder has to do beside keeping the new state."""
+    """What the recorder has to do besides storing the new state."""
 
     NONE = "none"
     SUSPECT = "suspect"  # keep the check's evidence: it failed and is being confirmed
@@ -106,7 +106,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its place in the schedule."""
+    """``recheck``: the next check comes after CONFIRM_SECONDS, not at its next slot."""
 
     state: State
     step: Step = Step.NONE
@@ -115,7 +115,7 @@ class Transition:
 
 
 def advance(state: State, seen: Observation, confirmations: int) -> Transition:
-    """What ``seen`` makes of ``state``."""
+    """The transition from ``state`` that an observation leads to."""
     if state.checked_at and timedelta(0) < state.checked_at - seen.at <= OVERTAKEN_AT_MOST:
         return Transition(state)
     changed = state.verdict != seen.verdict
@@ -145,7 +145,7 @@ def cleared(state: State) -> State:
 
 
 def _in_maintenance(state: State) -> Transition:
-    """A check in maintenance that was not good: what was being confirmed is dropped."""
+    """A check in maintenance that was not good: drop a failure that was being confirmed."""
     if state.stands is Stands.CONFIRMING:
         return Transition(cleared(state), Step.CANCEL)
     return Transition(state)
@@ -175,6 +175,6 @@ def _good(state: State, seen: Observation) -> Transition:
         return Transition(recovering, recheck=not seen.maintenance)
     since, started = state.recovering_since, state.started_at
     if since and started and not seen.maintenance:
-        # A clock that was set back must not end an incident before it began.
+        # After the clock was set back, an incident must not end before it began.
         return Transition(cleared(state), Step.END, moment=max(since, started))
     return Transition(state)

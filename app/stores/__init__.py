@@ -1,4 +1,4 @@
-"""Where the records are kept, behind one interface (``base.Store``).
+"""Stores of records, behind one interface (``base.Store``).
 
 ``current_store()`` is the store behind this request: the local database, or one of the remote
 servers. ``current_access()`` manages people and API keys, which are always local.
@@ -21,7 +21,7 @@ __all__ = ["ADDED_TO_API", "Feature", "Store", "current_access", "current_store"
 def current_store() -> Store:
     """The store that views and API handlers work on."""
     store = current_app.extensions["wakeful.store"]
-    # Several remote servers: the one that this request has chosen.
+    # With several remote servers: the one that was chosen for this request.
     return cast(Store, getattr(store, "chosen", store))
 
 

@@ -1,4 +1,4 @@
-"""For pages and API, which know no database: what tells them that theirs does not answer."""
+"""The database error and its translation, for pages and the API, which do not import ``db``."""
 
 from sqlalchemy.exc import SQLAlchemyError as DatabaseError
 

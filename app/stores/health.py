@@ -1,7 +1,7 @@
-"""How this installation is: for ``/readyz`` and ``/metrics``, which see no table themselves.
+"""The health of this installation, for ``/readyz`` and ``/metrics``, which do not read tables.
 
-Checkers and alert workers write a heartbeat while they run. Before the first one, and where no
-check was ever due, there is nothing to complain about: a fresh installation is ready.
+Checkers and alert workers write a heartbeat while they run. Before the first heartbeat, and before
+the first check is due, nothing counts as a fault: a fresh installation is ready.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, Sha
 from app.db.types import to_ms
 from app.stores.writable import cannot_write, is_settling
 
-# Whoever lives takes a shard that has lost its checker within this time.
+# Live checkers take a shard that has lost its checker within this time.
 SHARD_FREE_AFTER = timedelta(seconds=30)
 # No monitor waits for longer than its time limit, a lease and a restart together.
 CHECKS_LATE_AFTER = timedelta(seconds=150)
 
-ANSWER_SECONDS = 2.0  # who asks whether we are ready does not wait for long
+ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 
-COUNTED_EVERY = 60.0  # seconds between two counts of what cannot be read
+COUNTED_EVERY = 60.0  # seconds between two counts of unreadable values
 _KEPT = "wakeful.unreadable"
 
 CHECKER_SILENT = "No checker is running."
-WORKER_SILENT = "No alert worker is running, so nobody is told of anything."
+WORKER_SILENT = "No alert worker is running, so no alerts are sent."
 CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``faults`` are sentences, none when all is well. Ages in seconds; None before the first.
-    ``unreadable``: stored values of monitors and settings that cannot be read. The service does all
-    the rest, so this is no fault that another instance would mend. ``left_alone``: watched monitors
-    that have had no checker for a while, counted in each place.
+    """``faults`` are sentences; none if all is well. Ages are in seconds; None before the first.
+    ``unreadable``: the number of stored values of monitors and settings that cannot be read. This
+    is not a fault: the service does all the rest, and another instance would not help.
+    ``left_alone``: monitors that have had no checker for a while, counted for each place.
 
-    ``readable``: whether the database can be asked for more.
+    ``readable``: whether the database can be queried.
     """
 
     faults: tuple[str, ...]
@@ -63,9 +63,9 @@ class Health:
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
-    """Needs an application context. Never raises for a database that does not answer, and does not
-    wait for it long. ``checks``: whether this installation is to check anything; what it once did
-    says nothing of now.
+    """Needs an application context. If the database does not answer, does not raise and does not
+    wait long. ``checks``: whether this installation is meant to run checks; if not, heartbeats and
+    results from earlier are ignored.
     """
     try:
         with patience(ANSWER_SECONDS):
@@ -76,7 +76,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
             late = _are_late(signs.checked_at, now)
             alone = left_alone(now) if checks and signs.ever and not signs.silent else []
             broken = _unreadable() if checks else 0
-            # Results are written blindly: their table may be damaged while all else is whole.
+            # Results are written without being read: their table may be damaged unnoticed.
             db.session.execute(select(ResultRow.at).limit(1)).all()
         stuck = cannot_write()
     except SQLAlchemyError as fault:
@@ -93,7 +93,7 @@ def health(now: datetime, *, checks: bool = True) -> Health:
     if late:
         found.append(CHECKS_LATE)
     found += [str(place) for place in alone]
-    if stuck or is_settling():  # who cannot write gives no sign of life, and may well live
+    if stuck or is_settling():  # processes that cannot write leave no heartbeat, but may be alive
         found = [stuck] if stuck else []
     return Health(
         tuple(found),
@@ -160,12 +160,12 @@ def left_alone(now: datetime) -> list[LeftAlone]:
 
 
 def _are_late(checked: datetime | None, now: datetime) -> bool:
-    """Whether a check has been due for long, and none has finished for as long: that nothing
-    finished while nothing was due is fine.
+    """Whether a check has been due for long and none has finished for as long. That none finished
+    while none was due is no fault.
     """
     if checked is None or now - checked <= CHECKS_LATE_AFTER:
         return False
-    # A slot is done, at the latest, an interval after the one before; a new monitor at once.
+    # The next slot is at most an interval after the last one; a new monitor is due at once.
     since = case(
         (AssignmentRow.slot.is_(None), type_coerce(MonitorRow.updated_at, BigInteger)),
         else_=type_coerce(AssignmentRow.slot, BigInteger)
@@ -181,7 +181,7 @@ def _are_late(checked: datetime | None, now: datetime) -> bool:
 
 
 def _unreadable() -> int:
-    """How many values cannot be read. They are all read for it, so not for each question."""
+    """How many values cannot be read. Counting reads them all, so the result is cached."""
     kept: tuple[float, int] | None = current_app.extensions.get(_KEPT)
     if kept is None or time.monotonic() - kept[0] >= COUNTED_EVERY:
         kept = time.monotonic(), sum(1 for _ in unreadable.scan(schema.IN_USE))

@@ -1,4 +1,4 @@
-"""Waiting for what other processes do: the worker that sends tells nobody but the database."""
+"""Wait for the outcomes of deliveries, by polling: the worker only writes to the database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.slots import LONG_WAITS
 def until_tried(
     read: Callable[[int], Delivery], ids: Sequence[int], seconds: float, pause: float
 ) -> list[Delivery]:
-    """The deliveries once each has been tried, or as they are after ``seconds``; as they are now
-    when too many requests wait already. ``read`` reads one anew, every ``pause`` seconds.
+    """The deliveries once each has been attempted, or as they are after ``seconds``; as they are
+    now if too many requests wait already. ``read`` is called every ``pause`` seconds.
     """
     with LONG_WAITS.taken() as free:
         return _until_tried(read, ids, seconds if free else 0.0, pause)

@@ -1,5 +1,5 @@
-"""Whether the database takes writes. Only writing tells: one that is locked, full or read-only
-answers all questions. Needs an application context.
+"""Whether the database accepts writes. Only a write shows that: a database that is locked, full or
+read-only still answers queries. Needs an application context.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from app.db import faults, heartbeats, patience
 
 PROBE_EVERY = 5.0  # seconds between two attempts to write
 PROBE_SECONDS = 2.0  # how long one may take
-# For so long after a write has failed, silent parts are not told: they were kept from writing too,
-# and wait up to SQLite's busy timeout before they try again.
+# For so long after a failed write, silent checkers and workers are not reported: they could not
+# write either, and wait up to SQLite's busy timeout before they try again.
 SETTLE_SECONDS = 15.0
 _PROBE = "wakeful.probe"
 
@@ -36,13 +36,13 @@ def _probe() -> _Probe:
 
 
 def is_settling() -> bool:
-    """Whether the database may be writable again, but not for so long that all have noticed."""
+    """Whether a write failed so recently that other processes may not have written again yet."""
     return time.monotonic() - _probe().failed_at < SETTLE_SECONDS
 
 
 def cannot_write() -> str | None:
-    """Why the database takes no writes now; None when it does. One thread at a time tries, and not
-    each time; the others get what was found last.
+    """Why the database accepts no writes now; None if it does. One thread at a time tries, at most
+    every PROBE_EVERY seconds; the others get the last result.
     """
     probe = _probe()
     if probe.trying.acquire(blocking=False):

@@ -252,9 +252,9 @@ class ImportForm(BrowserForm):
     tags = Tags("Tags", description="Words with commas between them, for all of them.")
 
     skip = Switch(
-        "Leave out the lines that are wrong",
+        "Leave out lines that are not valid",
         default=False,
-        description="Without this, nothing is made until every line is right.",
+        description="Without this, no monitor is created until every line is valid.",
     )
 
     def shared(self) -> list[tuple[str, str]]:

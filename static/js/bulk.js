@@ -1,4 +1,4 @@
-// Ticking monitors: all at once, how many, and only the fields that the chosen action needs.
+// Selecting monitors: select all, count the selected, show only the fields of the chosen action.
 const form = document.querySelector("[data-bulk]");
 const bar = form?.querySelector("[data-bulk-bar]");
 

@@ -15,7 +15,7 @@ async function look() {
     const answer = await fetch(address, { headers: { "X-Fragment": "jump" }, redirect: "manual" });
     // A slow answer must not replace a newer one.
     if (mine !== asked) return;
-    if (answer.type === "opaqueredirect") { // to the login
+    if (answer.type === "opaqueredirect") { // to the login page
       places.innerHTML = "<li class='soft'>You are logged out.</li>";
     } else if (answer.ok) {
       places.innerHTML = await answer.text();
@@ -34,7 +34,7 @@ function open() {
   look();
 }
 
-// Who types fast and presses Enter means what was typed, not what the list still shows.
+// Enter acts on what was typed, not on an older list that is still shown.
 async function go() {
   clearTimeout(timer);
   if (shown !== input.value) await look();

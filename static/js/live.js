@@ -1,14 +1,14 @@
-// Parts marked data-live refresh every 10 seconds while somebody looks. What the server sends is
-// woven into the page, so that focus, scroll position, ticked boxes and typed text stay.
+// Parts marked data-live refresh every 10 seconds while the page is visible. The server's HTML is
+// merged into the page, so that focus, scroll position, ticked boxes and typed text are kept.
 const EVERY = 10_000;
 const parts = [...document.querySelectorAll("[data-live]")];
-// After a form that was not taken, the page stands at the address of that form.
+// After a form with errors, location.href is the form's address, not the page's.
 const address = document.querySelector("[data-live-at]")?.dataset.liveAt ?? location.href;
-// What belongs to whoever folded, ticked or chose something.
-const THEIRS = ["open", "checked", "selected", "aria-busy", "tabindex"];
+// Attributes that the person changes (folding, ticking, choosing): a refresh does not remove them.
+const KEPT = ["open", "checked", "selected", "aria-busy", "tabindex"];
 let etag = null;
 let waiting = false;
-let over = false; // the session has ended: every further question would be answered with the login
+let over = false; // the session has ended: every further request would be answered with the login page
 
 function sync(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
@@ -21,19 +21,19 @@ function sync(old, fresh) {
   }
   if (old.matches("[data-keep]")) return;
   for (const { name } of [...old.attributes]) {
-    if (!fresh.hasAttribute(name) && !THEIRS.includes(name)) old.removeAttribute(name);
+    if (!fresh.hasAttribute(name) && !KEPT.includes(name)) old.removeAttribute(name);
   }
   for (const { name, value } of fresh.attributes) {
-    if (name === "open") continue; // who folded something away wants it so
-    // Tokens differ on every answer and are all valid; boxes belong to whoever ticked them.
+    if (name === "open") continue; // the person may have opened or closed it
+    // Tokens differ in every answer and are all valid, so the old one is kept.
     if (name === "value" && old.name === "csrf_token") continue;
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
-  weave(old, fresh);
+  mergeChildren(old, fresh);
 }
 
-// What is the same thing in both: a row by its key, a button's form by where it leads. Else one button
-// would turn into the next under somebody's finger.
+// Match old and new elements: a row by its key, a button's form by its action. Otherwise a button
+// could change into another one while somebody clicks it.
 function named(parent) {
   const found = new Map();
   for (const child of parent.children) {
@@ -45,7 +45,7 @@ function named(parent) {
   return found;
 }
 
-// The most of ``children`` that stand in this order among ``all`` already: the others move around them.
+// The longest run of ``children`` that are in order among ``all`` already: only the others move.
 function settled(children, all) {
   const places = children.map((child) => all.indexOf(child));
   const length = places.map(() => 1);
@@ -65,16 +65,16 @@ function settled(children, all) {
   return stay;
 }
 
-// Moving a row blurs what is in it, but where the browser can move without taking it out.
+// Moving an element takes the focus from it, except where the browser has moveBefore.
 function move(parent, child, before) {
   if (parent.moveBefore) parent.moveBefore(child, before);
   else parent.insertBefore(child, before);
 }
 
-function weave(old, fresh) {
+function mergeChildren(old, fresh) {
   const mine = named(old);
   const theirs = named(fresh);
-  // What has gone leaves first: what stood behind it need not move then.
+  // Remove first what has gone: then what follows it need not move.
   for (const [key, child] of mine) {
     if (theirs.has(key)) continue;
     child.remove();
@@ -108,8 +108,8 @@ function weave(old, fresh) {
 }
 
 const FOCUSABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary";
-// Whoever works with the keyboard goes on from where they were: the same control, else one in the
-// same row, else the part's heading.
+// Keep the keyboard's place: focus the same control, else one in the same row, else the part's
+// heading.
 function refocus(part, focused, key) {
   if (focused === document.activeElement) return;
   const row = key && part.querySelector(`[data-key="${CSS.escape(key)}"]`);
@@ -125,11 +125,11 @@ function take(part, fresh) {
   const focused = document.activeElement;
   const key = focused?.closest("[data-key]")?.dataset.key;
   const here = part.contains(focused);
-  weave(part, fresh);
+  mergeChildren(part, fresh);
   if (here) refocus(part, focused, key);
 }
 
-// The way back leads over the login to this very page.
+// After the login, the browser comes back to this page.
 function tellLoggedOut() {
   const notice = document.createElement("div");
   notice.className = "notice warning";
@@ -140,7 +140,7 @@ function tellLoggedOut() {
   link.textContent = "Log in";
   const words = document.createElement("div");
   words.append("You are logged out. ", link);
-  notice.append(words); // after the place for it, so that it is read out
+  notice.append(words); // after its container is in the page, so that screen readers read it out
 }
 
 async function refresh() {
@@ -167,7 +167,7 @@ async function refresh() {
     }
     for (const part of parts) part.toggleAttribute("data-stale", answer.status >= 400);
   } catch {
-    // The server is away: what is shown stays, and says that it is old.
+    // The server does not answer: keep what is shown and mark it as old.
     for (const part of parts) part.setAttribute("data-stale", "");
   } finally {
     waiting = false;
@@ -176,7 +176,7 @@ async function refresh() {
 
 if (parts.length) {
   setInterval(refresh, EVERY);
-  // A first check takes a moment: who has just saved a monitor looks for it.
+  // The first check of a new monitor takes a moment: refresh sooner.
   let looks = 10;
   const soon = setInterval(() => {
     if (looks-- && document.querySelector("[data-live] [data-soon]")) refresh();
@@ -186,7 +186,7 @@ if (parts.length) {
   document.addEventListener("wakeful:refresh", refresh);
 }
 
-// "3 minutes ago" stays true while the page stands.
+// Update "3 minutes ago" while the page is open.
 const WORDS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
 function relative(seconds) {
   const away = Math.abs(seconds);

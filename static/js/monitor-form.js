@@ -16,8 +16,8 @@ function hostOf(text) {
 name.addEventListener("input", () => { follows = name.value === ""; });
 url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
 
-// Only the fields that the kind of this URL has are shown. One with a fault stays: it is to be put
-// right.
+// Show only the fields that the kind of this URL has, and any other with an error, so that it can
+// be corrected.
 const schemes = new Map(form.dataset.schemes.trim().split(" ").map((pair) => pair.split(":")));
 function showKind() {
   const kind = schemes.get(url.value.trim().split(":")[0].toLowerCase());
@@ -39,7 +39,7 @@ function showFaulty() {
   }
 }
 
-// The text to look up belongs to two of the three conditions.
+// Two of the three conditions need a text to look up.
 const condition = form.querySelector("#alert_condition");
 const lookup = form.querySelector("[data-lookup]");
 function showLookup() { lookup.hidden = condition.value === "url_unavailable"; }
@@ -60,7 +60,8 @@ test?.addEventListener("click", async (event) => {
     place.innerHTML = await answer.text();
     showFaulty();
   } catch {
-    // The plain way shows what is the matter, with everything typed kept. A busy button sends nothing.
+    // Submit without the script: the page then shows the errors and keeps what was typed. A button that
+    // is marked busy would not submit.
     test.removeAttribute("aria-busy");
     form.requestSubmit(test);
     return;
@@ -70,8 +71,8 @@ test?.addEventListener("click", async (event) => {
   place.scrollIntoView({ block: "nearest" });
 });
 
-// "Send a test": the answer of the service in its row, without leaving what is typed. The page that
-// comes back is the one that a browser without scripts would show.
+// "Send a test" shows the service's answer in its row and keeps what was typed. The answer is taken
+// from the page that a browser without scripts would show.
 form.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-try]");
   if (!button) return;
@@ -88,9 +89,9 @@ form.addEventListener("click", async (event) => {
       if (told.childElementCount) document.getElementById(told.id)?.replaceChildren(...told.children);
     }
   } catch {
-    // The plain way shows what is the matter, with everything typed kept.
+    // Submit without the script: the page then shows the errors and keeps what was typed.
     button.removeAttribute("aria-busy");
-    button.removeAttribute("formaction"); // the faults at the top come first, not the row
+    button.removeAttribute("formaction"); // scroll to the errors at the top, not to the row
     form.requestSubmit(button);
     return;
   }

@@ -1,10 +1,10 @@
-// What every page does with a script; all of it works, plainer, without.
+// What scripts add to every page. All of it also works without them.
 
-// Faults first: the summary takes focus, so that it is read out and the keyboard starts there. Its
-// autofocus does that without a script; where that is only for inputs, this does.
+// Focus the summary of errors, so that it is read out and the keyboard starts there. This is for
+// browsers in which autofocus works on inputs only.
 if (!("autofocus" in HTMLElement.prototype)) document.querySelector("[data-focus]")?.focus();
 
-// A link in the summary goes to its field, also when that is folded away.
+// A link in the summary goes to its field and opens the fold that the field is in.
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.(".error-summary a[href^='#']");
   const field = link && document.getElementById(link.hash.slice(1));
@@ -15,7 +15,7 @@ document.addEventListener("click", (event) => {
   field.scrollIntoView({ block: "center" });
 });
 
-// A browser scrolls to the caret of a text area alone, and leaves the rest of it behind a bar.
+// A browser scrolls only to the caret of a text area; the sticky bar would cover the rest.
 document.addEventListener("focusin", (event) => {
   if (event.target.matches("textarea")) event.target.scrollIntoView({ block: "nearest" });
 });
@@ -30,24 +30,24 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
-// A form is sent once, and its button says that it is at work.
+// Send a form only once; its button shows that it is busy.
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (event.defaultPrevented || event.target.method !== "post" || !button) return;
   if (button.getAttribute("aria-busy") === "true") event.preventDefault();
   button.setAttribute("aria-busy", "true");
 });
-// Coming back with the browser's button finds it ready again.
+// After the browser's Back button, the form is ready again.
 window.addEventListener("pageshow", () => {
   for (const busy of document.querySelectorAll("[aria-busy=true]")) busy.removeAttribute("aria-busy");
 });
 
-// Selects that filter act at once; without a script the Show button does it.
+// Filters apply as soon as they change; without a script, the Show button applies them.
 for (const select of document.querySelectorAll("select[data-submit]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
 
-// Running clocks go on counting.
+// Update the running durations.
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 function span(seconds) {
   const parts = [];

@@ -1,4 +1,4 @@
-// Rows of key and value: add and remove in place what the buttons else do by a round to the server.
+// Rows of key and value: add and remove them in place. Without a script, the server does it.
 const INDEX = /\[(\d+)\]/;
 
 function renumber(list) {
@@ -9,7 +9,7 @@ function renumber(list) {
   });
 }
 
-// The fold's heading says how many are filled in, and several can be tried at once.
+// The fold's heading shows how many rows are filled in. "Send a test to all" needs two rows.
 function count(list) {
   const rows = [...list.querySelectorAll("[data-pair]")];
   const all = list.querySelector("[data-try-all]");
@@ -57,7 +57,7 @@ function remove(list, row) {
   next.focus();
 }
 
-// The value's example follows the chosen channel.
+// Show the example of the chosen channel.
 document.addEventListener("change", (event) => {
   const hint = event.target.selectedOptions?.[0]?.dataset.hint;
   const value = event.target.closest("[data-pair]")?.querySelector("input");

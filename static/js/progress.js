@@ -1,2 +1,2 @@
-// Work in steps goes on by itself; without a script the button does it.
+// Start the next step by itself; without a script, the person presses the button.
 document.querySelector("[data-go-on]").requestSubmit();

@@ -1,4 +1,4 @@
-// The window's form: what does not belong to the choice made is folded away.
+// The form of a maintenance window: hide the fields that the choice does not need.
 const form = document.querySelector("[data-window-form]");
 const often = form.querySelector("#often");
 const parts = { cron: form.querySelector("[data-cron]"), until: form.querySelector("[data-until]"), choices: form.querySelector("[data-choices]") };

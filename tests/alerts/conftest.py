@@ -1,4 +1,4 @@
-"""What the tests of alerts share: sinks, and a worker that a test turns by hand."""
+"""Fixtures for tests of alerts: sinks, and a worker that a test runs turn by turn."""
 
 from __future__ import annotations
 

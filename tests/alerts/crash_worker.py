@@ -4,7 +4,7 @@
 
 STEP is ``write`` (a batch of messages to subscribers, not committed), ``claim`` (claimed and
 committed, not sent), ``send`` (sent and answered, not marked), ``mark`` (marked, not committed) or
-``never``. AFTER: how many times the step is passed before.
+``never``. AFTER: how often the step is passed before.
 """
 
 from __future__ import annotations

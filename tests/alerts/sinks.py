@@ -1,7 +1,7 @@
-"""Real listeners that play the services: an HTTP sink and a mail server, both on loopback.
+"""Real servers in place of the services: an HTTP sink and a mail server, both on loopback.
 
-The HTTP sink keeps what it was sent, and answers as a script of ``Reply`` says: by path, in order,
-the last one again and again. A path without a script answers 200.
+The HTTP sink stores the requests it gets and answers with a list of ``Reply`` for each path, in
+order, repeating the last one. A path without a script answers 200.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class HttpSink:
             request_queue_size = 128
 
             def handle_error(self, *args: Any) -> None:
-                pass  # clients that go away are what is tested
+                pass  # the tests make clients disconnect
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.port = self._server.server_address[1]
@@ -173,7 +173,7 @@ class MailSink:
 
 
 class _Controller(Controller):
-    """aiosmtpd asks for a port of its own; this one takes any and tells which."""
+    """aiosmtpd with a free port, which it reports; aiosmtpd itself needs a fixed one."""
 
     def _trigger_server(self) -> None:
         assert self.server is not None

@@ -196,7 +196,7 @@ def test_each_service_gets_what_it_documents(
     assert [attempt["ok"] for attempt in row.attempts] == [True]
 
 
-def test_a_mail_has_text_and_html_and_stands_in_its_incidents_thread(
+def test_a_mail_has_text_and_html_and_belongs_to_its_incidents_thread(
     box: Outbox, mail: MailSink
 ) -> None:
     box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}?from=Wakeful <alerts@example.com>")
@@ -245,7 +245,7 @@ def test_tls_required_refuses_a_server_without(
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_starttls_is_used_where_offered_and_a_password_wants_a_trusted_certificate(
+def test_starttls_is_used_if_offered_and_a_password_requires_a_trusted_certificate(
     box: Outbox, tmp_path: Any, trusted: bool
 ) -> None:
     authority = trustme.CA()
@@ -341,7 +341,7 @@ def test_the_environments_secret_signs_and_cannot_be_changed_here(
         ({"status": "4", "error-text": "Bad Credentials"}, DeliveryStatus.FAILED),
     ],
 )
-def test_what_vonage_says_in_its_body_counts(
+def test_the_status_in_vonages_body_decides(
     box: Outbox, sink: HttpSink, part: dict[str, str], status: DeliveryStatus
 ) -> None:
     box.configure(sms_url=f"vonage://key:vonagesecret@Wakeful?api={sink.url}")
@@ -359,7 +359,7 @@ def test_what_vonage_says_in_its_body_counts(
 
 
 @pytest.mark.parametrize(("answered", "status"), [(404, FAILED), (503, PENDING)])
-def test_what_a_service_behind_apprise_refuses_for_good_is_not_tried_again(
+def test_a_permanent_refusal_behind_apprise_is_not_retried(
     box: Outbox, sink: HttpSink, answered: int, status: DeliveryStatus
 ) -> None:
     sink.replies["/hook"] = [Reply(answered)]
@@ -370,7 +370,7 @@ def test_what_a_service_behind_apprise_refuses_for_good_is_not_tried_again(
     assert f"error={answered}" in row.attempts[-1]["answer"]
 
 
-def test_one_target_that_may_come_back_keeps_the_others_of_an_apprise_url_alive() -> None:
+def test_one_target_that_may_recover_keeps_an_apprise_url_being_retried() -> None:
     gone = "Failed to send Slack notification: Page not found., error=404."
     assert refused_for_good([gone, gone])
     assert not refused_for_good([gone, "A Connection error occurred sending Slack notification."])
@@ -417,7 +417,7 @@ def test_tls_is_verified_for_the_name_although_the_address_is_pinned(
     assert said in row.attempts[0]["answer"]
 
 
-def test_of_a_names_addresses_only_the_judged_open_ones_are_used(
+def test_only_the_addresses_of_a_name_that_policy_allows_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = iter([("127.0.0.1", "169.254.169.254"), ("169.254.169.254",)])
@@ -452,7 +452,7 @@ NGINX = """<html>\r\n<head><title>502 Bad Gateway</title><style>h1 { color: red 
         ("", "text/html", "HTTP 502"),
     ],
 )
-def test_of_a_page_that_a_service_answers_with_only_the_words_are_kept(
+def test_only_the_text_of_an_html_answer_is_kept(
     box: Outbox, sink: HttpSink, body: str, kind: str, said: str
 ) -> None:
     sink.replies["/hook/SECRETOFTHEHOOK"] = [Reply(502, body, (("Content-Type", kind),))]
@@ -475,7 +475,7 @@ ECHO_404, ECHO_500 = Reply(404, act="echo"), Reply(500, act="echo")
         ("sms", "+447700900123", TWILIO_PATH, ["twilio token 1", "AC0account"]),
     ],
 )
-def test_a_service_that_says_back_what_it_was_sent_gives_no_secret_away(
+def test_a_service_that_echoes_the_request_reveals_no_secret(
     box: Outbox,
     sink: HttpSink,
     caplog: pytest.LogCaptureFixture,
@@ -501,7 +501,7 @@ def test_a_service_that_says_back_what_it_was_sent_gives_no_secret_away(
 
 
 @pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
-def test_a_mail_server_that_quotes_the_password_does_not_give_it_away(box: Outbox) -> None:
+def test_a_mail_server_that_quotes_the_password_does_not_reveal_it(box: Outbox) -> None:
     with mail_sink(auth_required=True, auth_require_tls=False) as sink:
         sink.script = {"ops@example.com": ["550 me with mail password 123 may not"]}
         box.configure(smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}")
@@ -521,14 +521,14 @@ def test_a_mail_server_that_quotes_the_password_does_not_give_it_away(box: Outbo
         ("json://[broken-secret", "broken-secret"),
     ],
 )
-def test_what_is_secret_in_an_apprise_url_is_masked(url: str, secret_: str) -> None:
+def test_secrets_in_an_apprise_url_are_masked(url: str, secret_: str) -> None:
     said = masking.clean(f"Failed at {url} with {url.upper()}", masking.secrets_in_apprise(url))
     assert secret_.lower() not in said.lower()
     host = masking.clean("mail.example.com refused", masking.secrets_in_apprise(url))
     assert host == "mail.example.com refused"
 
 
-def test_a_service_that_drips_is_cut_off(box: Outbox, sink: HttpSink) -> None:
+def test_a_service_that_answers_a_byte_at_a_time_is_cut_off(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/hook"] = [Reply(act="drip")]
     network = client.Network(Policy.parse("loopback"), SystemNames(), total_seconds=1.0)
     message = Message("test", Tone.PLAIN, "t", "s", box.clock.now)

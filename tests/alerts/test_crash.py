@@ -1,4 +1,4 @@
-"""A worker that dies at any step loses nothing and repeats at most what was on its way."""
+"""A worker that dies at any step loses nothing and repeats at most the message being sent."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def pending(box: Outbox) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_worker_killed_at_every_step_loses_nothing_and_repeats_a_message_once_at_most(
+def test_a_worker_killed_at_any_step_loses_no_message_and_repeats_at_most_one(
     box: Outbox, sink: HttpSink
 ) -> None:
-    box.clock.now = datetime.now(UTC)  # that of the processes: what is a day old is not sent
+    box.clock.now = datetime.now(UTC)  # the processes' time: a message of a day ago is not sent
     monitors = [box.monitor(("webhook", f"{sink.url}/hook/{n}")) for n in range(LANES)]
     for _ in range(ROWS // LANES):
         for monitor in monitors:

@@ -34,7 +34,7 @@ def test_a_channel_is_broken_from_its_refusal_until_it_delivers_or_no_monitor_ha
     box.turn(3600)
     assert broken(box) == []
 
-    # An attempt in the same second as the failure: the later row tells.
+    # An attempt in the same second as the failure: the higher id is later.
     sink.replies["/slack"] = [Reply(410), Reply()]
     box.tell(Event.TEST, shop)
     box.turn()
@@ -63,7 +63,7 @@ def test_a_grouped_message_that_failed_stands_for_its_monitors(box: Outbox, sink
     assert broken(box) == []
 
 
-def test_old_deliveries_are_forgotten_but_none_that_is_on_its_way(box: Outbox) -> None:
+def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
     old = [box.tell(Event.TEST, monitor)[0] for _ in DeliveryStatus]
     with box.app.app_context(), writing() as session:
@@ -81,7 +81,7 @@ def test_old_deliveries_are_forgotten_but_none_that_is_on_its_way(box: Outbox) -
     assert [row.id for row in box.rows()] == [pending, young]
 
 
-def test_many_old_deliveries_go_in_small_transactions(box: Outbox) -> None:
+def test_many_old_deliveries_are_deleted_in_small_transactions(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
     for _ in range(5):
         box.tell(Event.TEST, monitor)

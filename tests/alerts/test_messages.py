@@ -1,4 +1,4 @@
-"""What messages say, and the links in them."""
+"""The content of messages, and the links in them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_recovery_says_how_long_and_has_no_acknowledge_link() -> None:
     ("days", "said"),
     [(-3, "expired 3 days ago"), (0, "expires today"), (1, "tomorrow"), (14, "in 14 days")],
 )
-def test_an_expiry_is_told_in_days(days: int, said: str) -> None:
+def test_an_expiry_alert_says_how_many_days_are_left(days: int, said: str) -> None:
     day = datetime(2026, 11, 21, 23, tzinfo=UTC) + timedelta(days=days)
     extra = {"expires_at": iso(day), "days_left": days, "domain": "shop.example"}
     for event in (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING):
@@ -73,14 +73,14 @@ def test_an_expiry_is_told_in_days(days: int, said: str) -> None:
         assert message.data["days_left"] == days
 
 
-def test_an_expiry_whose_date_was_not_kept_is_told_without_days() -> None:
+def test_an_expiry_alert_without_a_stored_date_has_no_days() -> None:
     extra = {"days_left": 3}
     message = compose(facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra), CONTEXT)
     assert message.title == "Certificate of Shop: expires soon"
 
 
 def test_a_digest_counts_the_days_from_when_it_is_sent() -> None:
-    """A notice of Friday that waited until Monday had said "in 3 days" on the day itself."""
+    """Otherwise a notice that waits from Friday to Monday says "in 3 days" on the day of expiry."""
     extra = {"expires_at": "2026-11-21T12:00:00Z", "days_left": 3}
     held = facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra)
     held["at"] = "2026-11-18T08:00:00Z"
@@ -106,7 +106,7 @@ def test_a_certificate_alert_names_the_host_that_sent_it() -> None:
     assert message.data["host"] == "old.shop.example"
 
 
-def test_every_event_has_words() -> None:
+def test_every_event_has_a_label() -> None:
     for event in Event:
         changes: dict[str, object] = {}
         if event in (Event.INCIDENTS_OPENED, Event.INCIDENTS_RESOLVED):
@@ -268,7 +268,7 @@ def test_links_lead_to_the_public_url_or_to_where_we_listen(
         (90061, "1 day 1 hour"),
     ],
 )
-def test_durations_read_well(seconds: int, said: str) -> None:
+def test_durations_are_written_in_two_units(seconds: int, said: str) -> None:
     assert words.duration(seconds) == said
 
 

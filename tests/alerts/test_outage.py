@@ -1,4 +1,4 @@
-"""A service that is away for an hour gets everything within two minutes of its return."""
+"""A service that is down for an hour gets all messages within two minutes of its return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.alerts.sinks import HttpSink
 
 
 @pytest.mark.sqlite
-def test_after_an_hour_without_the_service_all_arrive_within_two_minutes(
+def test_after_an_outage_of_an_hour_all_messages_arrive_within_two_minutes(
     box: Outbox, sink: HttpSink
 ) -> None:
     monitors = [

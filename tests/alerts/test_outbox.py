@@ -1,4 +1,4 @@
-"""The outbox loses nothing, keeps its order, and is quiet when it should be (decisions.md 5)."""
+"""The outbox loses nothing, keeps its order, and groups or holds messages (decisions.md 5)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_channel_value_gets_one_row_and_an_acknowledgement_goes_to_webhooks
         (503, (("Retry-After", "Sat, 21 Nov 2026 08:05:00 GMT"),), "", (300, 300)),
     ],
 )
-def test_a_passing_fault_is_tried_again_and_the_services_own_pause_wins(
+def test_a_temporary_failure_is_retried_and_retry_after_wins(
     box: Outbox,
     sink: HttpSink,
     status: int,
@@ -82,7 +82,7 @@ def test_a_passing_fault_is_tried_again_and_the_services_own_pause_wins(
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("busy", [Reply(500), Reply(429, "", (("Retry-After", "3600"),))])
-def test_a_test_goes_out_at_once_also_where_the_channel_fails(
+def test_a_test_is_sent_at_once_even_if_the_channel_fails(
     box: Outbox, sink: HttpSink, busy: Reply
 ) -> None:
     sink.replies["/hook"] = [busy]
@@ -98,7 +98,7 @@ def test_a_test_goes_out_at_once_also_where_the_channel_fails(
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
-def test_a_refusal_for_good_stops_at_once_and_says_why(
+def test_a_permanent_refusal_is_not_retried_and_the_reason_is_shown(
     box: Outbox, sink: HttpSink, status: int
 ) -> None:
     sink.replies["/hook"] = [Reply(status, "no_service")]
@@ -112,7 +112,7 @@ def test_a_refusal_for_good_stops_at_once_and_says_why(
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("act", ["reset", "hang"])
-def test_a_broken_connection_is_tried_again(
+def test_a_broken_connection_is_retried(
     box: Outbox, sink: HttpSink, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.net.client.READ_SECONDS", 0.3)
@@ -147,7 +147,7 @@ def test_a_greylisted_mail_arrives_later_with_the_same_id_and_a_550_stops(
     assert grey.message_id in mail.mails[0]["Message-ID"]
 
 
-def test_pauses_grow_to_two_minutes_and_after_a_day_it_is_given_up(
+def test_pauses_grow_to_two_minutes_and_the_message_fails_after_a_day(
     box: Outbox, sink: HttpSink
 ) -> None:
     sink.replies["/hook"] = [Reply(500)]
@@ -181,7 +181,7 @@ def busy(box: Outbox, sink: HttpSink, asked: str) -> None:
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("asked", ["86401", "9" * 6000, DATE_IN_9999], ids=lambda it: it[:12])
-def test_a_pause_beyond_the_24_hours_gives_nothing_up(
+def test_a_retry_after_beyond_the_24_hours_does_not_end_the_retries_early(
     box: Outbox, sink: HttpSink, asked: str
 ) -> None:
     busy(box, sink, asked)
@@ -215,7 +215,7 @@ def test_a_pause_of_which_only_a_part_is_left_is_given_up_at_the_end_of_the_24_h
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("asked", ["0", "1", PAST_DATE])
-def test_a_service_that_always_asks_for_no_time_is_tried_less_and_less_often(
+def test_a_service_that_always_asks_for_zero_seconds_is_retried_with_growing_pauses(
     box: Outbox, sink: HttpSink, asked: str
 ) -> None:
     busy(box, sink, asked)
@@ -230,7 +230,7 @@ def test_a_service_that_always_asks_for_no_time_is_tried_less_and_less_often(
         assert pauses[:5] == [1.0] * 5
 
 
-def test_a_hanging_lane_holds_no_other_up(box: Outbox, sink: HttpSink) -> None:
+def test_a_hanging_lane_does_not_delay_others(box: Outbox, sink: HttpSink) -> None:
     sink.replies["/slow"] = [Reply(act="hang")]
     slow = box.monitor(("slack", f"{sink.url}/slow"))
     fast = box.monitor(("slack", f"{sink.url}/fast"))
@@ -258,7 +258,7 @@ def test_a_lane_keeps_its_order_while_its_service_is_down(box: Outbox, sink: Htt
     assert [row.status for row in box.rows()] == [DELIVERED] * 5
 
 
-def test_one_message_that_a_service_chokes_on_does_not_close_the_channel(
+def test_one_message_that_a_service_cannot_take_does_not_close_the_channel(
     box: Outbox, sink: HttpSink
 ) -> None:
     send = box.worker.senders["webhook"]
@@ -368,7 +368,7 @@ def test_a_burst_becomes_one_message_and_so_does_its_recovery(box: Outbox, sink:
     assert types(sink)[2:] == ["incident.opened"]
 
 
-def test_a_trickle_that_becomes_a_burst_groups_what_is_not_yet_sent(
+def test_openings_that_become_a_burst_slowly_are_grouped_unless_sent_already(
     box: Outbox, sink: HttpSink
 ) -> None:
     monitors = [box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{n}") for n in range(40)]
@@ -383,7 +383,7 @@ def test_a_trickle_that_becomes_a_burst_groups_what_is_not_yet_sent(
     assert len(held) >= 20
 
 
-def test_nineteen_are_no_burst_and_none_waits_longer_than_two_seconds(
+def test_nineteen_openings_are_not_grouped_and_none_waits_longer_than_two_seconds(
     box: Outbox, sink: HttpSink
 ) -> None:
     for n in range(19):
@@ -392,7 +392,7 @@ def test_nineteen_are_no_burst_and_none_waits_longer_than_two_seconds(
     assert types(sink) == ["incident.opened"] * 19
 
 
-def test_a_lonely_opening_leaves_within_a_second(box: Outbox, sink: HttpSink) -> None:
+def test_a_single_opening_is_sent_within_a_second(box: Outbox, sink: HttpSink) -> None:
     box.open(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn(0.6)
     assert types(sink) == ["incident.opened"]
@@ -401,7 +401,9 @@ def test_a_lonely_opening_leaves_within_a_second(box: Outbox, sink: HttpSink) ->
 # --- Flapping
 
 
-def test_flapping_is_told_once_and_nothing_of_it_is_lost(box: Outbox, sink: HttpSink) -> None:
+def test_flapping_is_reported_once_and_every_message_stays_in_the_log(
+    box: Outbox, sink: HttpSink
+) -> None:
     monitor = box.monitor(("slack", f"{sink.url}/hook"))
     for _ in range(7):
         incident = box.open(monitor)
@@ -418,7 +420,7 @@ def test_flapping_is_told_once_and_nothing_of_it_is_lost(box: Outbox, sink: Http
     assert {row.reason for row in held} == {"flapping"}
 
 
-def test_flapping_is_told_by_sms_and_by_webhook_too(box: Outbox, sink: HttpSink) -> None:
+def test_flapping_is_reported_by_sms_and_webhook_too(box: Outbox, sink: HttpSink) -> None:
     box.configure(sms_url=f"twilio://AC0account:token@+15550001111?api={sink.url}")
     monitor = box.monitor(("webhook", f"{sink.url}/hook"), ("sms", "+447700900123"))
     for _ in range(4):
@@ -434,7 +436,9 @@ def test_flapping_is_told_by_sms_and_by_webhook_too(box: Outbox, sink: HttpSink)
     ]  # fmt: skip
 
 
-def test_a_flapping_monitor_that_stays_down_is_told_after_all(box: Outbox, sink: HttpSink) -> None:
+def test_a_flapping_monitor_that_stays_down_is_alerted_in_the_end(
+    box: Outbox, sink: HttpSink
+) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     for _ in range(4):
         incident = box.open(monitor)
@@ -456,7 +460,7 @@ def test_a_flapping_monitor_that_stays_down_is_told_after_all(box: Outbox, sink:
 # --- What else may happen
 
 
-def test_deleting_a_monitor_takes_its_messages_with_it(box: Outbox, sink: HttpSink) -> None:
+def test_deleting_a_monitor_deletes_its_pending_messages(box: Outbox, sink: HttpSink) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     box.open(monitor)
     with box.app.app_context(), writing() as session:
@@ -465,7 +469,9 @@ def test_deleting_a_monitor_takes_its_messages_with_it(box: Outbox, sink: HttpSi
     assert (box.rows(), sink.requests) == ([], [])
 
 
-def test_a_message_that_cannot_be_written_stops_no_other(box: Outbox, sink: HttpSink) -> None:
+def test_a_message_that_cannot_be_composed_does_not_stop_others(
+    box: Outbox, sink: HttpSink
+) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     (broken, _fine) = (*box.tell(Event.TEST, monitor), *box.tell(Event.TEST, monitor))
     with box.app.app_context(), writing() as session:
@@ -489,7 +495,7 @@ def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> Non
     assert len(ids) == len(set(ids)) == 20
 
 
-def test_the_facts_are_those_of_the_moment_of_the_event(box: Outbox, sink: HttpSink) -> None:
+def test_a_message_reports_the_state_at_the_time_of_its_event(box: Outbox, sink: HttpSink) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"), name="Before")
     box.open(monitor)
     with box.app.app_context(), writing() as session:

@@ -1,6 +1,4 @@
-"""Quiet hours: when they are, what they hold, and the one message at their end; reminders beside
-them.
-"""
+"""Quiet hours, what they hold, and the digest at their end; and reminders."""
 
 from __future__ import annotations
 
@@ -59,7 +57,9 @@ NIGHT_ENDS = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         ("23:00", "00:30", "America/Havana", "2026-11-01T05:15:00", "2026-11-01T05:30:00"),
     ],
 )
-def test_when_quiet_hours_are(start: str, end: str, zone: str, at: str, until: str | None) -> None:
+def test_quiet_hours_end_when_they_should(
+    start: str, end: str, zone: str, at: str, until: str | None
+) -> None:
     def moment(text: str) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
@@ -89,7 +89,7 @@ def change(box: Outbox, kind: type[Any], id: int, **fields: Any) -> None:
             setattr(row, name, value)
 
 
-def test_what_comes_in_quiet_hours_waits_and_one_digest_for_each_channel_value_tells_of_it(
+def test_messages_in_quiet_hours_wait_for_one_digest_for_each_channel_value(
     box: Outbox, sink: HttpSink
 ) -> None:
     hook, slack = ("webhook", f"{sink.url}/hook"), ("slack", f"{sink.url}/slack")
@@ -132,7 +132,7 @@ def test_what_comes_in_quiet_hours_waits_and_one_digest_for_each_channel_value_t
     assert f"/incidents/{still_down.id}" in text
     assert "Mail" not in text
 
-    # Nothing that was held back is lost: each row names the message that tells of it.
+    # No held row is lost: each has the id of the digest that covers it.
     digests = [row for row in box.rows() if row.event == Event.INCIDENTS_DIGEST]
     assert [row.status for row in digests] == [DELIVERED, DELIVERED]
     for digest in digests:
@@ -151,7 +151,7 @@ def test_what_comes_in_quiet_hours_waits_and_one_digest_for_each_channel_value_t
     assert types(sink)[-1] == "incident.resolved", "what the digest told may be told as over"
 
 
-def test_a_test_goes_out_at_any_hour_and_retry_now_means_now(box: Outbox, sink: HttpSink) -> None:
+def test_quiet_hours_hold_neither_tests_nor_retries_by_hand(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
     box.tell(Event.TEST, shop)
     box.open(shop)
@@ -181,7 +181,7 @@ def test_a_retry_that_falls_into_quiet_hours_is_held_too(box: Outbox, sink: Http
     assert types(sink) == ["incident.opened", "incidents.digest"]
 
 
-def test_quiet_hours_that_are_taken_away_end_at_once(box: Outbox, sink: HttpSink) -> None:
+def test_quiet_hours_that_are_removed_end_at_once(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), **NIGHT)
     incident = box.open(shop)
     box.turn(60)
@@ -194,7 +194,7 @@ def test_quiet_hours_that_are_taken_away_end_at_once(box: Outbox, sink: HttpSink
     assert types(sink) == ["incidents.digest", "incident.resolved"]
 
 
-def test_a_hundred_incidents_are_told_by_their_number_and_the_first_ten(
+def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(
     box: Outbox, sink: HttpSink
 ) -> None:
     hook = ("webhook", f"{sink.url}/hook")
@@ -220,9 +220,7 @@ def remind(box: Outbox, minutes: float) -> int:
         return recorder.remind(box.clock.now)
 
 
-def test_reminders_come_every_so_many_minutes_until_somebody_acknowledges(
-    box: Outbox, sink: HttpSink
-) -> None:
+def test_reminders_repeat_until_somebody_acknowledges(box: Outbox, sink: HttpSink) -> None:
     hook = ("webhook", f"{sink.url}/hook")
     shop, quiet = box.monitor(hook, remind_after=10), box.monitor(hook)
     at = box.clock.now
@@ -263,9 +261,7 @@ def test_reminders_stop_at_the_end_in_a_pause_in_maintenance_and_in_quiet_hours(
     assert remind(box, 6) == 0
 
 
-def test_after_a_digest_the_next_reminder_comes_a_whole_pause_later(
-    box: Outbox, sink: HttpSink
-) -> None:
+def test_after_a_digest_the_next_reminder_waits_a_whole_period(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), remind_after=10, **NIGHT)
     box.open(shop, created_at=box.clock.now)
     box.clock.now = NIGHT_ENDS
@@ -274,7 +270,7 @@ def test_after_a_digest_the_next_reminder_comes_a_whole_pause_later(
     assert [remind(box, minutes) for minutes in (0, 9, 1)] == [0, 0, 1]
 
 
-def test_a_reminder_that_comes_too_late_is_not_sent(box: Outbox, sink: HttpSink) -> None:
+def test_a_reminder_of_a_settled_incident_is_not_sent(box: Outbox, sink: HttpSink) -> None:
     shop = box.monitor(("webhook", f"{sink.url}/hook"), remind_after=5)
     incident = box.open(shop, created_at=box.clock.now)
     box.turn(3)

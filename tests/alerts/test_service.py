@@ -1,6 +1,4 @@
-"""The whole of it: ``wakeful serve``, a real outage and recovery, and nine channels that hear of
-it.
-"""
+"""End to end: ``wakeful serve``, a real outage and recovery, and messages through nine channels."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ PATHS = {
 
 
 class Target:
-    """A site that is up or down as it is told."""
+    """A site that a test switches up or down."""
 
     def __init__(self) -> None:
         self.status = 200

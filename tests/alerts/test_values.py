@@ -1,4 +1,4 @@
-"""What a channel's value may look like, and what is said of a wrong one (decisions.md 5)."""
+"""Valid and invalid values of channels, and the sentences about them (decisions.md 5)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_a_good_value_has_no_fault(channel: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(("channel", "value", "said"), BAD)
-def test_a_wrong_value_is_told_with_the_way_out(channel: str, value: str, said: str) -> None:
+def test_a_wrong_value_gets_a_sentence_that_says_what_to_do(
+    channel: str, value: str, said: str
+) -> None:
     sentence = check_value(channel, value, telegram_token_set=False)
     assert sentence is not None
     assert said in sentence
@@ -69,7 +71,7 @@ def test_a_chat_id_alone_needs_the_instances_bot() -> None:
     assert "secret" not in repr(parse_telegram(f"{TOKEN}/-100"))
 
 
-def test_every_channel_has_its_words() -> None:
+def test_every_channel_has_a_label_and_help() -> None:
     assert set(CHANNELS) == set(Channel)
     assert all(text.label and text.help and text.placeholder for text in CHANNELS.values())
 

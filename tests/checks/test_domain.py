@@ -144,7 +144,7 @@ def test_whois_answers_are_read(registry: str) -> None:
         ('No match for domain "EXAMPLE.COM".\r\n>>> Last update', "does not know"),
         ("%% NOT FOUND\n", "does not know"),
         ("Domain: example.de\nStatus: free\n", "does not know"),
-        ("Your query quota has been exceeded.\n", "no more questions"),
+        ("Your query quota has been exceeded.\n", "no more queries"),
         ("Domain: example.de\nStatus: connect\nChanged: 2024-01-01T00:00:00+01:00\n", "no expiry"),
         ("Expiration Date: never\n", "no expiry"),
         ("Registry Expiry Date: 0001-01-01T00:00:00Z\n", "cannot be right"),
@@ -306,7 +306,7 @@ def test_an_unknown_expiry_has_a_note_that_says_why(
     found = ask(registries(), {"test": whois_server("No match for {question}\n")})
     assert (found.expires_at, found.source) == (None, None)
     assert found.note == (
-        "RDAP: the registry takes no more questions for now. "
+        "RDAP: the registry accepts no more queries for now. "
         "WHOIS: the registry does not know example.test."
     )
 
@@ -373,7 +373,7 @@ def test_endless_answers_are_cut_off(
     finally:
         listener.close()
     assert "the answer is too large" in found.note
-    assert "the answer tells no expiry" in found.note
+    assert "the answer has no expiry date" in found.note
 
 
 def test_a_redirect_is_followed_only_where_policy_allows(

@@ -33,7 +33,7 @@ def test_the_first_connection_waits_for_another_process_that_holds_the_new_file(
 
 
 @pytest.mark.sqlite
-def test_a_file_that_is_no_database_is_said_at_once(tmp_path):
+def test_a_file_that_is_not_a_database_is_reported_at_once(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but longer than the header of one would be" * 20)
     with pytest.raises(sa.exc.DatabaseError, match="not a database"):

@@ -60,7 +60,7 @@ def test_migrations_and_tables_agree(core):
 
 
 def sql_of_tables(connection):
-    """On SQLite: whether each table keeps row ids and never reuses one; no inspector tells that."""
+    """On SQLite: whether each table never reuses row ids, which SQLAlchemy does not inspect."""
     if connection.dialect.name != "sqlite":
         return None
     rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'")

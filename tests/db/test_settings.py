@@ -11,7 +11,7 @@ from app.records import Notice
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
-def test_a_stored_setting_comes_and_goes(core):
+def test_a_setting_is_stored_and_removed(core):
     with core.app_context():
         assert setting("notice") is None
         keep_setting("notice", "one", NOW)
@@ -21,14 +21,14 @@ def test_a_stored_setting_comes_and_goes(core):
         assert setting("notice") is None
 
 
-def test_of_two_that_remove_a_setting_one_did(core):
+def test_only_one_of_two_removals_of_a_setting_returns_true(core):
     with core.app_context():
         keep_setting("token", "secret", NOW)
         assert remove_setting("token")
         assert not remove_setting("token")
 
 
-def test_a_setting_is_made_from_what_it_was(core):
+def test_a_setting_is_changed_from_its_present_value(core):
     with core.app_context():
         assert change_setting("count", lambda kept: (kept or "") + "x", NOW) == "x"
         assert change_setting("count", lambda kept: (kept or "") + "x", NOW) == "xx"

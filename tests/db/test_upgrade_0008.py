@@ -1,4 +1,4 @@
-"""A database of before assignments and shards is upgraded with what was due and what was not."""
+"""The upgrade to assignments and shards keeps which checks are due and which are not."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -70,7 +70,7 @@ def due_at(row):
     return due(row.monitor_id, 86400, standing, NOW, CONFIRM, network=False)
 
 
-def test_what_is_due_stays_due_and_nothing_else_is_checked_before_its_time(before):
+def test_due_checks_stay_due_and_no_other_is_checked_early(before):
     waiting, overdue, new, edited, paused, failing, blind = before
     for id in (waiting, blind):
         state(id, checked_at=AGO, next_check_at=next_check(id, 86400, NOW), verdict="up")
@@ -97,7 +97,7 @@ def test_what_is_due_stays_due_and_nothing_else_is_checked_before_its_time(befor
     assert watched == set(before) - {paused}
 
 
-def test_monitors_go_on_where_they_were_checked_so_far(before):
+def test_monitors_are_assigned_to_the_places_that_checked_them(before):
     """An instance that runs with WAKEFUL_LOCATION set has no checker in the default place."""
     foo, bar = place("foo"), place("bar")
     mostly, by_hand, both, moved, _paused, never, few = before
@@ -118,7 +118,7 @@ def test_monitors_go_on_where_they_were_checked_so_far(before):
     assert places[never] == ["foo"], "where most others go"
 
 
-def test_places_have_all_that_they_need(before):
+def test_places_have_every_required_column(before):
     place("foo")
     upgraded()
     rows = db.session.scalars(sa.select(LocationRow)).all()
@@ -129,7 +129,7 @@ def test_places_have_all_that_they_need(before):
     assert all(row.created_at >= NOW for row in rows)
 
 
-def test_a_fresh_database_goes_back_and_forth(before):
+def test_a_new_database_can_be_downgraded_and_upgraded(before):
     command.upgrade(schema._config(), "0008")
     command.downgrade(schema._config(), "0007")
     with db.engine.connect() as connection:

@@ -1,4 +1,4 @@
-"""What a checker reads of the monitors of its shards."""
+"""The assignments that a checker reads for its shards."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -23,7 +23,7 @@ def ids(found):
     return sorted(one.spec.monitor_id for one in found)
 
 
-def test_only_what_is_watched_from_the_place_is_read(context):
+def test_only_assignments_of_the_place_are_read(context):
     oslo = journal.location_id("oslo")
     here, paused = make_monitor(context).id, make_monitor(context, paused=True).id
     there = make_monitor(context, places=[oslo]).id
@@ -36,7 +36,7 @@ def test_only_what_is_watched_from_the_place_is_read(context):
     assert ids(assignments.of_monitors(1, [here, paused, there, both, 404])) == [here, both]
 
 
-def test_an_assignment_tells_how_the_monitor_stands(context):
+def test_an_assignment_has_the_monitors_standing(context):
     seat = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
     state = {"unconfirmed_at": NOW + timedelta(seconds=2)}
     id = make_monitor(context, seat=seat, state=state, interval=300).id
@@ -45,7 +45,7 @@ def test_an_assignment_tells_how_the_monitor_stands(context):
     assert known == {**seat, **state, "interval": 300}
 
 
-def test_a_place_is_added_and_taken_off(context):
+def test_a_place_is_added_and_removed(context):
     id, oslo = make_monitor(context, seat={"slot": NOW}).id, journal.location_id("oslo")
     with writing() as session:
         assert assignments.assign(session, id, [1, oslo], NOW)
@@ -61,7 +61,7 @@ def test_a_place_is_added_and_taken_off(context):
     assert db.session.get(AssignmentRow, (id, oslo)) is None
 
 
-def test_a_spec_holds_all_that_a_check_needs(context):
+def test_a_spec_has_every_field_that_a_check_needs(context):
     id = make_monitor(
         context,
         url="https://example.test/a?b=c",
@@ -101,7 +101,7 @@ def test_a_spec_holds_all_that_a_check_needs(context):
     ]
 
 
-def test_a_stored_setting_comes_and_goes(context):
+def test_a_setting_is_stored_and_removed(context):
     assert setting("notice") is None
     keep_setting("notice", "one", NOW)
     keep_setting("notice", "two", NOW)

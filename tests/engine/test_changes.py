@@ -22,7 +22,7 @@ def feed(core):
         yield feed
 
 
-def test_every_change_of_a_monitor_is_told_once(core, settings, feed):
+def test_every_change_of_a_monitor_is_in_the_feed_once(core, settings, feed):
     store = LocalStore(settings)
     id = store.monitors.create({"name": "Shop", "url": "http://127.0.0.1/", "interval": 60}).id
     assert feed.news() == {id}
@@ -36,7 +36,7 @@ def test_every_change_of_a_monitor_is_told_once(core, settings, feed):
     assert feed.news() == {id}
 
 
-def test_what_is_rolled_back_is_not_told(core, feed):
+def test_a_change_that_is_rolled_back_is_not_in_the_feed(core, feed):
     with writing() as session:
         changes.note(session, 7)
         session.rollback()
@@ -46,7 +46,7 @@ def test_what_is_rolled_back_is_not_told(core, feed):
 
 
 @pytest.mark.parametrize("first", ["commits", "is rolled back"])
-def test_a_number_that_was_taken_first_is_never_seen_last(core, feed, monkeypatch, first):
+def test_change_numbers_become_visible_in_their_order(core, feed, monkeypatch, first):
     """Each writer takes its number, then waits: the second one must not become visible alone."""
     taken, go_on = threading.Event(), threading.Event()
     faults = []
@@ -88,7 +88,7 @@ def test_a_number_that_was_taken_first_is_never_seen_last(core, feed, monkeypatc
     assert feed.news() == ({1, 2} if first == "commits" else {2})
 
 
-def test_old_changes_go_and_the_newest_stays(core, feed):
+def test_old_changes_are_deleted_except_the_newest(core, feed):
     now = datetime.now(UTC)
     for _ in range(3):
         make_monitor(core)

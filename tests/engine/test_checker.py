@@ -34,7 +34,7 @@ from tests.lab.tcp import greeting
 
 
 class Site:
-    """A small web site whose answer a test chooses, and that tells how often it was asked."""
+    """A small web site whose answer a test chooses, and that counts its requests."""
 
     def __init__(self):
         self.status = 200
@@ -133,7 +133,7 @@ def due_at_once(core, id):
         changes.note(session, id)
 
 
-def test_an_outage_from_row_to_row(core, settings, site):
+def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
     """decisions.md 4: first failure, confirmations, incident, recovery, its confirmation."""
     id = make_monitor(core, url=site.url, confirmations=2, alerts=[["email", "a@example.test"]]).id
     with running(core, settings):
@@ -169,7 +169,7 @@ def test_an_outage_from_row_to_row(core, settings, site):
     assert site.asked == 6, "not one check more"
 
 
-def test_an_outage_of_a_port_from_row_to_row(core, settings):
+def test_an_outage_of_a_port_is_followed_from_monitor_to_alert(core, settings):
     """The kind tcp through checker, recorder, incident, evidence and outbox."""
     with closing(ClosedPort()) as port:
         number = port.port
@@ -221,7 +221,7 @@ def test_a_thousand_due_at_once_do_not_start_at_once(core, settings, site):
     assert time.monotonic() - began >= (60 - 5) / schedule.MINIMUM_PACE
 
 
-def test_a_stop_waits_for_what_is_on_its_way(core, settings, site):
+def test_a_stop_waits_for_running_checks(core, settings, site):
     id = make_monitor(core, url=site.url).id
     site.hold.clear()
     with running(core, settings):
@@ -232,7 +232,7 @@ def test_a_stop_waits_for_what_is_on_its_way(core, settings, site):
 
 
 @pytest.mark.sqlite
-def test_a_stop_gives_back_what_does_not_come_back(core, settings, site, monkeypatch):
+def test_a_stop_gives_up_the_shards_of_checks_that_do_not_return(core, settings, site, monkeypatch):
     monkeypatch.setattr("app.engine.checker.STOP_SECONDS", 0.1)
     id = make_monitor(core, url=site.url).id
     site.hold.clear()
@@ -304,7 +304,7 @@ def test_a_place_that_is_taken_off_makes_no_more_checks(core, settings, site):
         assert len(results(id)) == 1
 
 
-def test_what_is_created_changed_and_resumed_is_checked_at_once(core, settings, site):
+def test_a_created_changed_or_resumed_monitor_is_checked_at_once(core, settings, site):
     store = LocalStore(settings)
     fields = {"name": "Shop", "url": site.url, "interval": 3600}
     with running(core, settings):
@@ -320,7 +320,7 @@ def test_what_is_created_changed_and_resumed_is_checked_at_once(core, settings, 
     assert site.asked == 3
 
 
-def test_a_change_is_checked_though_a_check_of_before_hangs(core, settings, site):
+def test_a_changed_monitor_is_checked_although_an_earlier_check_hangs(core, settings, site):
     slow, store = Site(), LocalStore(settings)
     slow.hold.clear()
     id = make_monitor(core, url=slow.url, timeout=60).id
@@ -353,7 +353,7 @@ def test_a_failure_that_was_being_confirmed_is_confirmed_by_the_next_checker(cor
 
 
 @pytest.mark.settings(allow_networks="")
-def test_policy_keeps_checks_in_and_the_result_says_what_to_allow(core, settings, site):
+def test_policy_blocks_checks_and_the_result_says_what_to_allow(core, settings, site):
     id = make_monitor(core, url=site.url, confirmations=0).id
     with running(core, settings):
         (result,) = until(core, lambda: results(id))
@@ -365,7 +365,7 @@ def test_policy_keeps_checks_in_and_the_result_says_what_to_allow(core, settings
 
 
 @pytest.mark.settings(allow_networks=None)
-def test_the_stored_networks_hold_without_a_restart(core, settings, site, monkeypatch):
+def test_changed_networks_apply_without_a_restart(core, settings, site, monkeypatch):
     monkeypatch.setattr("app.engine.checker.POLICY_SECONDS", 0.0)
     id = make_monitor(core, url=site.url).id
     with running(core, settings) as checker:
@@ -385,7 +385,7 @@ def closed_port():
     return server.server_port
 
 
-def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_is_back(
+def test_a_failure_of_our_own_network_opens_no_incident_and_checks_are_repeated_afterwards(
     core, settings, monkeypatch
 ):
     monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.2)
@@ -410,7 +410,7 @@ def test_a_dead_network_of_our_own_opens_no_incident_and_all_is_checked_when_it_
 
 
 class Place:
-    """A port that serves web pages, refuses, or drops whatever comes, as the test goes on."""
+    """A port that serves web pages, refuses connections, or drops them, as the test chooses."""
 
     def __init__(self, kind=Listener):
         self.port = 0
@@ -424,7 +424,7 @@ class Place:
 
 
 @pytest.mark.sqlite
-def test_real_canaries_die_one_by_one_and_come_back(core, settings, monkeypatch):
+def test_our_network_counts_as_down_only_while_every_canary_fails(core, settings, monkeypatch):
     """One dead canary does not blind us; all of them dead, nothing opens, and nothing is lost."""
     monkeypatch.setattr("app.engine.network.DEAD_SECONDS", 0.5)
     canaries, target = [Place(), Place()], Place()
@@ -467,7 +467,7 @@ def test_real_canaries_die_one_by_one_and_come_back(core, settings, monkeypatch)
 
 
 @pytest.mark.sqlite
-def test_a_result_that_cannot_be_recorded_does_not_take_the_others_with_it(
+def test_a_result_that_cannot_be_recorded_does_not_lose_the_others(
     core, settings, site, monkeypatch
 ):
     bad, good = (make_monitor(core, url=site.url).id for _ in range(2))
@@ -501,7 +501,7 @@ def test_a_check_by_hand_is_recorded_and_counts(core, site):
 
 @pytest.mark.sqlite
 @pytest.mark.settings(canaries="127.255.255.255:9")
-def test_a_check_by_hand_while_our_own_network_is_down_opens_nothing(core):
+def test_a_check_on_request_while_our_own_network_is_down_opens_no_incident(core):
     id = make_monitor(core, url=f"http://127.0.0.1:{closed_port()}/", confirmations=0).id
     with core.app_context():
         assert now.check_now(id).cause_code == "network_down"
@@ -518,7 +518,7 @@ def test_a_check_of_unsaved_fields_leaves_no_trace(core, site):
 
 @pytest.mark.sqlite
 @pytest.mark.settings(canaries="127.255.255.255:9")
-def test_a_check_of_unsaved_fields_while_our_own_network_is_down_blames_nobody(core):
+def test_a_check_of_unsaved_fields_while_our_own_network_is_down_is_unknown(core):
     with core.app_context():
         outcome = now.check_fields(CheckSpec(url=f"http://127.0.0.1:{closed_port()}/"))
     assert outcome.result.verdict == Verdict.UNKNOWN

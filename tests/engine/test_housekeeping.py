@@ -1,4 +1,4 @@
-"""What is done now and then: domains, retention, old counters, monitors that nobody watches."""
+"""Periodic chores: domains, retention, old counters, monitors without a state or place."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ DAY = timedelta(days=1)
 
 
 class Registry:
-    """Says when domains expire, and remembers who asked."""
+    """A look-up with fixed expiry dates that records the domains it was asked for."""
 
     def __init__(self):
         self.asked = []
@@ -124,7 +124,7 @@ def test_two_checkers_ask_a_registry_once(house):
     assert len(claimed) == len(set(claimed)) == 10
 
 
-def test_a_date_once_given_outlives_a_registry_that_does_not_say(house):
+def test_a_failed_answer_does_not_delete_an_expiry_date(house):
     house.monitor("https://example.com/")
     house.registry.expiries["example.com"] = NOW + 100 * DAY
     house.look_after_domains()
@@ -135,7 +135,7 @@ def test_a_date_once_given_outlives_a_registry_that_does_not_say(house):
     assert row.note == "The registry does not say."
 
 
-def test_a_domain_is_told_of_once_and_a_renewal_arms_it_again(house):
+def test_a_domain_is_alerted_once_and_again_after_a_renewal(house):
     near = house.monitor("https://example.com/", domain_alert_days=7)
     house.monitor("https://example.com/", domain_alert_days=1)
     house.monitor("https://example.com/", domain_alert_days=None)
@@ -152,7 +152,7 @@ def test_a_domain_is_told_of_once_and_a_renewal_arms_it_again(house):
     assert house.told()[1:] == [(near, "domain.expiring", 6)]
 
 
-def test_another_domain_that_ends_on_the_same_day_is_told_of(house):
+def test_another_domain_that_expires_on_the_same_day_is_alerted_too(house):
     id = house.monitor("https://example.com/", domain_alert_days=7)
     for domain in ("example.com", "example.org"):
         house.registry.expiries[domain] = NOW + 5 * DAY
@@ -167,7 +167,7 @@ def test_another_domain_that_ends_on_the_same_day_is_told_of(house):
 
 
 @pytest.mark.parametrize("first", ["rdap", "whois"])
-def test_a_date_that_comes_once_with_its_hour_and_once_without_is_told_of_once(house, first):
+def test_a_date_with_and_without_a_time_is_alerted_once(house, first):
     house.monitor("https://example.com/", domain_alert_days=7)
     hour = (NOW + 5 * DAY).replace(hour=22, minute=59)
     midnight = hour.replace(hour=0, minute=0)
@@ -202,7 +202,7 @@ def test_a_new_url_is_another_domain(house):
 
 
 @pytest.mark.settings(retention_days=30)
-def test_what_is_old_goes(house):
+def test_old_rows_are_deleted(house):
     ids = [house.monitor("http://127.0.0.1/") for _ in range(3)]
     with writing() as session:
         for id in ids:
@@ -226,7 +226,7 @@ def test_what_is_old_goes(house):
     assert db.session.scalar(select(CounterRow.name)) is None
 
 
-def test_a_monitor_without_a_state_or_a_place_is_watched_again(house):
+def test_a_monitor_without_a_state_or_a_place_gets_them(house):
     id = house.monitor("http://127.0.0.1/")
     with writing() as session:
         session.execute(delete(MonitorStateRow))
@@ -237,7 +237,7 @@ def test_a_monitor_without_a_state_or_a_place_is_watched_again(house):
 
 
 @pytest.mark.sqlite
-def test_a_chore_that_fails_holds_no_other_up(house, monkeypatch):
+def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     done = threading.Event()
     monkeypatch.setattr("app.engine.housekeeping.LOOK_SECONDS", 0.001)
     monkeypatch.setattr("app.engine.housekeeping.rollups.roll", lambda _now: 1 / 0)

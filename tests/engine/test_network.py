@@ -1,4 +1,4 @@
-"""Our own network's failures are told apart from targets that fail (decisions.md 9, 10)."""
+"""Failures of our own network are distinguished from those of targets (decisions.md 9, 10)."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.engine.network import (
+    CONFIRMED_OFTEN,
     DEAD_SECONDS,
     HOLD_SECONDS,
     LAST_CHECKS_SECONDS,
-    OLD_NEWS,
     Network,
     distance,
     may_be_ours,
@@ -78,7 +78,7 @@ def marks(outcomes):
     return " ".join(f"{id}{names[outcome.result.verdict]}" for id, outcome in outcomes)
 
 
-def test_a_failure_that_another_target_answers_after_asks_nobody():
+def test_a_failure_before_an_answer_of_another_target_does_not_ask_the_canaries():
     canaries = Canaries(works=False)
     assert canaries.sort("4d 1u", 0) == "4d 1u"
     assert canaries.sort("5d", 5) == ""
@@ -88,7 +88,7 @@ def test_a_failure_that_another_target_answers_after_asks_nobody():
 
 @pytest.mark.parametrize("failing", ["1d", "1d 2d 3d", "4d 5d 6d 7d"])
 @pytest.mark.parametrize("before", ["", "1u 2u 3u", "1p"])
-def test_with_nothing_but_failures_after_them_the_canaries_are_asked(before, failing):
+def test_if_only_failures_follow_the_canaries_are_asked(before, failing):
     """What answered before the failures is no sign: a network that has just died had answers."""
     canaries = Canaries(works=False)
     canaries.sort(before, 0)
@@ -129,11 +129,11 @@ def test_a_nearer_target_says_nothing_about_a_farther_one(script, recorded):
         ({"evidence": None}, 2),
     ],
 )
-def test_how_far_away_a_target_is(fields, far):
+def test_the_distance_of_a_target_follows_from_its_address(fields, far):
     assert distance(make_outcome("down", **fields)) == far
 
 
-def test_with_a_canary_alive_failures_are_failures():
+def test_if_a_canary_answers_failures_are_recorded_as_down():
     canaries = Canaries(works=True)
     assert canaries.out("1d 2d", 0) == "1d 2d"
     assert not canaries.network.down
@@ -142,7 +142,7 @@ def test_with_a_canary_alive_failures_are_failures():
     assert canaries.asked == 2, "their answer says nothing of the moment after"
 
 
-def test_a_target_that_answers_is_believed_before_the_canaries():
+def test_an_answer_of_a_target_decides_before_the_canaries():
     canaries = Canaries(works=False)
     canaries.go.clear()
     canaries.sort("1d 2D", 0)
@@ -157,17 +157,17 @@ def test_without_canaries_nothing_waits():
     assert marks(network.sort([finished("1d")], 0)) == "1d"
 
 
-def test_the_canaries_are_not_asked_for_ever_about_a_target_that_stays_down():
+def test_the_canaries_are_asked_only_a_few_times_about_a_target_that_stays_down():
     canaries = Canaries(works=True)
-    for turn in range(OLD_NEWS):
+    for turn in range(CONFIRMED_OFTEN):
         assert canaries.out("1d", 60 * turn) == "1d"
-    assert canaries.sort("1d", 60 * OLD_NEWS) == "1d"
-    assert canaries.asked == OLD_NEWS
+    assert canaries.sort("1d", 60 * CONFIRMED_OFTEN) == "1d"
+    assert canaries.asked == CONFIRMED_OFTEN
     canaries.sort("1u", 3600)
     assert canaries.sort("1d", 3660) == "", "after its recovery they are"
 
 
-def test_an_answer_from_the_target_is_recorded_at_once_and_never_blamed_on_us():
+def test_a_failure_with_an_answer_is_recorded_at_once_as_the_targets():
     canaries = Canaries(works=False)
     assert canaries.sort("1s 2s 3s 4s", 0) == "1d 2d 3d 4d"
     assert canaries.sort("1d 2s", 100) == "1d 2d", "who answers shows that our network works"
@@ -181,7 +181,7 @@ def test_while_our_network_is_down_answers_still_count():
     assert canaries.network.down
 
 
-def test_the_return_of_our_network_is_noticed_though_nothing_is_due():
+def test_the_return_of_our_network_is_noticed_although_no_check_is_due():
     canaries = Canaries(works=False)
     canaries.out("1d", -HOLD_SECONDS)
     canaries.answers = True
@@ -192,7 +192,7 @@ def test_the_return_of_our_network_is_noticed_though_nothing_is_due():
     assert not canaries.network.down
 
 
-def test_what_was_on_its_way_when_our_network_came_back_says_nothing():
+def test_a_check_that_ran_when_our_network_came_back_is_unknown():
     canaries = Canaries(works=False)
     canaries.out("1d", -HOLD_SECONDS)
     canaries.answers = True

@@ -51,7 +51,7 @@ def test_after_a_slot_comes_the_next_one(interval):
     assert late == moment, "overdue, since then"
 
 
-def test_what_was_never_done_is_due_at_once():
+def test_a_monitor_without_a_slot_is_due_at_once():
     assert due(7, 60, Standing(turn=1), START, CONFIRM) == START
 
 
@@ -63,7 +63,7 @@ def test_an_unconfirmed_result_is_repeated_soon_by_a_place_that_has_not_done_so(
     assert (moment == START + CONFIRM) == (last == "before")
 
 
-def test_what_our_own_network_kept_from_telling_is_due_when_it_is_back():
+def test_a_check_that_our_own_network_failed_is_due_when_it_works_again():
     standing = done(7, 3600, checked_at=at(-60), blind=True)
     assert due(7, 3600, standing, START, CONFIRM, network=False) > at(60)
     assert due(7, 3600, standing, START, CONFIRM) < START
@@ -80,12 +80,12 @@ def test_what_our_own_network_kept_from_telling_is_due_when_it_is_back():
     ],
     ids=["slot", "repeat", "blind"],
 )
-def test_what_a_clock_ahead_has_left_is_not_waited_for(ahead):
+def test_a_time_from_a_clock_that_was_ahead_is_not_waited_for(ahead):
     standing = done(7, 3600, **{"checked_at": at(-60)} | ahead)
     assert due(7, 3600, standing, START, CONFIRM) <= START + CONFIRM
 
 
-def test_clocks_of_two_machines_that_differ_a_little_do_a_slot_once():
+def test_a_small_difference_of_two_clocks_does_not_repeat_a_slot():
     standing = done(7)
     behind = standing.slot - 5 * SECOND
     assert due(7, 60, standing, behind, CONFIRM) == next_check(7, 60, standing.slot)
@@ -94,7 +94,7 @@ def test_clocks_of_two_machines_that_differ_a_little_do_a_slot_once():
 # --- the heap
 
 
-def test_those_that_have_waited_longest_come_first(plan):
+def test_the_longest_overdue_monitors_come_first(plan):
     ids = range(1, 60)
     for id in ids:
         plan.put(job(id, interval=3600), START)
@@ -115,7 +115,7 @@ def test_a_check_that_came_back_is_due_at_its_next_slot(plan):
     assert plan.next() == next_check(7, 60, START)
 
 
-def test_a_check_that_does_not_come_back_is_made_again(plan):
+def test_a_check_that_does_not_come_back_is_repeated(plan):
     """A carrier may lose it."""
     plan.put(job(7, Standing(turn=1), timeout=20), START)
     [one] = plan.take(START, 5)
@@ -125,7 +125,7 @@ def test_a_check_that_does_not_come_back_is_made_again(plan):
     assert again.claim().turn == one.claim().turn, "whichever comes first counts"
 
 
-def test_a_change_has_it_checked_though_a_check_is_on_its_way(plan):
+def test_a_changed_monitor_is_due_although_a_check_is_running(plan):
     plan.put(job(7, Standing(turn=1)), START)
     [old] = plan.take(START, 5)
     late = old.claim()
@@ -139,13 +139,13 @@ def test_a_change_has_it_checked_though_a_check_is_on_its_way(plan):
     assert plan.next() == next_check(7, 60, START)
 
 
-def test_a_check_that_was_dropped_is_asked_about(plan):
+def test_a_dropped_check_reloads_its_monitor(plan):
     plan.put(job(7, Standing(turn=1)), START)
     [one] = plan.take(START, 5)
     assert plan.back(one.claim(), None, at(1)), "somebody else has checked it, or changed it"
 
 
-def test_shards_come_and_go(plan):
+def test_monitors_of_lost_shards_are_dropped(plan):
     for id in (1, 2, 65):
         plan.put(job(id, Standing(turn=1)), START)
     [first] = plan.take(START, 1)
@@ -159,7 +159,7 @@ def test_shards_come_and_go(plan):
 
 
 @pytest.mark.parametrize("step", [HOURS, -HOURS], ids=["forward", "back"])
-def test_after_a_step_of_the_clock_all_is_due_within_its_interval(plan, step):
+def test_after_the_clock_was_set_every_monitor_is_due_within_its_interval(plan, step):
     for id in range(1, 20):
         plan.put(job(id), START)
     now = START + step
@@ -169,7 +169,7 @@ def test_after_a_step_of_the_clock_all_is_due_within_its_interval(plan, step):
     assert taken(plan, now + timedelta(seconds=60)) == [], "each once"
 
 
-def test_when_our_network_is_back_what_it_kept_from_telling_comes_first(plan):
+def test_when_our_network_works_again_its_failed_checks_come_first(plan):
     plan.set_network(False, START)
     plan.put(job(1, done(1, 3600, blind=True, checked_at=at(-60)), 3600), START)
     plan.put(job(2, interval=3600), START)

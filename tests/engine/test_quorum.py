@@ -1,4 +1,4 @@
-"""Several locations, one verdict."""
+"""One verdict from those of several locations."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,13 +27,13 @@ MARKS = {"u": Verdict.UP, "s": Verdict.DEGRADED, "d": Verdict.DOWN, "?": Verdict
         ("dduu", "d", "u", "u"),
         ("dddu", "d", "d", "u"),
         ("us", "s", "s", "s"),
-        # who cannot tell has no vote
+        # an unknown result has no vote
         ("d?", "d", "d", "d"),
         ("u?", "u", "u", "u"),
         ("du?", "d", "u", "u"),
         ("d??", "d", "d", "d"),
         ("??", "?", "?", "?"),
-        # nor has who has been silent for too long
+        # nor has a result that is too old
         ("ud-", "d", "u", "u"),
     ],
 )

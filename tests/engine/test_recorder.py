@@ -1,4 +1,4 @@
-"""What the recorder writes of checks and of what people do, on both databases (decisions.md 4)."""
+"""What the recorder writes for checks and actions of people, on both databases (decisions.md 4)."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -69,7 +69,7 @@ class Engine:
         return Claim(id, shard, token, turn)
 
     def scheduled(self, claim, verdict, seconds, location="default", took=0.0):
-        """A check of the schedule; how the monitor stands then, None when it was dropped."""
+        """Record a check of the schedule; returns the new standing, None if it was dropped."""
         outcome = make_outcome(verdict, at(seconds))
         return recorder.record_claimed([(claim, outcome)], at(seconds + took), location=location)[0]
 
@@ -146,7 +146,7 @@ def test_a_cancelled_failure_leaves_no_evidence_for_the_next_incident(engine):
     assert incident.evidence["failing"]["note"] == "real"
 
 
-def test_a_failing_check_is_repeated_soon_and_others_keep_their_place(engine):
+def test_a_failing_check_is_repeated_soon_and_good_ones_keep_their_slots(engine):
     id = engine.monitor(confirmations=1)
     standing = engine.scheduled(engine.claim(id), "up", 0)
     regular = engine.due(id, standing, 0)
@@ -195,9 +195,7 @@ def test_results_come_back_as_they_were(engine):
     assert count(ResultContextRow) == 2, "what stays the same is kept once"
 
 
-def test_a_target_that_answers_from_ever_new_addresses_fills_the_table_not_the_memory(
-    engine, monkeypatch
-):
+def test_a_target_whose_address_keeps_changing_does_not_fill_the_memory(engine, monkeypatch):
     monkeypatch.setattr(journal, "CACHED_AT_MOST", 2)
     ids = [engine.monitor() for _ in range(3)]
     for turn in range(3):
@@ -253,7 +251,7 @@ def test_no_slot_is_recorded_twice(engine):
 
 
 def test_a_shard_is_not_taken_while_a_result_of_it_is_being_recorded(engine, monkeypatch):
-    """Its owner may have looked away for longer than its lease: what it records stands or falls."""
+    """Otherwise an owner that was suspended beyond its lease could record under an old token."""
     if db.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     id = engine.monitor()
@@ -493,7 +491,7 @@ def test_an_unknown_monitor_is_named(engine):
     assert list(invalid.value.errors) == ["monitor_id"]
 
 
-def test_closing_by_hand_tells_and_a_new_incident_opens_if_checks_still_fail(engine):
+def test_closing_by_hand_sends_a_recovery_and_failing_checks_open_a_new_incident(engine):
     id = engine.monitor(confirmations=1)
     engine.checks(id, [("down", 0), ("down", 10)])
     change(engine.incidents(id)[0].id, 20, ended_at=WHOLE + timedelta(seconds=20))
@@ -513,7 +511,7 @@ def test_a_reopened_incident_ends_again_with_the_next_recovery(engine):
     assert incident.ended_at == WHOLE + timedelta(seconds=120)
 
 
-def test_acknowledging_names_who_and_tells_machines_only(engine):
+def test_an_acknowledgement_names_who_and_goes_to_webhooks_only(engine):
     id = engine.monitor(confirmations=0)
     engine.check(id, "down", 0)
     change(engine.incidents(id)[0].id, 5, acknowledged_at=WHOLE + timedelta(seconds=5))
@@ -607,7 +605,7 @@ def test_places_that_repeat_a_failure_at_once_confirm_it_once_together(engine):
     assert len(engine.incidents(id)) == 1
 
 
-def test_what_is_unconfirmed_is_repeated_in_every_place(engine):
+def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
     ids = places("berlin", "oslo")
     id = engine.monitor(confirmations=1, places=[*ids.values()])
     for name in ids:
@@ -633,7 +631,7 @@ def test_a_place_that_began_first_and_is_recorded_last_has_a_vote(engine):
     assert len(engine.incidents(id)) == 1
 
 
-def test_a_place_that_no_longer_watches_has_no_vote(engine):
+def test_a_place_that_is_no_longer_assigned_has_no_vote(engine):
     ids = places("berlin", "oslo")
     id = engine.monitor(confirmations=0, places=[*ids.values()])
     engine.scheduled(engine.claim(id, ids["oslo"]), "up", 0, "oslo")
@@ -648,7 +646,7 @@ def test_a_place_that_no_longer_watches_has_no_vote(engine):
     assert engine.scheduled(late, "up", 5, "oslo") is None, "of before it watched again"
 
 
-def test_a_place_that_cannot_tell_confirms_nothing(engine):
+def test_a_place_whose_result_is_unknown_confirms_nothing(engine):
     ids = places("berlin", "oslo")
     id = engine.monitor(confirmations=1, places=[*ids.values()])
     engine.scheduled(engine.claim(id, ids["berlin"]), "down", 0, "berlin")
@@ -662,7 +660,7 @@ def test_a_place_that_cannot_tell_confirms_nothing(engine):
 # --- Certificates
 
 
-def test_a_certificate_is_told_of_once_and_a_renewal_arms_it_again(engine):
+def test_a_certificate_is_alerted_once_and_again_after_a_renewal(engine):
     id = engine.monitor(ssl_alert_days=7)
 
     def certificate(seconds, days, fingerprint, **fields):
@@ -683,7 +681,7 @@ def test_a_certificate_is_told_of_once_and_a_renewal_arms_it_again(engine):
     assert state.ssl_expires_at == START + timedelta(days=2)
 
 
-def test_servers_that_answer_in_turn_each_with_a_certificate_are_told_of_once_each(engine):
+def test_certificates_of_servers_that_answer_in_turn_are_alerted_once_each(engine):
     id = engine.monitor(ssl_alert_days=7)
     expires = START + timedelta(days=5)
     for turn in range(12):

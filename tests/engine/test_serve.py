@@ -1,4 +1,4 @@
-"""``wakeful serve`` keeps its parts running and stops them all, however it ends."""
+"""``wakeful serve`` restarts its children and stops them all, however it ends."""
 
 import os
 import re
@@ -57,7 +57,7 @@ def ready(base):
     return look
 
 
-def test_it_greets_restarts_what_dies_and_stops_it_all(service):
+def test_serve_prints_its_address_restarts_children_and_stops_them(service):
     base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
     link = service.await_line(r"(http://\S+)/setup/\S+")
     assert link[1] == base
@@ -88,7 +88,7 @@ def test_it_greets_restarts_what_dies_and_stops_it_all(service):
     assert sum(link_secret in line for line in service.lines) == 1, "printed once, never logged"
 
 
-def test_its_parts_die_with_it(service):
+def test_children_end_with_the_supervisor(service):
     base = service.await_line(r"Wakeful runs at (http://127\.0\.0\.1:\d+) ")[1]
     eventually(ready(base), "the checker shows life")
     before = parts(service)
@@ -97,7 +97,7 @@ def test_its_parts_die_with_it(service):
     eventually(lambda: not any(map(alive, before.values())), "no part outlives it", 30)
 
 
-def test_a_second_start_is_not_greeted_by_a_set_up_link_once_there_is_an_account(tmp_path):
+def test_no_set_up_link_is_printed_once_there_is_an_account(tmp_path):
     service = Service(tmp_path / "instance", CANARIES="")
     service.command(
         "user", "create", "ada@example.org", "--role", "admin", input="a passphrase 1\n"
@@ -112,7 +112,7 @@ def test_a_second_start_is_not_greeted_by_a_set_up_link_once_there_is_an_account
 
 
 @pytest.mark.sqlite
-def test_behind_a_proxy_it_tells_both_addresses(core, settings, capsys):
+def test_behind_a_proxy_both_addresses_are_printed(core, settings, capsys):
     with listen("127.0.0.1:0") as listener, core.app_context():
         greet(core, settings, listener)
         port = listener.getsockname()[1]
@@ -121,10 +121,10 @@ def test_behind_a_proxy_it_tells_both_addresses(core, settings, capsys):
         "Wakeful runs at http://wakeful.test (Ctrl-C stops it)",
         f"It listens on http://127.0.0.1:{port}",
     ]
-    assert lines[2].startswith("Make the first account here: http://wakeful.test/setup/")
+    assert lines[2].startswith("Create the first account here: http://wakeful.test/setup/")
 
 
-def test_an_address_in_use_is_told_in_a_sentence():
+def test_an_address_in_use_is_reported_in_a_sentence():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

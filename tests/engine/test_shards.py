@@ -47,7 +47,7 @@ class House:
         self.seconds = until
 
     def owned(self):
-        """How many shards each of those who live owns; all of them once."""
+        """How many shards each live checker owns; each shard has one owner."""
         living = [self.checkers[name] for name in sorted(self.checkers.keys() - self.gone)]
         held = [number for one in living for number in one.held]
         assert len(held) == len(set(held)), "nothing is owned twice"
@@ -68,7 +68,7 @@ def parts(house, *of_postgresql):
     return sorted(owned) == sorted(of_postgresql)
 
 
-def test_the_first_takes_all_and_one_that_joins_takes_its_part_within_ten_seconds(house):
+def test_the_first_checker_takes_all_shards_and_a_second_its_share_within_ten_seconds(house):
     house.join("a")
     gained = house.look("a").gained
     assert len(gained) == shards.count()
@@ -81,7 +81,7 @@ def test_the_first_takes_all_and_one_that_joins_takes_its_part_within_ten_second
     assert parts(house, 21, 21, 22)
 
 
-def test_nothing_moves_without_need(house):
+def test_no_shard_moves_without_need(house):
     house.join("a", "b", "c")
     house.go_on(20)
     before = {name: dict(one.held) for name, one in house.checkers.items()}
@@ -89,7 +89,7 @@ def test_nothing_moves_without_need(house):
     assert {name: one.held for name, one in house.checkers.items()} == before
 
 
-def test_one_that_dies_is_replaced_within_thirty_seconds(house):
+def test_the_shards_of_a_dead_checker_are_taken_within_thirty_seconds(house):
     house.join("a", "b")
     house.go_on(20)
     house.die("b" if house.checkers["b"].held else "a")
@@ -97,7 +97,7 @@ def test_one_that_dies_is_replaced_within_thirty_seconds(house):
     assert house.owned() == [shards.count()]
 
 
-def test_one_that_stops_is_replaced_at_once(house):
+def test_the_shards_of_a_stopped_checker_are_taken_at_once(house):
     house.join("a", "b")
     house.go_on(20)
     house.checkers["b"].give_up(house.now, None)
@@ -106,7 +106,7 @@ def test_one_that_stops_is_replaced_at_once(house):
     assert house.owned() == [shards.count()]
 
 
-def test_one_that_dies_on_the_same_machine_is_replaced_at_once(house):
+def test_the_shards_of_a_checker_that_died_on_the_same_machine_are_taken_at_once(house):
     make = "from app.engine import owner; print(owner.make_name(), flush=True); input()"
     running = subprocess.Popen(
         [sys.executable, "-c", make],
@@ -131,7 +131,7 @@ def test_one_that_dies_on_the_same_machine_is_replaced_at_once(house):
     assert house.checkers["a"].held[0] == killed.held[0] + 1
 
 
-def test_an_owner_that_was_stopped_for_long_learns_that_it_has_lost_all(house):
+def test_an_owner_that_was_suspended_for_long_loses_all_its_shards(house):
     house.join("a")
     house.look("a")
     house.seconds += 30
@@ -144,7 +144,7 @@ def test_an_owner_that_was_stopped_for_long_learns_that_it_has_lost_all(house):
     assert parts(house, 32, 32)
 
 
-def test_what_a_stopped_owner_still_has_it_has_anew(house):
+def test_a_suspended_owner_gets_the_shards_that_nobody_took_under_new_tokens(house):
     """Meanwhile it missed changes, so all of it is read again."""
     house.join("a")
     first = house.look("a").gained
@@ -155,7 +155,7 @@ def test_what_a_stopped_owner_still_has_it_has_anew(house):
 
 
 @pytest.mark.parametrize("hours", [6, -6], ids=["forward", "back"])
-def test_a_step_of_the_clock_stops_nobody(house, hours):
+def test_setting_the_clock_stops_no_checker(house, hours):
     house.join("a", "b")
     house.go_on(20)
     monotonic, step = Shards.look, timedelta(hours=hours)
@@ -168,7 +168,7 @@ def test_a_step_of_the_clock_stops_nobody(house, hours):
     assert all(one.held(house.now + step) for one in shards.read(1))
 
 
-def test_a_lease_within_its_time_is_left_alone_and_one_beyond_it_is_free(house):
+def test_a_valid_lease_is_respected_and_one_too_far_ahead_is_not(house):
     ahead = {0: LEASE + timedelta(seconds=5), 1: timedelta(hours=6)}
     with writing() as session:
         shards.make(1)
@@ -191,7 +191,7 @@ def test_each_place_has_its_own_shards(house):
     assert {sign.location for sign in signs} == {"default", "oslo"}
 
 
-def test_two_that_take_at_once_never_get_the_same(house):
+def test_two_checkers_that_take_shards_at_once_never_get_the_same(house):
     house.join("a", "b")
     place = 1
     with writing():
@@ -206,7 +206,7 @@ def test_two_that_take_at_once_never_get_the_same(house):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("checkers", [1, 2, 3, 5, 7, 9, 40, 64, 65])
-def test_parts_are_fair_and_together_all(core, checkers):
+def test_shares_are_fair_and_add_up_to_all_shards(core, checkers):
     names = [f"c{number}" for number in range(checkers)]
     found = [fair_part(name, names, {}, 64) for name in names]
     assert sum(found) == 64

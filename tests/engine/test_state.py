@@ -121,7 +121,7 @@ def run(script, confirmations=2, state=CLEAR, seconds=10):
         # it lasts past the end: confirmed afresh, and it starts after the maintenance
         (0, "dm dm d", [("open", 2, 2)]),
         (2, "d dm dm d d d", [("open", 5, 3)]),
-        # an incident from before: the end is told after the maintenance, its time is the truth
+        # an incident from before: it ends after the maintenance, at the first good check
         (0, "d dm um um u", [("open", 0, 0), ("end", 4, 2)]),
         (0, "d um dm um um u", [("open", 0, 0), ("end", 5, 3)]),
         (0, "d um um d u u", [("open", 0, 0), ("end", 5, 4)]),
@@ -144,7 +144,7 @@ def test_a_slow_check_that_was_overtaken_changes_nothing():
     assert advance(state, late, 0).state == state
 
 
-def test_a_clock_that_was_set_back_does_not_blind_us():
+def test_results_count_after_the_clock_was_set_back():
     _, state = run("u u u")
     after = advance(state, Observation(START - timedelta(hours=1), Verdict.DOWN), 0)
     assert after.step is Step.OPEN
@@ -164,7 +164,7 @@ RESULTS = st.tuples(
 
 
 @given(st.lists(RESULTS, max_size=60), st.integers(0, 5))
-def test_whatever_happens_incidents_stay_in_order(results, confirmations):
+def test_incidents_of_a_monitor_never_overlap(results, confirmations):
     state, at, open_since = CLEAR, START, None
     failures = []
     for verdict, maintenance, seconds, person in results:

@@ -1,8 +1,8 @@
-"""Whatever comes in, the state machine keeps its promises (issue 3; decisions.md 4 and 10).
+"""Invariants of the state machine for any sequence of results (issue 3; decisions.md 4 and 10).
 
-Hypothesis makes up sequences of results, pauses between them, clocks that jump back, maintenance,
-and people who report and close incidents. Beside the machine a recorder of two lines keeps the
-incidents, as the real one would, and the promises are checked after every event.
+Hypothesis generates sequences of results, pauses between them, clocks that jump back, maintenance,
+and people who report and close incidents. A recorder of two lines keeps the incidents, as the real
+one would, and the invariants are checked after every event.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Watch:
     state: State = field(default_factory=State)
     now: datetime = BEGIN
     incidents: list[Kept] = field(default_factory=list)
-    failing: list[datetime] = field(default_factory=list)  # the run of failures nobody was told of
+    failing: list[datetime] = field(default_factory=list)  # failures in a row, not alerted yet
     good: list[datetime] = field(default_factory=list)  # the run of good checks in an incident
 
     @property
@@ -100,7 +100,7 @@ class Watch:
         assert self.state.checked_at == seen.at
 
     def _remember(self, seen: Observation) -> None:
-        """What the result means, told apart from the machine's own way of saying it."""
+        """What the result means, computed without the state machine."""
         if seen.verdict is Verdict.DOWN:
             self.good = []
             if not self.open:
@@ -130,7 +130,7 @@ class Watch:
             self.good = []
 
     def _gap(self, before: State, transition: Transition, maintenance: bool) -> None:
-        """A result that could not tell neither confirms, cancels nor ends anything."""
+        """An unknown result neither confirms, cancels nor ends anything."""
         assert transition.step in ((Step.NONE, Step.CANCEL) if maintenance else (Step.NONE,))
         assert not transition.recheck
         if not maintenance:
@@ -175,7 +175,7 @@ CLOCK_SET_BACK = [
 @settings(max_examples=400, deadline=None)
 @given(EVENTS, CONFIRMATIONS)
 @example(CLOCK_SET_BACK, 0)
-def test_the_promises_hold_whatever_happens(
+def test_the_invariants_hold_for_any_results(
     events: list[tuple[str, int, Verdict, bool]], confirmations: int
 ) -> None:
     live(events, confirmations)

@@ -1,4 +1,4 @@
-"""Stored values that cannot be read, written past the application as a broken disk would."""
+"""Write unreadable values directly into the database, as a broken disk would."""
 
 from __future__ import annotations
 

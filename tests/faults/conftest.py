@@ -1,4 +1,4 @@
-"""A database that can be made to fall silent, and what many tests of faults look at."""
+"""Fixtures for tests of faults, such as a database that can stop answering."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A receiver's status decides whether an alert is delivered, never what stands behind it.
+"""The status of a receiver's answer decides whether an alert is delivered, never its body.
 
-An answer that cannot be read counted as "not delivered" once: a receiver that said 200 with an
-unknown charset got the same alert again for a day (decisions.md 5).
+If an unreadable body counted as "not delivered", a receiver that answers 200 with an unknown
+charset would get the same alert again for a day (decisions.md 5).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ ACCEPTED = {
 
 @contextmanager
 def receiver(answer: Callable[[Connection], None]) -> Iterator[str]:
-    """The URL of a server that reads a request, and answers as it is told."""
+    """The URL of a server that reads a request and sends a given answer."""
 
     def serve(connection: Connection) -> None:
         head = connection.read_until(b"\r\n\r\n")
@@ -128,7 +128,7 @@ def outcome(answer: bytes, path: Path, channel: str = Channel.WEBHOOK, **how: st
 
 
 @pytest.mark.parametrize("way", ACCEPTED)
-def test_who_answers_200_has_the_alert(way: str, tmp_path: Path) -> None:
+def test_a_200_counts_as_delivered(way: str, tmp_path: Path) -> None:
     answer = outcome(ACCEPTED[way], tmp_path)
     assert answer.verdict is DELIVERED, answer
     assert answer.text.startswith("HTTP 200")
@@ -151,7 +151,9 @@ def test_who_answers_200_has_the_alert(way: str, tmp_path: Path) -> None:
         ("sms", "vonage"),
     ],
 )
-def test_no_sender_trips_over_a_body(channel: str, sms: str, way: str, tmp_path: Path) -> None:
+def test_no_response_body_makes_a_sender_fail(
+    channel: str, sms: str, way: str, tmp_path: Path
+) -> None:
     assert outcome(ACCEPTED[way], tmp_path, channel, sms=sms).verdict is DELIVERED
 
 
@@ -196,7 +198,7 @@ def test_headers_that_never_end_do_not_undo_their_status(tmp_path: Path) -> None
         assert send(Channel.WEBHOOK, url, tmp_path, seconds=0.5).verdict is DELIVERED
 
 
-def test_silence_until_the_limit_is_no_answer(tmp_path: Path) -> None:
+def test_silence_until_the_time_limit_is_retried(tmp_path: Path) -> None:
     with receiver(lambda connection: connection.wait_until_gone() and None) as url:
         answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
     assert answer.verdict is RETRY

@@ -1,7 +1,7 @@
-"""A canary that refuses is no sign of life once it has accepted (decisions.md 10).
+"""A refusal of a canary that has accepted before counts as a failure (decisions.md 10).
 
-A firewall or a captive portal between us and the world refuses every connection at once. Its
-refusals passed for answers of the canaries, so an outage of our own network was everybody's outage.
+A firewall or a captive portal refuses every connection. If its refusals counted as answers of the
+canaries, an outage of our own network would open incidents for all monitors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A clock that is set back, or forward, by hours: nothing waits until it is where it was.
+"""The clock is set back or forward by hours: nothing waits until it has caught up.
 
-What such a clock leaves behind is moments in the future, so tests store those, and look at what is
-done at the real present.
+Such a clock leaves times in the future in the database, so the tests store those and check what is
+done at the real time.
 """
 
 import threading
@@ -68,14 +68,14 @@ def checked(core, id):
 
 
 @pytest.mark.parametrize("interval", [60, 3600])
-def test_a_check_that_was_done_by_a_clock_ahead_is_done_now(core, running, interval):
+def test_a_slot_done_by_a_clock_that_was_ahead_is_due_now(core, running, interval):
     seat = {"slot": now() + HOURS, "checked_at": now() + HOURS}
     id = make_monitor(core, seat=seat, interval=interval).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
 
-def test_a_repeat_that_a_clock_ahead_has_planned_is_done_now(core, running):
+def test_a_repeat_planned_by_a_clock_that_was_ahead_is_due_now(core, running):
     seat = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
     state = {"unconfirmed_at": now() + HOURS, "failing_since": now(), "failures": 1}
     id = make_monitor(core, seat=seat, state=state, interval=3600).id
@@ -83,7 +83,7 @@ def test_a_repeat_that_a_clock_ahead_has_planned_is_done_now(core, running):
     eventually(checked(core, id), "it is checked", 30)
 
 
-def test_shards_that_a_clock_ahead_has_given_are_free_now(core, running):
+def test_shards_leased_by_a_clock_that_was_ahead_are_free_now(core, running):
     id = make_monitor(core).id
     with core.app_context():
         Shards("checker:elsewhere:gone", "default").look(now() + HOURS, 0)
@@ -109,7 +109,7 @@ def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
         assert not checked(core, leased.id)()
 
 
-def test_who_checks_while_the_clock_is_set_back_may_still_record(core, settings):
+def test_a_checker_may_still_record_after_the_clock_was_set_back(core, settings):
     id = make_monitor(core).id
     with core.app_context():
         ahead, mine = now() + HOURS, Shards("checker:elsewhere:mine", "default")
@@ -120,7 +120,7 @@ def test_who_checks_while_the_clock_is_set_back_may_still_record(core, settings)
         assert stands is not None
 
 
-def test_a_checker_whose_clock_is_set_back_goes_on(core, settings, monkeypatch):
+def test_a_checker_continues_after_the_clock_was_set_back(core, settings, monkeypatch):
     """What it keeps in memory was planned by the clock before."""
     id = make_monitor(core).id
     checker = Checker(core, settings)
@@ -193,7 +193,7 @@ def status(core, id):
     ],
     ids=["new", "leased", "to be retried", "retried by hand", "further than any pause"],
 )
-def test_a_message_that_a_clock_ahead_has_put_off_goes_now(core, settings, columns):
+def test_a_message_delayed_by_a_clock_that_was_ahead_is_sent_now(core, settings, columns):
     id = deliver(core, **columns)
     made, _sent = worker(core, settings)
     step_until(made, lambda: status(core, id) == DeliveryStatus.DELIVERED)
@@ -208,7 +208,7 @@ def test_a_pause_that_a_service_asked_for_is_kept(core, settings):
     assert status(core, waits) == DeliveryStatus.PENDING
 
 
-def test_a_worker_whose_clock_is_set_back_goes_on(core, settings):
+def test_a_worker_continues_after_the_clock_was_set_back(core, settings):
     """What it remembers of lanes and of its own rounds is of the later time."""
     clock = {"now": now() + HOURS}
     slow = Answer(Verdict.RETRY, "503", retry_after=3600.0)
@@ -230,7 +230,7 @@ def test_a_reminder_that_was_sent_in_the_future_does_not_put_off_the_next(core):
         assert db.session.scalar(sa.select(IncidentRow.reminded_at)) <= now() + timedelta(seconds=1)
 
 
-# --- what is told
+# --- what is reported
 
 
 def beat(core, at, checked_at=None, name="checker:gone:1"):
@@ -256,7 +256,7 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
     assert faults(core) == ()
 
 
-def test_late_checks_are_told_though_the_last_one_is_of_the_future(core):
+def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
     make_monitor(core, seat={"slot": now() - timedelta(minutes=10)})
     beat(core, now(), now() + HOURS)
     beat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
@@ -264,7 +264,7 @@ def test_late_checks_are_told_though_the_last_one_is_of_the_future(core):
 
 
 @pytest.mark.sqlite
-def test_the_doctor_tells_of_signs_from_the_future(core, settings):
+def test_doctor_reports_heartbeats_from_the_future(core, settings):
     beat(core, now() + HOURS)
     said = [one for one in examine(core, settings) if one.subject == "clock"]
     assert [one.fault for one in said] == [True]
@@ -275,7 +275,7 @@ def test_the_doctor_tells_of_signs_from_the_future(core, settings):
 
 
 @pytest.mark.sqlite
-def test_the_age_of_a_sign_is_never_made_up(core):
+def test_a_heartbeat_from_the_future_has_no_age(core):
     beat(core, now() + HOURS, now() + HOURS)
     with core.app_context():
         found = health.health(now())
@@ -295,7 +295,7 @@ def test_a_domain_that_was_asked_in_the_future_is_asked_now(core):
 
 
 @pytest.mark.sqlite
-def test_a_key_that_was_used_in_the_future_is_used_now(app):
+def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
     secret = make_key(app)
     access = app.extensions["wakeful.access"]
     with app.app_context():
@@ -308,7 +308,7 @@ def test_a_key_that_was_used_in_the_future_is_used_now(app):
     assert key.last_used_at <= now() + timedelta(seconds=1)
 
 
-def test_counters_and_signs_of_the_future_are_forgotten(core, settings):
+def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
     beat(core, now() + 10 * HOURS)
     access_counts = sa.text("SELECT count(*) FROM counters")
     with core.app_context():
@@ -325,7 +325,7 @@ def test_a_location_whose_results_are_of_the_future_has_no_vote():
     assert quorum.decide(votes, quorum.Rule.ANY, now(), stale) is quorum.Verdict.UNKNOWN
 
 
-def test_hours_that_a_clock_ahead_has_summed_are_summed_again_when_they_have_been(core):
+def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end(core):
     hour = timedelta(hours=1)
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     id = make_monitor(core).id

@@ -1,5 +1,5 @@
-"""A database that cannot be used: 503 with a time to come back, never a fault of Wakeful's. What
-only reads goes on reading. What was opened in bad times works again in good ones.
+"""A database that cannot be used gives a 503 with Retry-After, not a 500. Requests that only read
+still work, and so do connections opened meanwhile once the database works again.
 """
 
 import os
@@ -28,13 +28,13 @@ FORM = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": "60"}
 
 @contextmanager
 def full(app):
-    """SQLite's own limit of pages: what it says then is what it says on a full disk."""
+    """Limit the pages of an SQLite file: it then fails with the same error as on a full disk."""
     with app.app_context():
         db.engine.dispose()
         engine = db.engine
 
         def limit(connection, _record):
-            # One above what is there: a file that lacks even that refuses to be read.
+            # SQLite raises this to the present size of the file, which then cannot grow.
             connection.execute("PRAGMA max_page_count=1")
 
         sa.event.listen(engine, "connect", limit)
@@ -124,7 +124,7 @@ def test_a_form_that_cannot_be_stored_keeps_what_was_typed(app, monkeypatch):
 
 
 @pytest.mark.sqlite
-def test_a_database_that_cannot_be_opened_is_told_on_a_whole_page(app):
+def test_a_database_that_cannot_be_opened_is_reported_on_a_complete_page(app):
     make_person(app)
     visitor = Visitor(app).log_in("admin@wakeful.test")
     with app.app_context():
@@ -150,7 +150,7 @@ def test_a_database_that_cannot_be_opened_is_told_on_a_whole_page(app):
     assert visitor.open("/").status == 200
 
 
-def test_a_fault_of_ours_is_still_a_500(app, caplog):
+def test_an_internal_error_is_still_a_500(app, caplog):
     app.testing = False
     make_person(app)
     visitor = Visitor(app).log_in("admin@wakeful.test")
@@ -166,7 +166,7 @@ def test_a_fault_of_ours_is_still_a_500(app, caplog):
 
 @pytest.fixture
 def folder():
-    """A folder whose rights bind this process: root lends itself to nobody within ``bound``."""
+    """A folder whose permissions apply to this process: ``bound`` drops the privileges of root."""
     with tempfile.TemporaryDirectory(prefix="wakeful-bound-") as path:
         if os.geteuid() == 0:
             os.chown(path, NOBODY, NOBODY)
@@ -175,7 +175,7 @@ def folder():
 
 @contextmanager
 def bound():
-    """As somebody whom the rights of files bind; root is not."""
+    """Run as a user to whom file permissions apply, unlike root."""
     root = os.geteuid() == 0
     if root:
         os.seteuid(NOBODY)
@@ -225,7 +225,7 @@ def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, 
             db.session.remove()
             with (
                 read_only(folder),
-                db.engine.connect(),  # takes what is in the pool: the next one is opened now
+                db.engine.connect(),  # takes the pooled connection, so that the next one is new
                 pytest.raises(sa.exc.OperationalError, match="readonly") as told,
             ):
                 store("meanwhile")
@@ -302,7 +302,7 @@ def test_a_disk_that_is_full_can_be_read_and_says_what_it_is(tmp_path):
 
 @pytest.mark.sqlite
 @pytest.mark.postgres
-def test_a_server_that_has_become_a_standby_is_left(relayed):
+def test_connections_to_a_server_that_became_a_standby_are_closed(relayed):
     with relayed.app_context():
         with writing() as session:
             first = session.scalar(sa.text("SELECT pg_backend_pid()"))

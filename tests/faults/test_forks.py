@@ -1,5 +1,5 @@
-"""No part of the service begins with a connection of the supervisor's: with one of SQLite it would
-believe that it holds locks, with one of PostgreSQL it would read another's answers.
+"""No child process inherits a database connection: with one of SQLite it would believe that it
+holds locks, with one of PostgreSQL it would read answers to another process.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ def supervise(settings):
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
-def test_a_part_that_starts_again_has_no_connection_when_the_last_end_could_not_be_noted(
-    core, settings
-):
+def test_a_restarted_child_inherits_no_connection_even_if_storing_the_end_failed(core, settings):
     with core.app_context(), writing() as session:
         session.execute(sa.text("DROP TABLE heartbeats"))  # a fault that leaves connections alone
     (first, second), said = supervise(settings)

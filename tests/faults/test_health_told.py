@@ -1,5 +1,5 @@
-"""What keeps Wakeful from storing, checking or telling stands in /readyz, in ``wakeful doctor``, on
-home and in one line of the log, with its cause.
+"""Whatever keeps Wakeful from storing, checking or alerting is reported with its cause by /readyz,
+``wakeful doctor``, the home page and one line of the log.
 """
 
 import logging
@@ -67,7 +67,7 @@ def ready(app):
 
 
 @pytest.mark.sqlite
-def test_a_locked_database_is_told_by_readyz_doctor_and_home(app, monkeypatch):
+def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     make_monitor(app, state={"verdict": Verdict.UP})
     visitor = Visitor(app).log_in(make_person(app).email).open("/")
     assert "Everything is up" in visitor.text
@@ -92,7 +92,7 @@ def test_a_locked_database_is_told_by_readyz_doctor_and_home(app, monkeypatch):
 
 
 @pytest.mark.sqlite
-def test_a_file_that_may_not_be_written_is_told(folder, installed):  # noqa: F811
+def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa: F811
     with bound():
         assert ready(installed) == (200, [])
         with installed.app_context():
@@ -107,7 +107,7 @@ def test_a_file_that_may_not_be_written_is_told(folder, installed):  # noqa: F81
 
 
 @pytest.mark.sqlite
-def test_a_file_that_may_not_be_read_is_told_with_its_path(folder, installed):  # noqa: F811
+def test_a_file_without_read_permission_is_reported_with_its_path(folder, installed):  # noqa: F811
     file = folder / "wakeful.db"
     with bound():
         with installed.app_context():
@@ -200,12 +200,12 @@ def test_the_same_cause_is_logged_once_a_minute(core, caplog, monkeypatch):
     for _ in range(3):
         faults.tell(log, "It failed.", away)
     assert [record.getMessage() for record in caplog.records] == [f"It failed. {faults.AWAY}"]
-    monkeypatch.setattr(faults, "TOLD_EVERY", 0.0)
+    monkeypatch.setattr(faults, "LOG_EVERY", 0.0)
     faults.tell(log, "It failed.", away)
     assert len(caplog.records) == 2
 
 
-def test_a_fault_of_ours_keeps_its_trace(caplog):
+def test_an_internal_error_is_logged_with_its_traceback(caplog):
     log = logging.getLogger("app.engine.checker")
     faults.tell(log, "It failed.", ValueError("of ours"))
     assert "ValueError: of ours" in caplog.text
@@ -214,7 +214,7 @@ def test_a_fault_of_ours_keeps_its_trace(caplog):
 # --- Parts that are dead
 
 
-def test_a_worker_that_gives_no_sign_is_told_by_readyz_and_doctor(app, settings):
+def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     make_monitor(app)
     beat(app, "checker:here:1", now())
     assert ready(app) == (200, [])
@@ -230,7 +230,7 @@ def test_a_worker_that_gives_no_sign_is_told_by_readyz_and_doctor(app, settings)
     assert [one.sentence for one in found(app, "alert worker")] == ["It runs."]
 
 
-def test_that_nothing_runs_is_a_fault_only_where_something_is_to_be_checked(app):
+def test_a_missing_checker_is_a_fault_only_on_installations_that_check(app):
     for subject in ("checker", "alert worker"):
         assert [one.fault for one in found(app, subject)] == [False]
     make_monitor(app)
@@ -284,7 +284,7 @@ def test_the_doctor_counts_in_words_and_misses_the_mail_that_monitors_need(app):
 
 
 @pytest.mark.sqlite
-def test_what_was_checked_meanwhile_is_recorded_by_the_next_turn(core, settings):
+def test_results_from_meanwhile_are_recorded_by_the_next_turn(core, settings):
     """The first turn fails at the sign of life and takes nothing in: the results stay in line."""
     id = make_monitor(core).id
     checker = Checker(core, settings)

@@ -110,5 +110,5 @@ def test_a_killed_checker_is_replaced_and_one_that_joins_takes_its_part(core, st
     with core.app_context():
         rows = db.session.execute(sa.select(ResultRow.monitor_id, ResultRow.at)).all()
     slots = Counter((id, last_slot(id, INTERVAL, from_ms(at))) for id, at in rows)
-    # A failing check is repeated within its slot; what is not repeated is done once.
+    # A failing check is repeated within its slot; every other slot is done once.
     assert all(count <= 2 for count in slots.values())

@@ -56,7 +56,7 @@ def send_many(client: socket.socket, piece: bytes, chunked: bool) -> None:
 
 
 def answer(client: socket.socket) -> bytes:
-    """What the server said, as far as its closing left it readable."""
+    """The answer of the server, as far as it arrived before the connection closed."""
     said = b""
     with suppress(ConnectionError):
         while part := client.recv(65536):
@@ -73,7 +73,9 @@ def written(pid: int) -> int:
 @pytest.mark.parametrize("path", ["/login", "/monitors/import", "/no/such/page"])
 @pytest.mark.parametrize("chunked", [False, True], ids=["announced", "chunked"])
 @pytest.mark.parametrize("multipart", [False, True], ids=["form", "multipart"])
-def test_a_flood_is_refused_without_taking_memory_or_disk(web, spool, path, chunked, multipart):
+def test_many_large_bodies_are_refused_without_using_memory_or_disk(
+    web, spool, path, chunked, multipart
+):
     web.forget_peak()
     memory, disk = web.peak_memory(), written(web.worker)
     kind = f"multipart/form-data; boundary={BOUNDARY[2:].decode()}" if multipart else FORM

@@ -1,8 +1,8 @@
-"""Nothing that strangers send, and nothing that people paste, takes longer to read than its length
-explains: a pattern that runs for minutes holds the interpreter, and every check waits.
+"""Text from outside is read in time linear to its length: a regular expression that runs for
+minutes would block the interpreter, and with it every check.
 
-Each row of ``READERS`` is a reader and what is worst for it, as a function of a size. The guard at
-the end fails when a module of app/ gets a pattern that no row stands for.
+Each row of ``READERS`` is a reader and its worst input as a function of a size. The last test fails
+if a module of app/ gets a pattern that no row covers.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def rdap_answer(*dates: str, times: int = 1) -> None:
     rdap.expiry_in(json.dumps({"events": events}).encode())
 
 
-# Reader, what is worst for it, and how large the smaller of the two inputs is.
+# Reader, its worst input by size, and the size of the smaller of the two inputs.
 READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = [
     ("whois: spaces behind a label", whois_answer, around("expires", " "), 32_000),
     ("whois: newlines", whois_answer, times("\n"), 32_000),
@@ -346,7 +346,7 @@ def test_no_size_is_so_small_that_a_quadratic_pattern_passes_as_noise() -> None:
     assert min(seconds(quadratic, "a" * 2 * smallest) for _ in range(3)) > NOISE
 
 
-# Where each pattern of app/ stands. One that is written where it is used goes by its function.
+# The patterns of app/ by module. A pattern without a name is listed by its function.
 PATTERNS = """
 alerts/channels/apprise_child.py _STATUS
 alerts/channels/discord.py _MARKDOWN
@@ -424,5 +424,5 @@ def patterns() -> set[str]:
 
 
 def test_every_pattern_has_been_looked_at() -> None:
-    """A new pattern needs a row in ``READERS`` with what is worst for it, then a line here."""
+    """A new pattern needs a row in ``READERS`` with its worst input, then a line in the list."""
     assert patterns() == set(PATTERNS.split("\n")) - {""}

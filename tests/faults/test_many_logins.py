@@ -1,4 +1,4 @@
-"""A password takes 64 MiB while it is hashed. Many at once do not take many times as much."""
+"""Hashing a password takes 64 MiB. Many logins at once do not take many times as much."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_sixteen_log_ins_at_once_take_the_memory_of_few(web):
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda one: log_in(web, *one), people))
     assert web.peak_memory() - before < 4 * HASH
-    # Most wait for their turn; who would wait too long is asked to come again.
+    # Most wait for their turn; the others are asked to retry later.
     assert {answer.status_code for answer in answers} <= {302, 429}
     assert [answer.status_code for answer in answers].count(302) >= 2
     for refused in (answer for answer in answers if answer.status_code == 429):
@@ -60,7 +60,7 @@ def test_sixteen_log_ins_at_once_take_the_memory_of_few(web):
 
 
 @pytest.mark.sqlite
-def test_who_is_not_let_in_because_of_others_has_not_failed(app):
+def test_a_login_refused_because_of_others_does_not_count_as_failed(app):
     person = make_person(app)
     with app.app_context():
         access = app.extensions["wakeful.access"]
@@ -89,7 +89,7 @@ def test_a_new_password_waits_for_its_turn_as_well(app):
 
 
 @pytest.mark.sqlite
-def test_all_crowds_at_once_leave_threads_for_others(app, monkeypatch):
+def test_all_kinds_of_slow_requests_at_once_leave_threads_for_others(app, monkeypatch):
     """As many threads as the web server has, and more of each kind of slow request."""
     person = make_person(app)
     over, hashing = threading.Event(), passwords._hasher

@@ -1,5 +1,5 @@
-"""An SQLite file that is moved, deleted or replaced is told, never silently made anew: an empty one
-in its place would split the installation in two.
+"""An SQLite file that is moved, deleted or replaced is reported, never silently replaced by an
+empty one: that would split the installation in two.
 """
 
 import shutil
@@ -42,7 +42,7 @@ def elsewhere(tmp_path):
 
 
 def move(file, folder):
-    """Move the database with what lies beside it."""
+    """Move the database and the files beside it."""
     for part in file.parent.glob(f"{file.name}*"):
         shutil.move(part, folder / part.name)
 
@@ -51,7 +51,7 @@ def absent(file):
     return connections.ABSENT.format(path=file)
 
 
-def test_a_file_that_is_moved_while_it_is_open_is_missed_at_once(app, key, file, elsewhere):
+def test_a_file_that_is_moved_while_it_is_open_is_noticed_at_once(app, key, file, elsewhere):
     make_person(app)
     visitor = Visitor(app).log_in("admin@wakeful.test")
     assert app.test_client().get("/readyz").status_code == 200
@@ -70,7 +70,7 @@ def test_a_file_that_is_moved_while_it_is_open_is_missed_at_once(app, key, file,
     assert app.test_client().get("/readyz").status_code == 200
 
 
-def test_many_requests_at_once_are_all_told_the_same(app, key, file, elsewhere):
+def test_many_requests_at_once_get_the_same_answer(app, key, file, elsewhere):
     def ask(_number):
         return app.test_client().get("/api/v1/monitors", headers=key).status_code
 
@@ -99,7 +99,7 @@ def test_a_file_that_is_replaced_by_a_copy_is_read_instead(core, file, elsewhere
         assert db.session.scalar(sa.text("SELECT count(*) FROM settings")) == 0
 
 
-def test_an_empty_file_in_its_place_is_no_database(app, key, file, elsewhere):
+def test_an_empty_file_in_its_place_is_not_a_database(app, key, file, elsewhere):
     move(file, elsewhere)
     file.touch()
     sentence = connections.EMPTY.format(path=file)
@@ -149,7 +149,7 @@ def upgraded(environ, **options):
             db.engine.dispose()
 
 
-def test_a_first_start_makes_the_database_and_a_later_one_does_not(environ):
+def test_only_a_first_start_creates_the_database(environ):
     file = Path(environ["WAKEFUL_INSTANCE"]) / "wakeful.db"
     upgraded(environ)
     assert file.exists()

@@ -95,7 +95,7 @@ def unversioned(core, request):
 
 def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, client):
     for command_of_the_schema in (schema.upgrade, schema.require):
-        with pytest.raises(WakefulError, match="does not tell their version"):
+        with pytest.raises(WakefulError, match="but not their version"):
             command_of_the_schema()
     assert db.session.scalar(text("SELECT count(*) FROM monitors")) == 0
     answer = client.get("/readyz")
@@ -104,7 +104,7 @@ def test_tables_without_a_version_are_refused_with_a_sentence(unversioned, app, 
 
 def test_tables_whose_version_is_lost_meanwhile_are_found_under_the_lock(unversioned, monkeypatch):
     monkeypatch.setattr(schema, "refuse_unknown", lambda: None)
-    with pytest.raises(WakefulError, match="does not tell their version"):
+    with pytest.raises(WakefulError, match="but not their version"):
         schema.upgrade()
 
 

@@ -1,4 +1,4 @@
-"""A restart never postpones checks, and waits for what the last run still holds."""
+"""A restart postpones no checks, and waits for the address that the last run still holds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def kill(running):
 # --- Leases
 
 
-def test_only_the_token_of_a_process_that_ran_here_and_ended_is_told_to_have_ended():
+def test_only_a_process_of_this_machine_can_count_as_ended():
     running, token = process()
     place, number, start, rest = token.split(".")
     try:
@@ -76,7 +76,7 @@ def test_only_the_token_of_a_process_that_ran_here_and_ended_is_told_to_have_end
         assert not owner.has_ended(unknown)
 
 
-def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, settings):
+def test_a_checker_takes_over_the_running_checks_of_a_killed_one_at_once(core, settings):
     with core.app_context():
         ids = {make_monitor(core, timeout=60).id for _ in range(3)}
         checker = Checker(core, settings)
@@ -96,7 +96,7 @@ def test_a_checker_takes_over_at_once_what_a_killed_one_had_on_its_way(core, set
         checker._own(time.monotonic())
         taken = checker._plan.take(now(), 10)
         assert {job.monitor_id for job in taken} == ids
-        # What the killed one might still bring counts for nothing: no slot is recorded twice.
+        # Outcomes of the killed checker would be dropped: no slot is recorded twice.
         late = Outcome(Result(checked_at=now(), verdict=Verdict.UP))
         claim = taken[0].claim()
         of_killed = replace(claim, token=killed.held[claim.shard])
@@ -203,7 +203,7 @@ def add_monitor(service, base, url):
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_check_that_a_kill_interrupts_is_made_by_the_next_start(tmp_path):
-    """The lease of its shards lasts for 20 seconds where nobody sees that it has ended."""
+    """Its shards stay leased for 20 seconds unless another checker sees that it has ended."""
     target = Silent()
     with socket.create_server(("127.0.0.1", 0)) as free:
         bind = f"127.0.0.1:{free.getsockname()[1]}"
@@ -216,7 +216,7 @@ def test_a_check_that_a_kill_interrupts_is_made_by_the_next_start(tmp_path):
         for checker_too in (True, True, False):
             parts = children(service.process.pid)
             service.process.kill()
-            if checker_too:  # as when the machine loses power: nobody gives anything back
+            if checker_too:  # as when the machine loses power: no lease is given up
                 for pid in parts:
                     os.kill(pid, signal.SIGKILL)
             service.process.wait(30)

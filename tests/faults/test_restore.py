@@ -1,5 +1,5 @@
-"""A database of two days ago is put back: old news is given up in the open, and what nobody watched
-is said to have been watched by nobody.
+"""A backup of two days ago is restored: old messages are given up visibly, and the time without
+checks is shown as not watched.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_h
     assert len(sink.requests) == 1
 
 
-def test_both_sides_of_the_24_hours(box, sink):
+def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
     box.turn(DAY)
@@ -59,7 +59,7 @@ def test_both_sides_of_the_24_hours(box, sink):
 
 
 @pytest.mark.sqlite
-def test_by_hand_begins_a_new_day_which_ends_as_well(box, sink):
+def test_a_retry_by_hand_begins_new_24_hours(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
     box.turn(2 * DAY)
@@ -75,7 +75,7 @@ def test_by_hand_begins_a_new_day_which_ends_as_well(box, sink):
 
 
 @pytest.mark.sqlite
-def test_what_was_tried_before_says_what_the_service_answered_last(box, sink):
+def test_a_message_that_was_attempted_keeps_the_last_answer_as_its_reason(box, sink):
     monitor = box.monitor(("webhook", sink.url))
     (id,) = box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
     with box.app.app_context(), writing() as session:
@@ -102,7 +102,7 @@ def test_a_grouped_message_that_was_written_before_is_given_up_as_one(box, sink)
 
 
 @pytest.mark.sqlite
-def test_old_ones_are_not_grouped_into_a_new_message(box, sink):
+def test_old_messages_are_not_grouped_into_a_new_one(box, sink):
     for n in range(20):
         box.open(box.monitor(("webhook", sink.url), name=f"Shop {n}"))
     box.turn(2 * DAY)
@@ -111,7 +111,7 @@ def test_old_ones_are_not_grouped_into_a_new_message(box, sink):
     assert len(box.rows()) == 20
 
 
-def test_what_quiet_hours_held_and_a_digest_of_it_are_given_up(box, sink):
+def test_messages_held_for_quiet_hours_and_their_digest_are_given_up(box, sink):
     monitor = box.monitor(("webhook", sink.url), **NIGHT)
     box.open(monitor)
     held = box.rows()[0]
@@ -124,7 +124,7 @@ def test_what_quiet_hours_held_and_a_digest_of_it_are_given_up(box, sink):
     box.open(other)
     box.clock.pass_(2 * 3600)
     with box.app.app_context():
-        box.worker._look_around(box.clock.now)
+        box.worker._do_chores(box.clock.now)
     digest = box.rows()[-1]
     assert (digest.event, digest.status) == (Event.INCIDENTS_DIGEST, PENDING)
     box.turn(2 * DAY)
@@ -132,7 +132,7 @@ def test_what_quiet_hours_held_and_a_digest_of_it_are_given_up(box, sink):
     assert sink.requests == []
 
 
-# --- What nobody watched
+# --- Times without checks
 
 START = datetime(2026, 11, 19, 8, tzinfo=UTC)
 BACK = datetime(2026, 11, 21, 9, 10, tzinfo=UTC)
@@ -193,7 +193,7 @@ def test_a_recovery_without_a_gap_says_its_length_and_an_empty_list(core):
     assert message.data["incident"]["unwatched"] == []
 
 
-def test_a_message_from_before_this_was_kept_is_still_written():
+def test_a_message_stored_without_gaps_is_still_composed():
     facts = {
         "event": "incident.resolved",
         "at": "2026-11-21T09:10:00Z",
@@ -237,7 +237,7 @@ def test_an_interval_that_was_made_shorter_makes_no_gap_of_the_last_one(core):
 
 
 @pytest.mark.sqlite
-def test_several_gaps_are_all_told(core):
+def test_several_gaps_are_all_named(core):
     with core.app_context():
         monitor = down(core)
         check(monitor.id, "down", START + timedelta(hours=8))
@@ -274,7 +274,7 @@ def test_a_failure_that_was_not_confirmed_before_a_gap_opens_nothing_after_it(co
 
 
 @pytest.mark.sqlite
-def test_a_pause_is_no_gap(core):
+def test_a_pause_is_not_a_gap(core):
     with core.app_context():
         monitor = down(core)
         with writing() as session:
@@ -286,7 +286,7 @@ def test_a_pause_is_no_gap(core):
         assert [row.unwatched for row in rows] == [None, None]
 
 
-def test_the_incidents_page_its_record_and_the_api_tell_it(app):
+def test_page_record_and_api_show_the_gap(app):
     person = make_person(app, "viewer")
     with app.app_context():
         monitor = down(app)
@@ -319,7 +319,9 @@ def told(sink):
     return [(request.json["type"], request.json["data"]) for request in sink.requests]
 
 
-def test_an_outage_that_still_lasts_is_told_anew_once_and_its_recovery_as_usual(box, sink, caplog):
+def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_usual(
+    box, sink, caplog
+):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
         given_up(box)
@@ -343,7 +345,7 @@ def test_an_outage_that_still_lasts_is_told_anew_once_and_its_recovery_as_usual(
     assert "still lasts, and its opening was given up unsent: 1 message tells of it" in caplog.text
 
 
-def test_a_check_before_the_giving_up_leaves_it_to_the_next_one(box, sink):
+def test_a_check_before_the_message_is_given_up_does_not_alert_again(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
         check(monitor.id, "down", BACK)
@@ -353,7 +355,7 @@ def test_a_check_before_the_giving_up_leaves_it_to_the_next_one(box, sink):
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
 
 
-def test_an_outage_that_is_over_meanwhile_is_not_told(box, sink):
+def test_an_outage_that_is_over_is_not_alerted_again(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
         given_up(box)
@@ -364,7 +366,7 @@ def test_an_outage_that_is_over_meanwhile_is_not_told(box, sink):
     assert sink.requests == []
 
 
-def test_a_burst_that_was_given_up_as_one_message_is_told_anew_as_one(box, sink):
+def test_a_burst_that_was_given_up_as_one_message_is_alerted_again_as_one(box, sink):
     with box.app.app_context():
         monitors = [down(box.app, alerts=[["webhook", sink.url]]) for _ in range(20)]
         box.clock.now = START + timedelta(seconds=3)
@@ -384,7 +386,7 @@ def test_a_burst_that_was_given_up_as_one_message_is_told_anew_as_one(box, sink)
 
 
 @pytest.mark.parametrize("reason", ["410 Gone", retries.given_up("503 Busy")])
-def test_an_opening_that_the_service_refused_is_not_told_anew(box, sink, reason):
+def test_an_opening_that_the_service_refused_is_not_alerted_again(box, sink, reason):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
         with writing() as session:
@@ -394,7 +396,7 @@ def test_an_opening_that_the_service_refused_is_not_told_anew(box, sink, reason)
         assert openings(monitor.id) == [(FAILED, reason)]
 
 
-def test_only_the_channels_that_were_not_told_are_told_anew(box, sink):
+def test_only_channels_that_were_not_alerted_are_alerted_again(box, sink):
     with box.app.app_context():
         alerts = [["webhook", f"{sink.url}/one"], ["webhook", f"{sink.url}/other"]]
         monitor = down(box.app, alerts=alerts)
@@ -408,7 +410,7 @@ def test_only_the_channels_that_were_not_told_are_told_anew(box, sink):
     assert len(sink.to("/other")) == 1
 
 
-def test_maintenance_delays_the_telling(box, sink):
+def test_maintenance_delays_the_second_alert(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]])
         with writing() as session:
@@ -421,7 +423,7 @@ def test_maintenance_delays_the_telling(box, sink):
         assert openings(monitor.id) == [(FAILED, UNSENT), (PENDING, None)]
 
 
-def test_reminders_count_from_the_telling(box, sink):
+def test_reminders_count_from_the_second_alert(box, sink):
     with box.app.app_context():
         monitor = down(box.app, alerts=[["webhook", sink.url]], remind_after=30)
         given_up(box)

@@ -174,7 +174,7 @@ def test_what_was_typed_survives_a_session_that_ended_meanwhile(app, clock, brow
     tab.log_in(EMAIL)
     browser.press("Send it again")
     browser.press("Send it again")
-    assert "Shop is saved." in browser.text
+    assert "Shop saved." in browser.text
 
 
 # --- The record
@@ -235,7 +235,7 @@ def test_a_lost_time_of_last_use_leaves_the_usual_patience_to_others(app, clock,
             assert connection.exec_driver_sql("SHOW lock_timeout").scalar() == "0"
 
 
-def test_what_is_over_is_forgotten(app, clock, browser):
+def test_ended_sessions_are_deleted(app, clock, browser):
     access = app.extensions["wakeful.access"]
     Visitor(app).log_in(EMAIL)
     clock.now += IDLE - MOMENT

@@ -28,7 +28,7 @@ def short_limits(monkeypatch):
 
 
 @pytest.mark.parametrize("directions", [BOTH, {TO_SERVER}, {TO_CLIENT}], ids=["both", "to", "from"])
-def test_a_statement_ends_with_an_error_and_the_next_one_works_when_the_path_is_back(
+def test_a_statement_fails_and_the_next_one_works_when_the_connection_works_again(
     relayed, relay, directions
 ):
     with relayed.app_context(), patience(1):
@@ -69,7 +69,7 @@ def test_a_slow_statement_is_stopped_on_the_server_too(relayed):
         eventually(lambda: db.session.scalar(sa.text(running)) == 0, "the server stops it", 20)
 
 
-def test_whoever_may_take_long_is_not_stopped(relayed, monkeypatch):
+def test_a_statement_with_more_patience_is_not_stopped(relayed, monkeypatch):
     with relayed.app_context(), patience(0.3):
         with patience(None):
             db.session.execute(sa.text("SELECT pg_sleep(1)"))
@@ -97,7 +97,7 @@ def test_a_migration_has_no_limit(relayed, monkeypatch):
         assert done.is_set()
 
 
-def test_readyz_tells_it_soon_and_healthz_is_not_touched(relayed, relay):
+def test_readyz_reports_it_soon_and_healthz_still_answers(relayed, relay):
     visitor = relayed.test_client()
     assert visitor.get("/readyz").status_code == 200
     relay.swallow(*BOTH)
@@ -111,7 +111,7 @@ def test_readyz_tells_it_soon_and_healthz_is_not_touched(relayed, relay):
     assert visitor.get("/readyz").status_code == 200
 
 
-def test_while_one_thread_tries_to_connect_the_others_are_told_at_once(relayed, relay):
+def test_while_one_thread_connects_the_others_fail_at_once(relayed, relay):
     relay.swallow(*BOTH)
     assert relayed.test_client().get("/readyz").status_code == 503
     said, start = [], threading.Barrier(8)
@@ -160,7 +160,7 @@ def test_pages_and_api_answer_503_with_a_time_to_come_back(relayed, relay, monke
     assert visitor.open("/").status == 200
 
 
-def test_the_checker_goes_on_when_the_path_is_back(
+def test_the_checker_continues_when_the_connection_works_again(
     relayed, relay, relayed_settings, monkeypatch, caplog
 ):
     monkeypatch.setattr(connections, "_patience", connections.ContextVar("patience", default=1.0))

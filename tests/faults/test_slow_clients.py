@@ -1,6 +1,6 @@
-"""Clients that are slow on purpose: each holds a socket for a bounded time, and never a thread.
+"""Clients that are slow on purpose: each holds a socket for a limited time, and never a thread.
 
-The server has 16 threads; every crowd here is larger.
+The server has 16 threads; there are more clients here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def everything_from(client: socket.socket) -> bytes:
 
 
 def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
-    """Send a byte at a time until the server closes; what it said. Ends in any case."""
+    """Send a byte at a time until the server closes or a time limit; returns its answer."""
     client.settimeout(DRIP_SECONDS)
     said = b""
     deadline = time.monotonic() + 20
@@ -146,32 +146,32 @@ def drip(client: socket.socket, byte: bytes = b"a") -> bytes:
         "a second request behind a first",
     ],
 )
-def test_a_crowd_that_never_finishes_stops_nobody(patient, key, sent):
+def test_many_clients_that_never_finish_block_nobody(patient, key, sent):
     with crowd(patient, sent):
         answers_everybody(patient, key)
 
 
-def test_a_crowd_that_keeps_its_connections_idle_stops_nobody(patient, key):
+def test_many_idle_connections_block_nobody(patient, key):
     with crowd(patient, b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\n\r\n") as clients:
         for client in clients:
             assert client.recv(65536).startswith(b"HTTP/1.1 200")
         answers_everybody(patient, key)
 
 
-def test_a_crowd_that_does_not_read_its_answers_stops_nobody(patient, key):
+def test_many_clients_that_do_not_read_answers_block_nobody(patient, key):
     # Many large files asked for on each connection, more than the system keeps for a reader.
     with crowd(patient, CSS * 60, buffer=4096):
         answers_everybody(patient, key)
 
 
-def test_who_comes_when_all_places_are_taken_gets_one_from_who_waits_longest(installed, key):
+def test_a_new_connection_replaces_the_one_that_has_waited_longest(installed, key):
     with web_process(installed, {"connections": 20}) as web, ExitStack() as stack:
         first = [stack.enter_context(web.connect(HEADERS)) for _ in range(CROWD)]
         answers_everybody(web, key)
         assert everything_from(first[0]) == b""
 
 
-def test_who_comes_when_much_is_held_gets_room_from_who_waits_longest(installed, key):
+def test_a_new_connection_frees_the_memory_of_the_one_that_has_waited_longest(installed, key):
     with web_process(installed, {"held_bytes": 1_000_000}) as web:
         waiting = post("/login", 200_000) + b"a" * 150_000
         with crowd(web, waiting) as clients:
@@ -182,35 +182,35 @@ def test_who_comes_when_much_is_held_gets_room_from_who_waits_longest(installed,
 # Every part of a request has a time limit as a whole -------------------------------------------
 
 
-def test_headers_that_drip_are_given_up_with_a_408(strict):
+def test_slow_headers_get_a_408(strict):
     with strict.connect(HEADERS) as client:
         assert drip(client).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_body_that_drips_is_given_up_with_a_408(strict):
+def test_a_slow_body_gets_a_408(strict):
     with strict.connect(post("/login", 100_000)) as client:
         assert drip(client).startswith(b"HTTP/1.1 408 ")
 
 
-def test_chunks_that_drip_are_given_up_with_a_408(strict):
+def test_slow_chunks_get_a_408(strict):
     head = b"POST /login HTTP/1.1\r\nHost: wakeful.test\r\nTransfer-Encoding: chunked\r\n\r\n"
     with strict.connect(head) as client:
         assert drip(client, b"1\r\na\r\n").startswith(b"HTTP/1.1 408 ")
 
 
-def test_an_api_body_that_drips_is_given_up_in_json(strict, key):
+def test_a_slow_api_body_gets_a_408_in_json(strict, key):
     with strict.connect(post("/api/v1/monitors", 100_000, bearer(key))) as client:
         head, _, body = drip(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
     assert json.loads(body) == {"message": "The request did not arrive in time.", "status": 408}
 
 
-def test_who_sends_nothing_is_closed_without_a_word(strict):
+def test_a_silent_connection_is_closed_without_an_answer(strict):
     with strict.connect() as client:
         assert everything_from(client) == b""
 
 
-def test_who_does_not_read_the_answer_is_closed(strict):
+def test_a_client_that_does_not_read_the_answer_is_disconnected(strict):
     with strict.connect(CSS * 60, buffer=4096) as client:
         assert client.recv(16, socket.MSG_PEEK) == b"HTTP/1.1 200 OK\r"
         gone(client)
@@ -228,7 +228,7 @@ def gone(client: socket.socket) -> None:
     raise AssertionError("The server waits for this reader for as long as it likes.")
 
 
-def test_who_does_not_close_after_the_last_answer_is_closed(installed):
+def test_a_client_that_does_not_close_after_the_last_answer_is_disconnected(installed):
     with web_process(installed, {"closing_seconds": 0.3}) as web:
         request = b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\n"
         with web.connect(request) as client:
@@ -245,7 +245,7 @@ def test_section_1_no_key_is_answered_without_the_body(patient):
             assert everything_from(client).startswith(b"HTTP/1.1 401 ")
 
 
-def test_a_client_that_asks_first_is_told_to_go_on_only_with_a_key(patient, key):
+def test_a_client_gets_100_continue_only_with_a_key(patient, key):
     expects = "Expect: 100-continue"
     with patient.connect(post("/api/v1/monitors", len(MONITOR), expects)) as client:
         assert everything_from(client).startswith(b"HTTP/1.1 401 ")
@@ -255,12 +255,12 @@ def test_a_client_that_asks_first_is_told_to_go_on_only_with_a_key(patient, key)
         assert client.recv(65536).startswith(b"HTTP/1.1 201 ")
 
 
-def test_a_client_that_asks_first_is_told_at_once_when_its_body_is_too_large(patient):
+def test_a_client_that_expects_100_continue_gets_413_for_a_large_body(patient):
     with patient.connect(post("/login", MAX_FORM_BYTES + 1, "Expect: 100-continue")) as client:
         assert everything_from(client).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_request_that_comes_a_byte_at_a_time_is_whole_in_the_end(patient, key):
+def test_a_request_that_arrives_a_byte_at_a_time_is_served(patient, key):
     body = b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in MONITOR) + b"0\r\nX-Trailer: a\r\n\r\n"
     head = f"POST /api/v1/monitors HTTP/1.1\r\nHost: wakeful.test\r\n{bearer(key)}\r\n".encode()
     request = head + FORM + b"Transfer-Encoding: chunked\r\n\r\n" + body
@@ -304,7 +304,7 @@ def test_requests_sent_without_waiting_are_answered_in_their_order(patient, key)
     ],
     ids=["bare line feeds", "no request", "a long line", "endless headers", "no chunk"],
 )
-def test_what_is_no_request_is_refused_at_once(patient, sent, status):
+def test_bytes_that_are_not_a_request_are_refused_at_once(patient, sent, status):
     with patient.connect() as client:
         with suppress(ConnectionError):
             client.sendall(sent)
@@ -327,7 +327,7 @@ CHUNKED = (
 NEXT = b"GET /healthz HTTP/1.1\r\nHost: wakeful.test\r\nConnection: close\r\n\r\n"
 
 
-def test_bodies_of_tiny_chunks_stop_nobody(patient, key):
+def test_bodies_of_tiny_chunks_block_nobody(patient, key):
     with crowd(patient, CHUNKED) as clients:
         for client in clients:
             with suppress(ConnectionError):
@@ -396,7 +396,7 @@ def test_a_body_in_chunks_is_read_and_the_next_request_begins_behind_it(patient,
         b"5\r\nab=cd\n0\r\n\r\n",
     ],
 )
-def test_behind_a_body_that_nobody_can_read_no_request_is_served(patient, body):
+def test_after_a_malformed_body_no_further_request_is_served(patient, body):
     with patient.connect(CHUNKED + body + NEXT) as client:
         assert statuses(client) == [b"400"]
 
@@ -549,12 +549,12 @@ def test_tests_of_channels_do_not_wait_for_answers_when_many_others_wait():
     assert looked_at == [7]
 
 
-def test_health_is_told_while_every_thread_waits(installed, key):
+def test_health_answers_while_every_thread_waits(installed, key):
     with web_process(installed) as web, ExitStack() as stack:
         locked = stack.enter_context(closing(sqlite3.connect(installed.folder / "wakeful.db")))
         session = requests.Session()
         token = csrf(session, web.base)
-        locked.execute("BEGIN IMMEDIATE")  # whoever writes now waits for us
+        locked.execute("BEGIN IMMEDIATE")  # other writers now wait
         body = f"csrf_token={quote(token)}&email=a@wakeful.test&password=guessed".encode()
         cookie = f"Cookie: wakeful={session.cookies['wakeful']}"
         sent = post("/login", len(body), cookie) + body

@@ -1,5 +1,5 @@
-"""A delivery whose target cannot be read is given up in the open, a message that cannot be read is
-composed again from its incident, and every other alert goes on.
+"""A delivery whose target cannot be read is given up visibly, a message that cannot be read is
+composed again from its incident, and every other alert is sent.
 """
 
 import re
@@ -90,7 +90,7 @@ def test_what_is_too_old_is_not_composed_again(box, sink):
     assert not sink.requests
 
 
-def test_a_burst_is_told_without_whom_it_cannot_read(box, sink):
+def test_a_burst_leaves_out_messages_that_cannot_be_read(box, sink):
     monitors = [box.monitor(hook(sink), name=f"Shop {n}") for n in range(21)]
     for monitor in monitors:
         box.open(monitor)
@@ -118,7 +118,7 @@ def test_a_burst_has_the_messages_that_were_composed_again(box, sink, kind):
 
 
 @pytest.mark.parametrize("kind", FEW)
-def test_the_digest_of_quiet_hours_is_told_without_it(box, sink, kind):
+def test_the_digest_of_quiet_hours_leaves_out_a_message_that_cannot_be_read(box, sink, kind):
     night = {"quiet_start": "07:00", "quiet_end": "09:00"}
     shop = box.monitor(hook(sink), **night)
     extra = {"expires_at": box.clock(), "days_left": 3, "host": "shop.test"}
@@ -176,7 +176,7 @@ def test_home_names_the_message_that_was_lost_and_blames_no_channel(box, sink):
     box.turn(3)
     visitor = Visitor(box.app).log_in(make_person(box.app).email)
     home = visitor.open("/").text
-    assert "A message was never sent. The people that it was for do not know." in home
+    assert "A message was never sent. The people it was meant for do not know." in home
     assert re.search(rf"Shop ?\(incident {incident.id}\), to Webhook", home)
     assert "Not sent: its stored target cannot be read" in home
     assert "An alert channel does not work" not in home
@@ -205,7 +205,7 @@ def test_an_incomplete_message_that_is_retried_fails_again_alone(box, sink):
 
 
 def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink):
-    """The notice on the dashboard reads the alerts of the monitors to know who is still told."""
+    """The notice on the dashboard reads the alerts of monitors to find channels still in use."""
     sink.replies["/hook"] = [Reply(410)]
     shop = box.monitor(hook(sink))
     box.open(shop)

@@ -1,5 +1,5 @@
-"""A monitor whose secrets cannot be read is set aside in the open: its neighbours are checked, it
-says what is wrong, and it can be mended through the API and on the dashboard.
+"""A monitor whose secrets cannot be read is not checked and says why. All others are checked, and
+it can be corrected through the API and on the dashboard.
 """
 
 from datetime import timedelta
@@ -92,7 +92,7 @@ def test_its_neighbours_are_checked_and_it_says_what_to_do(app, settings, site, 
 
 
 @pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
-def test_it_is_checked_again_as_soon_as_it_is_mended(app, settings, site, api, column, kind):
+def test_it_is_checked_again_as_soon_as_it_is_corrected(app, settings, site, api, column, kind):
     broken = make_monitor(app, url=site.url, **SECRETS)
     corrupt(app, column, broken.id, kind)
     assert api.data("POST", f"/monitors/{broken.id}/check")["cause_code"] == "check_error"
@@ -119,9 +119,7 @@ def test_the_api_lists_it_and_names_the_field(app, api, column, kind):
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
 @pytest.mark.parametrize(("column", "kind"), ALL, ids=named)
-def test_an_update_of_other_fields_leaves_it_and_one_of_the_field_mends_it(
-    app, api, column, kind, method
-):
+def test_only_an_update_of_the_unreadable_field_corrects_it(app, api, column, kind, method):
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
     corrupt(app, column, broken.id, kind)
     before = raw_value(app, column, broken.id)
@@ -168,7 +166,7 @@ def test_the_form_saves_other_fields_and_removes_it_when_asked(app, visitor, api
     broken = make_monitor(app, alerts=ALERTS, **SECRETS)
     corrupt(app, column, broken.id, kind)
     visitor.open(f"/monitors/{broken.id}/edit").press("Save", name="Renamed")
-    assert "Renamed is saved." in visitor.text
+    assert "Renamed saved." in visitor.text
     assert api.data("GET", f"/monitors/{broken.id}")["unreadable"] == [column.key]
     visitor.open(f"/monitors/{broken.id}/edit").press("Save", remove_unreadable=True)
     assert visitor.status == 200
@@ -200,7 +198,7 @@ def test_a_clone_asks_for_the_password_that_cannot_be_read(app, visitor, api):
     assert visitor.status == 422
     assert "Enter it again, or remove it." in visitor.text
     visitor.press("Save", remove_unreadable=True)
-    assert "is saved." in visitor.text
+    assert "saved." in visitor.text
     clone = api.get("/monitors")["data"][0]
     assert (clone["unreadable"], clone["request_auth_password_set"]) == ([], False)
 
@@ -214,7 +212,7 @@ def test_a_test_before_saving_does_not_go_out_without_its_password(app, site, vi
     assert site.asked == 0
 
 
-def test_what_is_done_to_many_at_once_reaches_it(app, visitor, api):
+def test_bulk_actions_include_it(app, visitor, api):
     ids = [make_monitor(app, alerts=ALERTS).id for _ in range(2)]
     corrupt(app, MonitorRow.alerts, ids[0])
     visitor.open("/monitors").press("Apply", ids=str(ids[0]), action="interval", interval="300")
@@ -326,7 +324,7 @@ def test_an_expiry_is_told_once_the_alerts_can_be_read_again(app, api):
     assert look() == sorted((one.id, event) for one in (shop, neighbour) for event in both)
 
 
-def test_who_was_told_of_the_beginning_is_told_of_the_end(app, api):
+def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
     shop = make_monitor(app, alerts=ALERTS)
     open_incident(app, shop)
     corrupt(app, MonitorRow.alerts, shop.id)
@@ -342,20 +340,20 @@ def test_who_was_told_of_the_beginning_is_told_of_the_end(app, api):
     ]
 
 
-def test_home_names_the_monitors_of_which_nobody_would_be_told(app, api, visitor, monkeypatch):
+def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monkeypatch):
     monkeypatch.setattr(untold, "LOOKED_EVERY", 0.0)
     shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
-    assert "Nobody would be told" not in visitor.open("/").text
+    assert "Nobody would be alerted" not in visitor.open("/").text
     for monitor in (shop, paused):
         corrupt(app, MonitorRow.alerts, monitor.id)
     api.data("PATCH", f"/monitors/{paused.id}", data={"pause": "true"})
-    assert "Nobody would be told of Shop ." in visitor.open("/").text.replace("Shop.", "Shop .")
+    assert "Nobody would be alerted about Shop" in visitor.open("/").text
     assert "Edit the monitor and enter its alerts again." in visitor.text
     api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
-    assert "Nobody would be told" not in visitor.open("/").text
+    assert "Nobody would be alerted" not in visitor.open("/").text
 
 
-def test_what_was_mended_is_named_no_more_though_it_is_looked_for_only_now_and_then(app, api):
+def test_a_corrected_monitor_is_no_longer_named_although_the_list_is_cached(app, api):
     shop = make_monitor(app, alerts=ALERTS)
     corrupt(app, MonitorRow.alerts, shop.id)
     with app.app_context():

@@ -1,6 +1,6 @@
-"""One damaged row never stops the others: it is named, set aside in the open, and the rest goes on.
+"""One damaged row never stops the others: it is named and left out, and the rest is processed.
 
-Each damage is written past the application, as a broken disk or another program would.
+Each damage is written directly into the database, as a broken disk or another program would.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def test_a_damaged_window_does_not_apply_and_says_so(app, api, field, value):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("data", ["'{broken'", "'5'", """'{"warnings": 7}'"""])
-def test_a_damaged_context_costs_its_results_the_context_alone(app, api, data):
+def test_results_with_a_damaged_context_lose_only_the_context(app, api, data):
     shop = make_monitor(app)
     with app.app_context():
         recorder.record([(shop.id, make_outcome("up", ip="192.0.2.1"))], now())
@@ -254,7 +254,7 @@ def overwrite_root(app, table):
 
 
 @pytest.mark.sqlite
-def test_a_damaged_file_is_told_by_doctor_readyz_and_every_answer(app, api):
+def test_doctor_readyz_and_every_answer_report_a_damaged_file(app, api):
     shop = make_monitor(app)
     overwrite_root(app, "results")
     damaged = "The database file is damaged. Restore a backup."
@@ -269,7 +269,7 @@ def test_a_damaged_file_is_told_by_doctor_readyz_and_every_answer(app, api):
 
 
 @pytest.mark.sqlite
-def test_results_that_are_thrown_away_are_no_checks(app, settings, site):
+def test_dropped_results_do_not_count_as_checks(app, settings, site):
     """Otherwise /readyz shows a fresh last check while nothing is recorded."""
     make_monitor(app, url=site.url)
     overwrite_root(app, "results")
@@ -282,13 +282,13 @@ def test_results_that_are_thrown_away_are_no_checks(app, settings, site):
 
 
 @pytest.mark.sqlite
-def test_doctor_says_that_a_whole_file_is_whole(app):
+def test_doctor_reports_that_an_intact_file_is_intact(app):
     found = examine(app, app.extensions["wakeful.settings"])
     assert "SQLite finds it whole." in [one.sentence for one in found]
 
 
 class Stubborn:
-    """A fault of reading that nobody has foreseen, in the rows of one event."""
+    """An unforeseen error when the rows of one event are read."""
 
     def __init__(self, monkeypatch, event, whole_lane=False):
         self.times = 0
@@ -353,7 +353,7 @@ def test_the_chores_of_the_outbox_do_not_stop_what_is_due(box, sink, monkeypatch
 
 
 @pytest.mark.sqlite
-def test_the_watchdog_counts_no_turn_that_failed(box, monkeypatch):
+def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
     """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
     stop, seen = threading.Event(), []
     monkeypatch.setattr("app.alerts.worker.TROUBLE_SECONDS", 0.0)

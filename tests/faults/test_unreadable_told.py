@@ -1,4 +1,4 @@
-"""What cannot be read is named where an operator looks: at the start, by doctor and by /readyz."""
+"""Unreadable values are reported to the operator: at the start, by doctor and by /readyz."""
 
 import logging
 from dataclasses import replace
@@ -160,7 +160,7 @@ def test_doctor_says_in_which_way_it_cannot_be_read(app, whole, kind):
     assert all(why in sentence for sentence in found)
 
 
-def test_one_broken_row_stops_no_start_and_stands_in_the_log(app, whole, caplog):
+def test_one_broken_row_stops_no_start_and_is_logged(app, whole, caplog):
     for column, id in whole.items():
         corrupt(app, column, id)
     with app.app_context(), caplog.at_level(logging.ERROR):
@@ -216,7 +216,7 @@ def test_readyz_stays_ready_and_counts_what_cannot_be_read(app, whole, monkeypat
 
 
 @pytest.mark.sqlite
-def test_readyz_does_not_read_all_secrets_for_each_question(app, monkeypatch):
+def test_readyz_does_not_read_all_secrets_for_each_request(app, monkeypatch):
     asked = []
     monkeypatch.setattr(health.unreadable, "scan", lambda only: asked.append(only) or iter(()))
     for _ in range(3):
@@ -226,7 +226,7 @@ def test_readyz_does_not_read_all_secrets_for_each_question(app, monkeypatch):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("kind", TEXT_KINDS)
-def test_a_set_up_link_that_cannot_be_read_is_made_anew(app, kind):
+def test_a_set_up_link_that_cannot_be_read_is_replaced(app, kind):
     access = app.extensions["wakeful.access"]
     with app.app_context():
         first = access.setup_token()
@@ -241,7 +241,7 @@ def test_a_set_up_link_that_cannot_be_read_is_made_anew(app, kind):
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("kind", TEXT_KINDS)
-def test_a_notice_whose_time_cannot_be_read_still_stands_on_every_page(app, kind):
+def test_a_notice_whose_time_cannot_be_read_is_still_on_every_page(app, kind):
     with app.app_context():
         app.extensions["wakeful.access"].set_setting(Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z")
     visitor = Visitor(app).log_in(make_person(app).email)

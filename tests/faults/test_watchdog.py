@@ -1,4 +1,4 @@
-"""A loop that stands still ends its process with a sentence, so that it is started again."""
+"""A process whose loop hangs logs that and ends, so that it is restarted."""
 
 import os
 import subprocess
@@ -60,24 +60,24 @@ def run(settings, script, *words):
     [("checker", "checker"), ("worker", "alert worker")],
     ids=["checker", "worker"],
 )
-def test_a_part_whose_loop_stands_still_ends_and_says_where(core, settings, command, name):
+def test_a_process_whose_loop_hangs_ends_and_logs_where(core, settings, command, name):
     done = run(settings, STUCK, command)
     assert "standing still" in done.stdout
     assert done.returncode == watchdog.EXIT_CODE
     line = next(line for line in done.stderr.splitlines() if "CRITICAL" in line)
-    assert f"The {name} has not moved for 2 s. It ends here, to be started again." in line
+    assert f"The {name} has been stuck for 2 s and ends, to be restarted." in line
     assert "in stand_still" in done.stderr
 
 
 @pytest.mark.sqlite
-def test_a_loop_that_turns_is_left_alone(settings):
+def test_a_running_loop_is_not_ended(settings):
     done = run(settings, TURNING, "30")
     assert (done.returncode, done.stdout.strip()) == (0, "still here")
 
 
 @pytest.mark.sqlite
-def test_the_limit_is_longer_than_all_waits_of_a_turn_together():
-    """A database that is away must not look like a loop that stands still."""
+def test_the_limit_is_longer_than_the_waits_of_a_turn_together():
+    """A database that is away must not look like a loop that hangs."""
     from app.db import connections
 
     waits = connections.ANSWER_SECONDS + connections.CANCEL_SECONDS + connections.CONNECT_SECONDS

@@ -37,7 +37,7 @@ class Served:
 
 
 class Authorities:
-    """The trusted root, an intermediate below it, and a stranger nobody trusts. Times in UTC."""
+    """The trusted root, an intermediate below it, and an untrusted root. Times in UTC."""
 
     def __init__(self) -> None:
         self.root = trustme.CA(organization_name="Wakeful laboratory")
@@ -237,7 +237,7 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
     "expiring_today": _dated_today,
     "self_signed": lambda a: self_signed(),
     "self_signed_expired": lambda a: self_signed(-40, -3),
-    # The stranger's root is sent along: the chain is whole and ends in nobody we know.
+    # With the untrusted root: the chain is complete, but ends in an unknown authority.
     "unknown_ca": lambda a: _served(
         a.stranger.issue_cert(*NAMES), a.stranger.cert_pem.bytes(), alone=True
     ),
@@ -262,7 +262,7 @@ KINDS: dict[str, Callable[[Authorities], Served]] = {
 
 
 class Certificates:
-    """TLS contexts for servers, made when first asked for and kept."""
+    """TLS contexts for servers, created at their first use and cached."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Bodies: compressed, encoded, cut and broken, each a route of the HTTP server (http.py)."""
+"""Bodies that are compressed, encoded, cut or broken, each a route of the HTTP server (http.py)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def sized(x: Exchange) -> None:
 
 @route
 def marker_across_cap(x: Exchange) -> None:
-    """The marker lies half before and half behind the cap."""
+    """The marker is half before and half after the cap."""
     half = len(MARKER) // 2
     x.answer(b"x" * (CAP - half) + MARKER.encode() + b"x" * 1000)
 

@@ -110,7 +110,7 @@ def changing(*steps: Answer) -> Answer:
 
 
 def wrong_id(question: Question) -> Sequence[Sent]:
-    """An answer to a question that nobody asked."""
+    """An answer to another question."""
     wire = addresses("127.0.0.1")(question)[0].wire
     return [Sent(struct.pack("!H", (question.message.id + 1) % 65536) + wire[2:])]
 

@@ -180,7 +180,7 @@ def early_hints(x: Exchange) -> None:
 
 @route
 def chunked(x: Exchange) -> None:
-    """The page in chunks of three bytes, so that every word lies across a border."""
+    """The page in chunks of three bytes, so that every word is split."""
     pieces = [PAGE[i : i + 3] for i in range(0, len(PAGE), 3)]
     x.head_only("Content-Type: text/html; charset=utf-8", "Transfer-Encoding: chunked")
     for piece in pieces:

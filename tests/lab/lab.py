@@ -20,7 +20,7 @@ from tests.lab import content, dns, h2, http, tcp, tls
 from tests.lab.ca import Certificates
 from tests.lab.net import BlackHole, ClosedPort, Handler, Listener, has_ipv6
 
-assert content  # its routes are made by importing it
+assert content  # importing it registers its routes
 
 _CONTEXTS: dict[str, Callable[[ssl.SSLContext], ssl.SSLContext]] = {
     "tls_1_0_only": lambda c: tls.only_version(c, ssl.TLSVersion.TLSv1),

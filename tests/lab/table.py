@@ -1,4 +1,4 @@
-"""The table of truth: one row a case. How it is induced, and what a check must say of it.
+"""The table of faults: for each case, how to cause it, and what a check must report.
 
 A row's name is that of uptime-bench's taxonomy (``tls_invalid/self_signed``) where it has one.
 The expectations are those of decisions.md section 10, and section 3 for what a good answer is.

@@ -8,7 +8,7 @@ from tests.lab.net import Connection
 
 
 def reset_at_once(connection: Connection) -> None:
-    """A RST as soon as the connection stands."""
+    """A RST as soon as the connection is established."""
     connection.reset()
 
 
@@ -18,7 +18,7 @@ def reset_after_request(connection: Connection) -> None:
 
 
 def close_at_once(connection: Connection) -> None:
-    """A FIN as soon as the connection stands; uptime-bench calls it tcp_refused."""
+    """A FIN as soon as the connection is established; uptime-bench calls it tcp_refused."""
     connection.finish()
 
 

@@ -128,7 +128,7 @@ def only_tls_1_3(context: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def by_name(context: ssl.SSLContext, others: ssl.SSLContext) -> ssl.SSLContext:
-    """A server of many sites: ours for who names good.lab.test (SNI), ``others`` for the rest."""
+    """A server of many sites: ours if SNI is good.lab.test, else ``others``."""
 
     def named(sock: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
         sock.context = context if name == "good.lab.test" else others
@@ -138,7 +138,7 @@ def by_name(context: ssl.SSLContext, others: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def named_only(context: ssl.SSLContext) -> ssl.SSLContext:
-    """A server that hangs up on who does not name good.lab.test (SNI)."""
+    """A server that closes the connection unless SNI is good.lab.test."""
 
     def named(_sock: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> int | None:
         return None if name == "good.lab.test" else ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME

@@ -22,7 +22,7 @@ PASSWORD = "correct horse battery staple"
 
 @dataclass
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that changes only when a test moves it."""
 
     moment: datetime = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 
@@ -46,7 +46,7 @@ def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
         yield access
 
 
-def test_a_key_opens_until_it_is_revoked_and_only_its_hash_is_kept(
+def test_a_key_works_until_it_is_revoked_and_only_its_hash_is_stored(
     access: Access, clock: Clock
 ) -> None:
     key, text = access.create_key("deploys", "write")
@@ -66,7 +66,7 @@ def test_a_key_opens_until_it_is_revoked_and_only_its_hash_is_kept(
 
 
 @pytest.mark.sqlite
-def test_a_wrong_key_in_any_shape_opens_nothing(access: Access) -> None:
+def test_a_wrong_key_of_any_form_is_refused(access: Access) -> None:
     key, text = access.create_key("deploys", "read")
     nearly = text[:-1] + ("A" if text[-1] != "A" else "B")
     for wrong in [
@@ -115,7 +115,7 @@ def test_the_last_use_of_a_key_is_written_at_most_once_a_minute(
         ("a", "read", -1, "expires_at"),
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(
+def test_a_key_with_invalid_fields_is_refused(
     access: Access, clock: Clock, name: str, scope: str, days: int, field: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
@@ -150,7 +150,7 @@ def test_a_person_logs_in_whatever_the_case_of_the_address(access: Access, clock
         ("ada@example.com", "x" * 256, "admin", "password"),
     ],
 )
-def test_an_account_that_makes_no_sense_is_refused(
+def test_an_account_with_invalid_fields_is_refused(
     access: Access, email: str, password: str, role: str, field: str
 ) -> None:
     access.create_person("taken@example.com", PASSWORD, "admin")
@@ -188,7 +188,7 @@ def test_trying_many_accounts_from_one_address_is_stopped(
     assert access.login("somebody@example.com", "guess", "2001:db8:0:1::1") is None
 
 
-def test_logging_in_forgives_what_was_mistyped_before(access: Access) -> None:
+def test_a_login_resets_the_count_of_wrong_passwords(access: Access) -> None:
     access.create_person("ada@example.com", PASSWORD, "admin")
     for _ in range(3):
         for _ in range(LOGINS_PER_ACCOUNT - 1):
@@ -197,14 +197,14 @@ def test_logging_in_forgives_what_was_mistyped_before(access: Access) -> None:
 
 
 @pytest.mark.sqlite
-def test_what_is_typed_as_email_never_stands_in_the_counters(access: Access) -> None:
+def test_a_typed_email_is_not_stored_in_the_counters(access: Access) -> None:
     access.login("my secret password", "x", "192.0.2.1")
     names = [row.name for row in db.session.query(CounterRow)]
     assert names
     assert not any("secret" in name for name in names)
 
 
-def test_the_last_admin_stays(access: Access) -> None:
+def test_the_last_admin_cannot_be_removed(access: Access) -> None:
     admin = access.create_person("ada@example.com", PASSWORD, "admin")
     access.create_person("bob@example.com", PASSWORD, "editor")
     for attempt in (
@@ -235,7 +235,7 @@ def test_the_last_admin_stays(access: Access) -> None:
         {"password_hash": "x"},
     ],
 )
-def test_a_person_is_not_changed_into_nonsense(access: Access, fields: dict[str, str]) -> None:
+def test_a_person_cannot_get_invalid_fields(access: Access, fields: dict[str, str]) -> None:
     person = access.create_person("ada@example.com", PASSWORD, "admin")
     with pytest.raises(Invalid) as caught:
         access.update_person(person.id, fields)
@@ -277,7 +277,7 @@ def test_the_setup_link_is_void_once_an_account_was_made_by_command(access: Acce
         access.use_setup_token(token, "eve@example.com", PASSWORD)
 
 
-def test_settings_are_kept_encrypted_and_can_be_removed(access: Access) -> None:
+def test_settings_are_stored_encrypted_and_can_be_removed(access: Access) -> None:
     assert access.setting("webhook_secret") is None
     access.set_setting("webhook_secret", "whsec_abc")
     access.set_setting("webhook_secret", "whsec_def")

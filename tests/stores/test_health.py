@@ -1,4 +1,4 @@
-"""Monitors that nobody checks are told of, in plain words, by /readyz, /metrics and the doctor."""
+"""Monitors that no checker checks are reported by /readyz, /metrics and ``wakeful doctor``."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,12 +26,12 @@ def faults(seconds=0.0):
     return health.health(NOW + timedelta(seconds=seconds)).faults
 
 
-def test_while_a_checker_has_all_shards_there_is_nothing_to_tell(core, checker):
+def test_a_checker_with_all_shards_is_healthy(core, checker):
     make_monitor(core)
     assert faults() == faults(15) == ()
 
 
-def test_a_place_without_a_checker_is_named_with_what_waits(core, checker, settings):
+def test_a_place_without_a_checker_is_named_with_its_waiting_monitors(core, checker, settings):
     with core.app_context():
         oslo = journal.location_id("oslo")
     for paused in (False, False, True):
@@ -45,7 +45,7 @@ def test_a_place_without_a_checker_is_named_with_what_waits(core, checker, setti
     assert [(one.fault, one.sentence) for one in said] == [(False, "It runs."), (True, told)]
 
 
-def test_shards_that_nobody_takes_are_told_of_after_a_while(core, checker):
+def test_shards_that_nobody_takes_are_reported_after_a_while(core, checker):
     ids = [make_monitor(core).id for _ in range(3)]
     with writing() as session:
         shards.release(session, 1, [shards.of(ids[0])], checker.name, NOW)
@@ -59,14 +59,14 @@ def test_shards_that_nobody_takes_are_told_of_after_a_while(core, checker):
         assert told == "In the place default, nobody has checked 1 monitor for 30 s or more."
 
 
-def test_a_lease_of_a_time_to_come_is_no_checker(core, checker):
+def test_a_lease_too_far_in_the_future_counts_as_none(core, checker):
     make_monitor(core)
     with writing() as session:
         shards.renew(session, 1, checker.name, NOW + timedelta(hours=6))
     assert len(faults()) == 1
 
 
-def test_before_the_first_checker_there_is_nothing_to_tell(core):
+def test_before_the_first_checker_an_installation_is_healthy(core):
     make_monitor(core)
     with core.app_context():
         assert faults() == ()

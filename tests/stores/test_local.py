@@ -1,4 +1,4 @@
-"""What only the local store knows: states, tags, status pages, clones, and how it asks."""
+"""Only of the local store: states, tags, status pages, clones, and its number of queries."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_clone_takes_the_password_over(store: LocalStore) -> None:
         assert row.request_auth_password == expected
 
 
-def test_secrets_stand_in_no_table_as_they_are(core: Flask, store: LocalStore) -> None:
+def test_no_table_has_a_secret_in_plain_text(core: Flask, store: LocalStore) -> None:
     add_monitor(
         store,
         request_auth_username="ada",
@@ -184,9 +184,7 @@ def test_secrets_stand_in_no_table_as_they_are(core: Flask, store: LocalStore) -
     assert "s3cret-header" in repr(store.monitors.list(MonitorQuery()).items[0])
 
 
-def test_a_list_costs_the_same_few_questions_however_long_it_is(
-    core: Flask, store: LocalStore
-) -> None:
+def test_a_list_makes_the_same_few_queries_at_any_length(core: Flask, store: LocalStore) -> None:
     """A question for each row would be felt; only the last hours' results are read for each."""
 
     def asked(count: int) -> tuple[int, int]:
@@ -230,7 +228,7 @@ def test_updates_of_different_fields_at_once_both_hold(
     assert (monitor.ssl_alert_days, monitor.paused, len(monitor.alerts)) == (7, True, 1)
 
 
-def test_of_two_updates_at_once_that_do_not_fit_together_the_later_is_refused(
+def test_the_later_of_two_contradicting_updates_is_refused(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
     """Each was judged over the same stored monitor, before either was kept."""
@@ -253,7 +251,7 @@ def test_of_two_updates_at_once_that_do_not_fit_together_the_later_is_refused(
     assert (monitor.alert_condition == "url_text") == (monitor.alert_text_lookup == "sold out")
 
 
-def test_of_many_who_report_an_incident_at_once_one_is_heard(
+def test_of_many_incidents_reported_at_once_one_is_stored(
     core: Flask, settings: Settings, store: LocalStore
 ) -> None:
     monitor = add_monitor(store)
@@ -272,7 +270,7 @@ def test_of_many_who_report_an_incident_at_once_one_is_heard(
     assert said == [("refused", only.id)] * 5 + [("stored", only.id)]
 
 
-def test_who_acknowledged_stands_beside_the_time(store: LocalStore) -> None:
+def test_an_acknowledgement_stores_who_and_when(store: LocalStore) -> None:
     incident = add_incident(store, add_monitor(store))
     assert incident.by_hand
     at = moment(store)
@@ -294,7 +292,7 @@ def test_an_update_is_whole_or_not_at_all(store: LocalStore) -> None:
     assert store.incidents.get(incident.id).cause == "before"
 
 
-def test_changing_what_is_watched_has_it_checked_at_once(store: LocalStore) -> None:
+def test_changing_checked_fields_makes_the_monitor_due_at_once(store: LocalStore) -> None:
     monitor = add_monitor(store, interval=3600)
 
     def due_after(fields: dict[str, Any]) -> bool:
@@ -310,7 +308,7 @@ def test_changing_what_is_watched_has_it_checked_at_once(store: LocalStore) -> N
     assert not due_after({"url": "http://127.0.0.1:10/"})  # as it was
 
 
-def test_a_page_far_out_is_empty(store: LocalStore) -> None:
+def test_a_page_past_the_end_is_empty(store: LocalStore) -> None:
     monitor = add_monitor(store)
     far = 2**62
     assert not store.results.list(ResultQuery(monitor.id, page=far, per_page=100)).items

@@ -1,4 +1,4 @@
-"""Another server's answers: slow, dead, rate limited or lying. Each is told clearly, in time."""
+"""Another server that is slow, dead, rate limited or wrong: each gets a clear sentence in time."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"data": MONITOR | {"interval": None}}, 200, {}, Unavailable, "(interval)"),
     (b'{"data": "' + b"x" * connection.MAX_ANSWER_BYTES + b'"}', 200, {}, Unavailable, "more than"),
     (None, 302, {"Location": "http://127.0.0.2:1/"}, Unavailable, "redirects to another"),
-    (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "in a circle"),
+    (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "too often"),
 ]
 
 
 @pytest.mark.parametrize(("body", "status", "headers", "error", "words"), ANSWERS)
-def test_each_answer_is_told_for_what_it_is(
+def test_each_kind_of_wrong_answer_has_its_own_sentence(
     body: Any, status: int, headers: dict[str, str], error: type[WakefulError], words: str
 ) -> None:
     with asking(Scripted(body, status, headers)) as store, pytest.raises(error) as caught:
@@ -117,7 +117,7 @@ def test_each_answer_is_told_for_what_it_is(
         assert caught.value.retry_after == (17 if status == 429 else None)
 
 
-def test_an_answer_of_another_record_is_never_taken_for_the_one_that_was_asked_for() -> None:
+def test_an_answer_with_another_id_is_refused() -> None:
     with asking(Scripted({"data": MONITOR | {"id": 8}})) as store:
         with pytest.raises(Unavailable, match="makes no sense") as caught:
             store.monitors.update(7, {"name": "x"})
@@ -138,19 +138,19 @@ def test_an_edit_that_changes_nothing_sends_nothing() -> None:
 @pytest.mark.parametrize(
     "date", ["Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "nonsense"]
 )
-def test_a_clock_that_is_years_away_is_not_believed(date: str) -> None:
+def test_a_server_clock_that_is_years_off_is_ignored(date: str) -> None:
     with asking(Scripted({"data": MONITOR}, headers={"Date": date})) as store:
         store.monitors.get(7)
         assert abs(store.now() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-def test_half_a_character_does_not_get_as_far_as_a_page() -> None:
+def test_lone_surrogates_are_removed_from_answers() -> None:
     with asking(Scripted({"data": MONITOR | {"name": "Sh\ud800op", "tags": ["\udfff"]}})) as store:
         monitor = store.monitors.get(7)
     assert (monitor.name, monitor.tags) == ("Sh?op", ("?",))
 
 
-def test_fewer_deliveries_than_channels_are_no_answer_to_a_test() -> None:
+def test_a_test_answered_with_too_few_deliveries_is_refused() -> None:
     with asking(Scripted({"data": {"deliveries": [1]}})) as store, pytest.raises(Unavailable):
         store.channels.test([Pair("webhook", "http://a/"), Pair("webhook", "http://b/")])
 
@@ -173,13 +173,13 @@ def test_a_conflict_names_the_open_incident() -> None:
     assert caught.value.details == {"open_incident_id": 5}
 
 
-def test_nobody_at_home() -> None:
+def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         store = remote_store(f"http://127.0.0.1:{taken.getsockname()[1]}", SECRET)
         with pytest.raises(Unavailable, match="cannot be reached"):
             store.monitors.list(MonitorQuery())
-        with pytest.raises(Unavailable):  # nobody knows what it offers
+        with pytest.raises(Unavailable):  # its features are unknown
             _ = store.offers
 
 
@@ -195,7 +195,7 @@ def test_a_time_to_wait_may_be_a_date() -> None:
     ("said", "counts"),
     [({"features": ["overview", "what comes next"]}, True), ({}, False), ({"features": 7}, False)],
 )
-def test_a_wakeful_says_what_it_has_learnt(said: Any, counts: bool) -> None:
+def test_the_features_of_a_wakeful_are_those_of_its_me(said: Any, counts: bool) -> None:
     with asking(Scripted({"data": said})) as store:
         assert (Feature.OVERVIEW in store.offers) is counts
         assert Feature.RESULTS in store.offers
@@ -216,7 +216,7 @@ def test_an_older_wakeful_is_not_asked_for_what_it_does_not_know() -> None:
     "lie",
     [7, {}, {"monitors": {}}, {"monitors": [], "all": 7}, {"monitors": [], "all": {"checks": 1}}],
 )
-def test_a_report_that_is_none_is_said_to_be_odd(lie: Any) -> None:
+def test_a_report_of_the_wrong_shape_is_refused(lie: Any) -> None:
     march = datetime(2026, 3, 1, tzinfo=UTC)
     with asking(Scripted({"data": lie, "features": ["reports"]})) as store:
         store.offered._known = frozenset({Feature.REPORTS})
@@ -235,7 +235,7 @@ def test_hours_that_are_odd_are_left_out(lie: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "wakeful"), [(200, True), (404, False), (405, False), (403, False), (422, False)]
 )
-def test_what_a_server_offers_is_read_off_one_path(status: int, wakeful: bool) -> None:
+def test_the_features_of_a_server_are_read_from_one_path(status: int, wakeful: bool) -> None:
     me, rest = Scripted({"data": {}}, status), Scripted({"data": []})
 
     def server(environ: Any, start_response: Any) -> Any:
@@ -245,13 +245,13 @@ def test_what_a_server_offers_is_read_off_one_path(status: int, wakeful: bool) -
         assert (Feature.RESULTS in store.offers) is wakeful
 
 
-def test_of_a_server_that_finds_nothing_at_all_nothing_is_known() -> None:
+def test_a_server_that_answers_404_to_everything_is_unavailable() -> None:
     with asking(Scripted({}, 404)) as store, pytest.raises(Unavailable, match="no /api/v1"):
         _ = store.offers
 
 
 def talk(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A listener that lets ``answer`` speak to each who connects; its URL."""
+    """A listener that calls ``answer`` for each connection; its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -310,7 +310,7 @@ def lead_nowhere(peer: socket.socket) -> None:
         (lead_nowhere, "cannot be reached"),
     ],
 )
-def test_a_server_that_hangs_or_breaks_off_holds_nobody_up(
+def test_a_server_that_hangs_or_breaks_off_is_given_up_in_time(
     answer: Callable[[socket.socket], None], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Short only where time is to run out: on a busy machine it would before the other side speaks.
@@ -324,7 +324,7 @@ def test_a_server_that_hangs_or_breaks_off_holds_nobody_up(
     assert time.monotonic() - began < 4
 
 
-def test_a_read_is_tried_again_and_a_write_never_is() -> None:
+def test_a_read_is_retried_and_a_write_never_is() -> None:
     class Restarting(Scripted):
         def __call__(self, environ: Any, start_response: Any) -> Any:
             self.status = 503 if not self.asked else 200
@@ -341,7 +341,7 @@ def test_a_read_is_tried_again_and_a_write_never_is() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])
-def test_any_sensible_success_is_one(status: int) -> None:
+def test_every_sensible_success_status_is_accepted(status: int) -> None:
     """decisions.md 1: the client accepts 200, 201 and 204 where sensible."""
 
     class Terse(BareServer):
@@ -458,7 +458,7 @@ def test_names_of_monitors_are_looked_up_once_where_incidents_lack_them() -> Non
     assert len(server.asked) == 2
 
 
-def test_the_servers_clock_counts() -> None:
+def test_the_servers_clock_is_used() -> None:
     there = datetime.now(UTC) - timedelta(hours=5)
 
     def behind(peer: socket.socket) -> None:
@@ -473,7 +473,7 @@ def test_the_servers_clock_counts() -> None:
         assert abs(store.now() - there) < timedelta(seconds=30)
 
 
-def test_the_key_and_the_cookies_stay_where_they_belong() -> None:
+def test_the_key_and_cookies_are_not_sent_to_other_origins() -> None:
     server = Scripted({"data": MONITOR}, headers={"Set-Cookie": "a=b"})
     seen: list[str | None] = []
 

@@ -1,4 +1,4 @@
-"""A resource is a few lines over the remote store's base: path, name, and how a record is read."""
+"""A resource of the remote store is a small subclass: path, name, and how to read a record."""
 
 from __future__ import annotations
 
@@ -110,9 +110,7 @@ def test_a_record_is_stored_shown_changed_and_deleted(notes: Notes) -> None:
             attempt()
 
 
-def test_a_list_has_pages_and_the_first_one_goes_without_saying(
-    server: Server, notes: Notes
-) -> None:
+def test_a_list_has_pages_and_the_first_number_is_not_sent(server: Server, notes: Notes) -> None:
     for number in range(12):
         notes.create({"text": str(number)})
     server.asked.clear()
@@ -148,7 +146,7 @@ def test_a_record_of_another_id_or_without_what_it_needs_is_refused(
         notes.get(3)
 
 
-def test_a_server_that_lacks_the_resource_is_said_to(server: Server, notes: Notes) -> None:
+def test_a_server_that_lacks_the_resource_is_unsupported(server: Server, notes: Notes) -> None:
     server.bare = True
     for attempt in (lambda: notes.list(PageQuery()), lambda: notes.create({"text": "x"})):
         with pytest.raises(Unsupported, match="does not offer this: status pages"):

@@ -1,4 +1,4 @@
-"""Rollups: what is read from them is what the results say, whenever they were summed."""
+"""Rollups give the same figures as the results, whenever they are summed."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_windows_count_to_the_second_before_and_after_summing(
         rollups.roll(here)
 
 
-def test_monitors_looked_at_together_have_the_figures_that_each_has_alone(core: Flask) -> None:
+def test_a_list_of_monitors_has_the_figures_that_each_has_alone(core: Flask) -> None:
     # Summed at different times, one never, and with gaps that only the longer interval covers.
     here = hour(now()) + timedelta(minutes=25)
     ids = []
@@ -296,7 +296,7 @@ def test_many_monitors_are_summed_a_bounded_number_at_a_time(core: Flask) -> Non
     assert all(rows_of(monitor.id, HOUR_MS) for monitor in monitors)
 
 
-def test_a_monitor_that_was_never_checked_is_not_looked_at_again_each_minute(core: Flask) -> None:
+def test_a_monitor_that_was_never_checked_is_not_summed_each_minute(core: Flask) -> None:
     make_monitor(core)
     assert rollups.roll(now()) == 1
     assert rollups.roll(now()) == 0

@@ -1,4 +1,4 @@
-"""A small honest server that speaks interface.md and nothing else, to test what we ask of others.
+"""A small server that speaks only interface.md, to test what the remote store asks of others.
 
 It keeps records in memory, sends ``{"data": ...}`` without more, has no pages, knows no field and
 no parameter that interface.md does not name, and refuses what it does not know with 422.

@@ -1,6 +1,6 @@
-"""A TCP relay before PostgreSQL's Unix socket that can fall silent: a lost path, a stuck pooler.
+"""A TCP relay in front of PostgreSQL that can stop forwarding, like a lost route or a stuck pooler.
 
-The kernel goes on accepting connections and acknowledging bytes. Nothing comes of them.
+The kernel still accepts connections and acknowledges bytes, but nothing answers.
 """
 
 from __future__ import annotations

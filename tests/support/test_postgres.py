@@ -1,4 +1,4 @@
-"""The tests' own PostgreSQL: fresh databases, quickly, and nothing left behind."""
+"""The tests' own PostgreSQL: fresh databases, quickly, and nothing left afterwards."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""People who look at the dashboard: without scripts, quickly, or in a real browser."""
+"""Fixtures for tests of the dashboard: visitors without scripts, and a real browser."""
 
 from __future__ import annotations
 

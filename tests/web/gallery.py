@@ -1,5 +1,5 @@
-"""Every page there is, as somebody meets it, over two installations that are only looked at: one
-that has been running for months, and one on its first day.
+"""Every page of the dashboard, over two installations that tests only read: one that has been
+running for months, and one on its first day.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sight:
     then: Callable[[Page], None] = lambda page: None
     widths: tuple[int, ...] = ()  # where it is to be seen, if not everywhere
     brief: bool = False  # like another one: enough to see it wide and light, and narrow and dark
-    dialog: bool = False  # it stands over the page: what lies beneath the screen does not matter
+    dialog: bool = False  # it covers the page, so overflow below it does not matter
 
 
 def press(name: str, /, **typed: str) -> Callable[[Page], None]:
@@ -81,7 +81,7 @@ def ask_to_delete_ticked(page: Page) -> None:
 
 
 def stop_midway(page: Page) -> None:
-    """Long work, seen between two of its steps. Those who are resumed are not paused."""
+    """The progress page, between two steps of a long action."""
     page.route("**/progress.js*", lambda route: route.fulfill(content_type="text/javascript"))
     seconds, progress.SECONDS = progress.SECONDS, 0
     tick_and_choose("resume")(page)
@@ -149,7 +149,7 @@ LIVING = {
     "form-faults": Sight("/monitors/new", then=press("Save", **FAULTY)),
     "monitor-delete": Sight("/monitors/1/delete", brief=True),
     "import": Sight("/monitors/import"),
-    "import-faults": Sight("/monitors/import", then=press("Make the monitors", urls=PASTED)),
+    "import-faults": Sight("/monitors/import", then=press("Create the monitors", urls=PASTED)),
     "incidents": Sight("/incidents"),
     "incidents-open": Sight("/incidents?status=unresolved", brief=True),
     "incidents-none": Sight("/incidents?search=nothing+like+it", brief=True),
@@ -178,8 +178,8 @@ LIVING = {
     "reports": Sight("/reports"),
     "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
     "keys": Sight("/keys"),
-    "keys-faults": Sight("/keys", then=press("Make the key"), brief=True),
-    "key-made": Sight("/keys", then=press("Make the key", name="A new one")),
+    "keys-faults": Sight("/keys", then=press("Create the key"), brief=True),
+    "key-made": Sight("/keys", then=press("Create the key", name="A new one")),
     "key-revoke": Sight("/keys/{prefix}/revoke", brief=True),
     "people": Sight("/people"),
     "people-new": Sight("/people/new"),

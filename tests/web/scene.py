@@ -1,5 +1,5 @@
-"""A living installation for pictures and browser tests: monitors in every state, with history,
-incidents, evidence and deliveries. Deterministic but for the clock that it counts back from.
+"""An installation for pictures and browser tests: monitors in every state, with history, incidents,
+evidence and deliveries. Deterministic except for the time that it counts back from.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a person does about alerts on the dashboard: a test with the service's real answer, quiet
-hours, reminders, the notice of a channel that does not work.
+"""Alerts on the dashboard: a test with the service's real answer, quiet hours, reminders, and the
+notice about a channel that does not work.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def test_what_is_typed_is_tested_before_it_is_saved(
 
     editor.press("Send a test", "alerts[1]")
     assert "Not delivered. HTTP 404: no_service at ••••" in editor.text
-    assert "It is tried again" not in editor.text
+    assert "Wakeful tries again" not in editor.text
     editor.press("Send a test", "alerts[2]")
     assert editor.status == 422
     assert "not an email address" in editor.text
@@ -94,7 +94,7 @@ def test_a_stored_value_is_tested_by_its_mask_and_nothing_else_is_saved(
 ) -> None:
     shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/{SECRET}/busy"]])
     editor.open(f"/monitors/{shop.id}/edit").press("Send a test", name="Other")
-    assert "Not delivered. HTTP 503: busy It is tried again." in editor.text
+    assert "Not delivered. HTTP 503: busy Wakeful tries again." in editor.text
     assert SECRET not in editor.page.text
     assert sink.requests[0].json["data"]["monitor"] == {
         "id": shop.id, "name": "Shop", "url": shop.url,
@@ -131,7 +131,7 @@ def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(
     monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 0.1)
     shop = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
     editor.open(f"/monitors/{shop.id}").press("Send a test to Webhook ••••1:9/")
-    assert "No answer yet. It comes to the delivery log." in editor.text
+    assert "No answer yet. The delivery log will show it." in editor.text
     assert "Send a test" not in viewer.open(f"/monitors/{shop.id}").text
     editor.open("/monitors/new").press("Send a test")
     assert "Add a channel first" in editor.text
@@ -155,7 +155,7 @@ def test_quiet_hours_and_reminders_are_typed_into_the_form_and_come_as_messages(
     assert f"{around[0]} to {around[1]}, UTC" in editor.text
     assert "every 10 min while it is down" in editor.text
     editor.open("/incidents/new?monitor_id=1").press("Report it", cause="It burns")
-    assert "It came in quiet hours. One message at their end tells of it." in editor.text
+    assert "It came in quiet hours. One message at their end covers it." in editor.text
     assert "Held" in editor.open("/deliveries").text
     assert not sink.requests
 

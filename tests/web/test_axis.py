@@ -1,4 +1,4 @@
-"""The axis of time is marked at round moments of the person's clocks."""
+"""The time axis has ticks at round times in the person's zone."""
 
 from __future__ import annotations
 

@@ -370,7 +370,7 @@ def test_the_theme_follows_the_person_against_the_system(visit):
         page.get_by_label("Colours").select_option(choice)
         with page.expect_navigation():
             page.get_by_role("button", name="Save").press("Enter")
-        expect(page.get_by_text("Your profile is saved.")).to_be_visible()
+        expect(page.get_by_text("Profile saved.")).to_be_visible()
         page.emulate_media(color_scheme=against)
         assert page.evaluate(ground) == grounds[choice]
 

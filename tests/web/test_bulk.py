@@ -1,4 +1,4 @@
-"""Many monitors at once: what the ticked ones get, and many pasted URLs."""
+"""Many monitors at once: actions on the ticked ones, and many pasted URLs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_the_ticked_ones_are_changed_and_no_other(app, editor):
     for name in ("Alpha", "Beta", "Gamma"):
         make_monitor(app, name=name, tags="\nold\n")
     apply(editor, [1, 2], "pause")
-    assert "2 monitors are paused." in editor.text
+    assert "2 monitors paused." in editor.text
     assert editor.page.request.url.endswith("/monitors?sort_by=name&sort=asc")
     assert [row.paused for row in rows(app)] == [True, True, False]
     apply(editor, [2], "resume")
-    assert "1 monitor is watched again." in editor.text
+    assert "1 monitor resumed." in editor.text
     assert [row.paused for row in rows(app)] == [True, False, False]
     apply(editor, [1, 3], "interval", interval="600")
     assert [row.interval for row in rows(app)] == [600, 60, 600]
@@ -62,7 +62,7 @@ def test_of_monitors_that_are_gone_meanwhile_none_is_said_to_be_changed(app, edi
         LocalStore(app.extensions["wakeful.settings"]).monitors.delete(1)
     values = {**dict(form.values), "action": "pause", "ids": [1]}
     editor._take(editor.client.post(form.action, data=values, follow_redirects=True))
-    assert "none of them is there any more" in editor.text
+    assert "none of these monitors exists any more" in editor.text
     assert "0 monitors" not in editor.text
 
 
@@ -95,7 +95,7 @@ def test_deleting_asks_first_and_names_what_goes(app, editor):
     assert "Beta" not in editor.text
     assert len(rows(app)) == 3
     editor.press("Delete all 2")
-    assert "2 monitors are deleted." in editor.text
+    assert "2 monitors deleted." in editor.text
     assert [row.name for row in rows(app)] == ["Beta"]
 
 
@@ -103,8 +103,8 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
     make_monitor(app, name="Full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
     make_monitor(app, name="Free")
     apply(editor, [1, 2], "tag", tag="more")
-    assert "Full stays as it is." in editor.text
-    assert "1 monitor is tagged." in editor.text
+    assert "Full was not changed." in editor.text
+    assert "1 monitor tagged." in editor.text
     form, _ = editor.form_with("Apply")
     kept = {name: value for name, value in form.values if name in ("ids", "action", "tag")}
     assert kept == {"ids": "1", "action": "tag", "tag": "more"}, "to be tried once more"
@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
     ):
         assert f"Nothing was changed {sentence}" in apply(editor, ids, action, **fields).text
     apply(editor, [2, 77], "pause")  # somebody else has deleted one of them
-    assert "1 monitor is paused." in editor.text
+    assert "1 monitor paused." in editor.text
 
 
 def test_each_link_in_the_summary_of_faults_leads_to_something_on_the_page(app, editor):
@@ -137,12 +137,12 @@ def test_one_monitor_is_deleted_with_its_own_things(app, editor):
 
 
 def go_on(visitor: Visitor) -> list[str]:
-    """Press the button of each step until the work is over; what each said."""
+    """Press the button of each step until the work is done; returns the text of each page."""
     said = []
-    while any(button[0] == "Go on" for form in visitor.forms for button in form.buttons):
+    while any(button[0] == "Continue" for form in visitor.forms for button in form.buttons):
         assert visitor.status == 200
         said.append(visitor.text)
-        visitor.press("Go on")
+        visitor.press("Continue")
     return said
 
 
@@ -153,26 +153,26 @@ def test_all_that_were_found_are_changed_step_by_step(app, editor, monkeypatch):
     make_monitor(app, name="Shop full", tags="".join(f"\nt{n}" for n in range(MAX_TAGS)) + "\n")
     make_monitor(app, name="Blog")
     for action, fields, sentence in (
-        ("interval", {"interval": "600"}, "13 monitors are changed."),
-        ("tag", {"tag": "new"}, "12 monitors are tagged."),
+        ("interval", {"interval": "600"}, "13 monitors changed."),
+        ("tag", {"tag": "new"}, "12 monitors tagged."),
     ):
         editor.open("/monitors?search=shop").press(
             "Apply", action=action, everything=True, **fields
         )
         said = go_on(editor)
         assert len(said) == 12
-        assert "3 of 13 are done." in said[2]
+        assert "3 of 13 done." in said[2]
         assert sentence in editor.text
         assert editor.page.request.url.endswith("/monitors?search=shop")
     assert [row.interval for row in rows(app)] == [600] * 13 + [60]
     assert [row.tags for row in rows(app)].count("\nnew\n") == 12
-    assert "All 13 that were found" in editor.text
+    assert "All 13 that match" in editor.text
     editor.press("Apply", action="delete", everything=True)
     assert "Delete 13 monitors?" in editor.text
     assert len(rows(app)) == 14
     editor.press("Delete all 13")
     go_on(editor)
-    assert "13 monitors are deleted." in editor.text
+    assert "13 monitors deleted." in editor.text
     assert [row.name for row in rows(app)] == ["Blog"]
 
 
@@ -182,8 +182,8 @@ def test_of_many_that_cannot_be_changed_a_few_are_named(app, editor):
         make_monitor(app, name=f"Full {number}", tags=tags)
     ids = [row.id for row in rows(app)]
     text = apply(editor, ids, "tag", tag="more").text
-    assert text.count("stays as it is.") == bulk.TOLD
-    assert "2 more stay as they are." in text
+    assert text.count("was not changed.") == bulk.TOLD
+    assert "2 more were not changed." in text
 
 
 def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
@@ -199,16 +199,16 @@ def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
     monkeypatch.setattr(Monitors, "create", moody)
     pasted = "\n".join([*(f"https://{letter}.example.com" for letter in "abcd"), "ftp://odd"])
     editor.open("/monitors/import").press(
-        "Make the monitors", urls=pasted, tags="x", interval="300", skip=True
+        "Create the monitors", urls=pasted, tags="x", interval="300", skip=True
     )
-    editor.press("Go on").press("Go on")
+    editor.press("Continue").press("Continue")
     assert editor.status == 503
-    assert "2 monitors are made. The server did not answer in time." in editor.text
+    assert "2 monitors created. The server did not answer in time." in editor.text
     assert "What you sent may have arrived" in editor.text
-    left = dict(editor.form_with("Make the monitors")[0].values)["urls"]
+    left = dict(editor.form_with("Create the monitors")[0].values)["urls"]
     assert left.split() == ["https://c.example.com", "https://d.example.com", "ftp://odd"]
-    editor.press("Make the monitors").press("Go on")
-    assert "4 monitors are made." in editor.text
+    editor.press("Create the monitors").press("Continue")
+    assert "4 monitors created." in editor.text
     assert "Line 1, ftp://odd:" in editor.text
     assert [row.url[8] for row in rows(app)] == list("abcd")
     assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nx\n")}
@@ -226,10 +226,10 @@ def test_a_line_that_the_store_refuses_comes_back_with_why_and_the_others_are_ma
 
     monkeypatch.setattr(Monitors, "create", strict)
     pasted = "\n".join(f"https://{letter}.example.com" for letter in "abc")
-    editor.open("/monitors/import").press("Make the monitors", urls=pasted)
-    assert "2 monitors are made." in editor.text
+    editor.open("/monitors/import").press("Create the monitors", urls=pasted)
+    assert "2 monitors created." in editor.text
     assert "https://b.example.com: Your plan allows two monitors." in editor.text
-    values = dict(editor.form_with("Make the monitors")[0].values)
+    values = dict(editor.form_with("Create the monitors")[0].values)
     assert values["urls"].strip() == "https://b.example.com"
     assert len(rows(app)) == 2
 
@@ -254,9 +254,9 @@ https://four.example.com/a,b  Fourth
 
 def test_each_pasted_line_becomes_a_monitor(app, editor):
     editor.open("/monitors/import").press(
-        "Make the monitors", urls=PASTED, interval="300", tags="new"
+        "Create the monitors", urls=PASTED, interval="300", tags="new"
     )
-    assert "4 monitors are made." in editor.text
+    assert "4 monitors created." in editor.text
     assert [(row.name, row.url) for row in rows(app)] == [
         ("one.example.com", "https://one.example.com/"),
         ("Two", "https://two.example.com/path?a=1,2"),
@@ -268,23 +268,23 @@ def test_each_pasted_line_becomes_a_monitor(app, editor):
 
 def test_one_wrong_line_stores_nothing_unless_the_person_says_so(app, editor):
     pasted = "https://good.example.com/\n\nftp://bad.example.com/\nBad,http://a b.example.com/"
-    editor.open("/monitors/import").press("Make the monitors", urls=pasted)
+    editor.open("/monitors/import").press("Create the monitors", urls=pasted)
     assert editor.status == 422
     assert "Line 3, ftp://bad.example.com/: " in editor.text
     assert "Line 4, Bad,http://a b.example.com/: " in editor.text
     assert rows(app) == []
-    kept = dict(editor.form_with("Make the monitors")[0].values)["urls"]
+    kept = dict(editor.form_with("Create the monitors")[0].values)["urls"]
     assert kept.split() == pasted.split()
-    editor.press("Make the monitors", skip=True)
-    assert "1 monitor is made." in editor.text
+    editor.press("Create the monitors", skip=True)
+    assert "1 monitor created." in editor.text
     assert [row.url for row in rows(app)] == ["https://good.example.com/"]
-    kept = dict(editor.form_with("Make the monitors")[0].values)["urls"]
+    kept = dict(editor.form_with("Create the monitors")[0].values)["urls"]
     assert kept.split("\r\n") == ["ftp://bad.example.com/", "Bad,http://a b.example.com/"]
 
 
 def test_more_lines_than_fit_are_told(editor, monkeypatch):
     monkeypatch.setattr(bulk, "MOST_LINES", 1)
     editor.open("/monitors/import").press(
-        "Make the monitors", urls="https://a.example.com\nhttps://b.example.com"
+        "Create the monitors", urls="https://a.example.com\nhttps://b.example.com"
     )
-    assert "Line 2, https://b.example.com: At most 1 fit at once." in editor.text
+    assert "Line 2, https://b.example.com: At most 1 lines fit at a time." in editor.text

@@ -1,4 +1,4 @@
-"""Charts as numbers: nothing drawn where nothing was measured, nothing outside of the frame."""
+"""Charts: nothing is drawn without a measurement, and nothing outside of the frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages travel compressed where the browser takes it, and say the same."""
+"""Pages are compressed if the browser accepts that, with the same content."""
 
 from __future__ import annotations
 

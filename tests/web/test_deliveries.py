@@ -1,4 +1,4 @@
-"""The delivery log: what went out, to whom, with which answer, and what to do about the rest."""
+"""The delivery log: each message, its target, the answer to it, and retries."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def test_what_was_held_says_why(app, viewer):
     assert set(REASONS) == set(Reason)
     deliver(app, status="held", reason=Reason.OUTAGE_NOT_DELIVERED, event="incident.resolved")
     viewer.open("/deliveries")
-    assert "The outage could not be delivered, so its recovery was not told." in viewer.text
+    assert "The outage could not be delivered, so its recovery was not sent." in viewer.text
 
 
 def test_retry_sends_it_again_and_comes_back_to_the_same_list(app, editor):
     id = deliver(app, status="failed", reason="410 Gone", attempts=[attempt("410 Gone")])
     editor.open("/deliveries?status=failed").press(f"Retry now delivery {id}")
-    assert "is sent again now" in editor.text
+    assert "is being sent again" in editor.text
     assert editor.page.request.url.endswith("/deliveries?status=failed")
     with app.app_context():
         row = db.session.get(DeliveryRow, id)

@@ -1,7 +1,7 @@
 """Every page as people see it, from phone to wide screen, light and dark: axe finds nothing, the
 console stays silent, nothing sticks out at the side, with a wide font and with a narrow one.
 
-`make pictures` puts what the browser shows into build/pictures, for whoever wants to look.
+`make pictures` puts what the browser shows into build/pictures, for people to look at.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEIGHT = 900
 Theme = Literal["light", "dark"]
 # The themes have the same structure: the second one is asked only for what colours can spoil.
 OF_COLOUR = ["color-contrast", "link-in-text-block"]
-# Only what is found crosses over to the test; all that was fine is megabytes.
+# Returns only violations: the passed rules are megabytes.
 LOOK = """async (options) => (await axe.run(document, options)).violations.flatMap(
   ({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))"""
 # A card hides what sticks out of it: then the page fits, and the last column cannot be read.

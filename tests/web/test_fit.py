@@ -193,7 +193,7 @@ def test_the_highest_figure_of_a_charts_axis_is_not_cut(app, visit):
 def test_only_the_one_font_is_shown_whatever_the_machine_has(
     chromium: Browser, request: pytest.FixtureRequest
 ) -> None:
-    """Or else the tests above would measure with the fonts of whoever runs them."""
+    """Otherwise the tests above would measure with the fonts of this machine."""
     with opened(chromium) as page:
         page.set_content(
             '<p style="font-family: Inter, system-ui, Roboto">A</p><p style="font-family: Arial">A'

@@ -38,7 +38,7 @@ def test_rows_come_and_go_in_place(visit):
     page.get_by_label("Alerts, row 2: Channel").select_option("email")
     page.get_by_label("Alerts, row 2: Value").fill("on-call@example.com")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("is saved.")).to_be_visible()
+    expect(page.get_by_text("saved.")).to_be_visible()
     expect(page.get_by_text("Email: ••••.com")).to_be_visible()
 
 
@@ -58,7 +58,7 @@ def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, 
     assert page.url.endswith("/monitors/new")
     page.get_by_label("URL", exact=True).fill("nonsense")
     page.get_by_role("button", name="Test", exact=True).click()
-    expect(page.get_by_text("The test needs these put right first:")).to_be_visible()
+    expect(page.get_by_text("Correct these first, then test again:")).to_be_visible()
 
 
 def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
@@ -81,13 +81,13 @@ def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     expect(request).to_be_hidden()
     # What is at fault is in sight again, by a test in place as by the save.
     page.get_by_role("button", name="Test", exact=True).click()
-    expect(page.get_by_text("The test needs these put right first:")).to_be_visible()
+    expect(page.get_by_text("Correct these first, then test again:")).to_be_visible()
     expect(page.get_by_label("Method")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#request_method-fault")).to_contain_text("kind tcp")
     page.get_by_label("Method").select_option("GET")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("is saved.")).to_be_visible()
+    expect(page.get_by_text("saved.")).to_be_visible()
     expect(page.get_by_text("over TCP, every 1 min")).to_be_visible()
 
 
@@ -95,7 +95,7 @@ def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
     httpserver.expect_request("/").respond_with_data("All is well here")
     page = visit("/monitors/new")
     page.get_by_label("URL", exact=True).fill(httpserver.url_for("/"))
-    # As a lost connection, which Chromium itself would tell the console of.
+    # Like a lost connection, which Chromium would report on the console.
     page.evaluate("() => { window.fetch = () => Promise.reject() }")
     with page.expect_navigation():
         page.get_by_role("button", name="Test", exact=True).click()
@@ -171,7 +171,7 @@ def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
     assert cron.input_value() == "0 3 * * 1"
     assert box.is_checked()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Works is saved.")).to_be_visible()
+    expect(page.get_by_text("Works saved.")).to_be_visible()
     assert page.get_by_text("At 03:00 on Monday (UTC)").is_visible()
     with app.app_context():
         assert current_store().windows.get(1).monitors == (shop.id,)
@@ -192,9 +192,9 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     )
     expect(action).to_be_hidden()
     progress = (
-        ("pause", "Alpha Beta", None, "2 monitors are paused.", "Alpha", "Paused"),
-        ("resume", "Alpha", None, "1 monitor is watched again.", "Alpha", "Up"),
-        ("tag", "Alpha Gamma", "prod", "2 monitors are tagged.", "Gamma", "prod"),
+        ("pause", "Alpha Beta", None, "2 monitors paused.", "Alpha", "Paused"),
+        ("resume", "Alpha", None, "1 monitor resumed.", "Alpha", "Up"),
+        ("tag", "Alpha Gamma", "prod", "2 monitors tagged.", "Gamma", "prod"),
     )
     for choice, names, typed, told, row, shows in progress:
         tick(page, names)
@@ -211,13 +211,13 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     action.select_option("interval")
     page.get_by_label("Interval", exact=True).select_option("600")
     apply.click()
-    expect(page.get_by_text("3 monitors are changed.")).to_be_visible()
+    expect(page.get_by_text("3 monitors changed.")).to_be_visible()
     tick(page, "Alpha Gamma")
     action.select_option("delete")
     apply.click()
     expect(page.get_by_role("heading", name="Delete 2 monitors?")).to_be_visible()
     page.get_by_role("button", name="Delete all 2").click()
-    expect(page.get_by_text("2 monitors are deleted.")).to_be_visible()
+    expect(page.get_by_text("2 monitors deleted.")).to_be_visible()
     with app.app_context():
         left = current_store().monitors.list(MonitorQuery()).items
     assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
@@ -227,7 +227,7 @@ def test_pasted_urls_show_progress_and_become_monitors(app, visit):
     page = visit("/monitors/import")
     area = page.get_by_label("URLs")
     area.fill("https://one.example.com\nnonsense")
-    page.get_by_role("button", name="Make the monitors").click()
+    page.get_by_role("button", name="Create the monitors").click()
     expect(page.get_by_role("alert")).to_be_focused()
     expect(page.get_by_role("alert")).to_contain_text("Line 2, nonsense")
     area.fill("https://one.example.com\nShop, https://shop.example.com/ten")
@@ -238,9 +238,9 @@ def test_pasted_urls_show_progress_and_become_monitors(app, visit):
         })"""
     )
     # The second press, before the answer has come, sends nothing.
-    button = page.get_by_role("button", name="Make the monitors")
+    button = page.get_by_role("button", name="Create the monitors")
     button.evaluate("(button) => { button.click(); button.click() }")
-    expect(page.get_by_text("2 monitors are made.")).to_be_visible()
+    expect(page.get_by_text("2 monitors created.")).to_be_visible()
     expect(page.get_by_role("link", name="Shop")).to_be_visible()
     assert page.evaluate("sessionStorage.told") == "true false, true true, "
 
@@ -251,8 +251,8 @@ def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch)
     page.get_by_label("URLs").fill("\n".join(f"https://{n}.example.com" for n in range(4)))
     sent: list[str] = []
     page.on("request", lambda asked: sent.append(asked.method))
-    page.get_by_role("button", name="Make the monitors").click()
-    expect(page.get_by_text("4 monitors are made.")).to_be_visible()
+    page.get_by_role("button", name="Create the monitors").click()
+    expect(page.get_by_text("4 monitors created.")).to_be_visible()
     assert sent.count("POST") == 4
 
 
@@ -276,11 +276,11 @@ def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
     plain.goto("/monitors/import")
     plain.get_by_label("URLs").fill("https://one.example.com\nhttps://two.example.com")
-    plain.get_by_role("button", name="Make the monitors").click()
+    plain.get_by_role("button", name="Create the monitors").click()
     expect(plain.get_by_role("progressbar")).to_have_attribute("value", "1")
-    expect(plain.get_by_text("1 of 2 are done.")).to_be_visible()
-    plain.get_by_role("button", name="Go on").click()
-    expect(plain.get_by_text("2 monitors are made.")).to_be_visible()
+    expect(plain.get_by_text("1 of 2 done.")).to_be_visible()
+    plain.get_by_role("button", name="Continue").click()
+    expect(plain.get_by_text("2 monitors created.")).to_be_visible()
 
 
 def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, httpserver):
@@ -302,7 +302,7 @@ def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, ht
     expect(plain.get_by_text("HTTP 200")).to_be_visible()
     expect(plain.get_by_text("All is well here")).to_be_visible()
     plain.get_by_role("button", name="Save").click()
-    expect(plain.get_by_text("Shop is saved.")).to_be_visible()
+    expect(plain.get_by_text("Shop saved.")).to_be_visible()
 
 
 def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, httpserver):
@@ -321,7 +321,7 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     expect(plain.get_by_text("HTTP 200")).to_be_in_viewport()
     plain.get_by_label("URL", exact=True).fill("nonsense")
     plain.get_by_role("button", name="Test", exact=True).click()
-    expect(plain.get_by_text("The test needs these put right first:")).to_be_in_viewport()
+    expect(plain.get_by_text("Correct these first, then test again:")).to_be_in_viewport()
 
 
 def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):
@@ -335,7 +335,7 @@ def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):
     plain.get_by_label("With the ticked ones").select_option("tag")
     plain.get_by_label("Tag", exact=True).fill("prod")
     plain.get_by_role("button", name="Apply").click()
-    expect(plain.get_by_text("1 monitor is tagged.")).to_be_visible()
+    expect(plain.get_by_text("1 monitor tagged.")).to_be_visible()
     plain.get_by_role("link", name="prod").click()
     expect(plain.get_by_role("link", name="Alpha")).to_be_visible()
     plain.goto("/maintenance/new")

@@ -1,4 +1,4 @@
-"""Home: what its heading says of what is listed below it."""
+"""Home: its heading agrees with what is listed below it."""
 
 from __future__ import annotations
 

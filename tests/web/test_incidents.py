@@ -144,7 +144,7 @@ def test_a_link_to_a_deleted_incident_says_so(app, stranger):
     with app.app_context():
         token = make_token(77)
     assert stranger.open(f"/acknowledge/{token}").status == 404
-    assert "not there any more" in stranger.text
+    assert "no longer exists" in stranger.text
 
 
 def test_remarks_survive_what_people_write():

@@ -1,4 +1,4 @@
-"""The names of inputs as people know them, on pages that show what was typed."""
+"""The labels of inputs on pages that show what was typed."""
 
 from __future__ import annotations
 

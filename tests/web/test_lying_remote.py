@@ -1,5 +1,5 @@
-"""A dashboard over a server that says anything at all: every page is a page, or says that the
-answer makes no sense. None breaks.
+"""A dashboard over a server with arbitrary answers: every page works, or says that the answer makes
+no sense.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LIES: list[Any] = [
     "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-21T08:00:00", "javascript:alert(1)",
     "<b>x</b>", 2**62,
 ]  # fmt: skip
-EACH = 1  # lies told in each place; they go round, so other places get the others
+EACH = 1  # wrong values tried in each place; they rotate, so other places get the others
 
 
 class Liar:

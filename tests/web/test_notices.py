@@ -1,4 +1,4 @@
-"""What stands at the top of every page while it holds."""
+"""The notices at the top of every page."""
 
 from __future__ import annotations
 

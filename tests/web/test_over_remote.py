@@ -74,7 +74,7 @@ def test_maintenance_is_planned_on_the_remote_server(app, remote):
         "Save", name="Works", start_at="2027-07-01T22:00", end_at="2027-07-02T01:30",
         often="cron", repeat="0 3 * * 1", scope="chosen", monitors=shop.id,
     )  # fmt: skip
-    assert "Works is saved." in remote.text
+    assert "Works saved." in remote.text
     with app.app_context():
         window = current_store().windows.list(PageQuery()).items[0]
     assert window.start_at == datetime(2027, 7, 1, 22, tzinfo=UTC)

@@ -272,9 +272,9 @@ def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
 def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server, editor):
     monitor = make_monitor(app, name="Shop")
     for page, button, typed, again, sentence in (
-        ("/monitors", "Apply", {"ids": True, "action": "tag", "tag": "slow"}, "Go on",
-         "1 monitor is tagged."),
-        (f"/monitors/{monitor.id}", "Pause", {}, "Send it again", "Shop is paused"),
+        ("/monitors", "Apply", {"ids": True, "action": "tag", "tag": "slow"}, "Continue",
+         "1 monitor tagged."),
+        (f"/monitors/{monitor.id}", "Pause", {}, "Send it again", "Shop paused"),
     ):  # fmt: skip
         editor.open(page)
         server.asked, server.refused = [], {"PATCH"}
@@ -309,7 +309,7 @@ def test_a_form_is_carried_out_on_the_server_that_it_was_opened_on(
             tab = editor.open(f"{one}{page}")
             elsewhere = Visitor(editor.client.application)
             elsewhere.client = editor.client  # another tab of the same browser
-            elsewhere.open("/").press("Look at this one", server=two_of(editor, two))
+            elsewhere.open("/").press("Switch", server=two_of(editor, two))
             assert elsewhere.path == f"{two}/"
             first.asked, second.asked = [], []
             tab.press(button, **typed)
@@ -357,7 +357,7 @@ def test_no_two_servers_have_the_same_address(names: tuple[str, str]) -> None:
 
 
 def test_a_moment_in_which_nothing_is_found_makes_no_bare_server_of_a_wakeful(app, server, editor):
-    """A proxy says 404 to everything while what is behind it restarts."""
+    """A proxy answers 404 to everything while its server restarts."""
     monitor = make_monitor(app, name="Shop", tags="\nprod\n")
     editor.open(f"/monitors/{monitor.id}/edit")
     (store,) = editor.client.application.extensions["wakeful.store"].stores
@@ -387,7 +387,7 @@ def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, edito
     assert "This server has no place for it." in editor.text
     assert dict(editor.form_with("Save")[0].values)["timeout"] == "7"
     editor.press("Save", timeout="30")
-    assert "Other is saved." in editor.text
+    assert "Other saved." in editor.text
 
 
 def test_what_looks_after_the_service_is_not_troubled_by_a_remote(app, server, editor):
@@ -446,7 +446,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         for query in ("status=resolved", "search=x&search_by=cause", f"monitor_id={monitor[10:]}"):
             assert editor.open(f"/incidents?{query}").status == 200, query
         editor.open(f"{monitor}/edit").press("Save")  # and nothing was changed
-        assert "Shop is saved." in editor.text
+        assert "Shop saved." in editor.text
         assert "tag" not in editor.open("/monitors").form_with("Apply")[0].choices["action"]
         assert "There may be more" not in editor.text
         for number in range(10):
@@ -454,4 +454,4 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         assert "1–10 of 10 monitors. There may be more" in editor.open("/monitors").text
         assert "1–11 of 11 monitors" in editor.open("/monitors?per_page=25").text
         editor.open(f"{monitor}/delete").press("Delete this monitor")
-        assert "Shop is deleted" in editor.text
+        assert "Shop deleted" in editor.text

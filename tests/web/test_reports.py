@@ -1,4 +1,4 @@
-"""The monthly availability report: right figures, for reading, printing and spreadsheets."""
+"""The monthly availability report: correct figures, on the page, on paper and as CSV."""
 
 from __future__ import annotations
 

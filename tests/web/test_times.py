@@ -1,4 +1,4 @@
-"""Times as people read them."""
+"""Times as pages show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wall: for a screen that nobody touches and everybody sees."""
+"""The wall: a page for a screen on the wall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance windows on the dashboard: planned once or again and again, for some or for all."""
+"""Maintenance windows on the dashboard: once or repeated, for some monitors or for all."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
     editor.open("/maintenance/new").press(
         "Save", name="Works", start_at="2027-07-01T22:00", end_at="2027-07-02T01:30"
     )
-    assert "Works is saved." in editor.text
+    assert "Works saved." in editor.text
     assert "1 Jul 2027 22:00:00 CEST" in editor.text
     window = stored(app)
     assert window.start_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
@@ -188,7 +188,7 @@ def test_deleting_asks_first(app, editor):
     editor.open("/maintenance/1").open("/maintenance/1/delete")
     assert "Delete Works?" in editor.text
     editor.press("Delete this window")
-    assert "Works is deleted." in editor.text
+    assert "Works deleted." in editor.text
     assert editor.open("/maintenance/1").status == 404
 
 

@@ -1,5 +1,5 @@
-"""A person with a browser that runs no script: reads pages, fills their forms as they stand and
-presses their buttons. What the form does not offer cannot be sent.
+"""A visitor whose browser runs no scripts: reads pages, fills in their forms and presses their
+buttons. It can send only what a form offers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""How a service's answer is read: delivered, worth another try, or refused for good (decisions.md
-5).
-"""
+"""Read a service's answer: delivered, to be retried, or permanently refused (decisions.md 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one attempt. ``text`` is for the delivery log and free of secrets.
+    """The outcome of one attempt. ``text`` is for the delivery log and has no secrets.
 
     ``retry_after`` in seconds, where the service named a pause. ``gone``: there is nobody at this
     address, and there will not be, which ends a subscription.
@@ -47,8 +45,8 @@ def permanent(text: str) -> Answer:
     return Answer(Verdict.PERMANENT, text)
 
 
-# Seconds. Who asks for more is tried again after this: one careless header must not use up the 24
-# hours in which a message is news.
+# Seconds. A service that asks for more is retried after this: a single wrong header must not use
+# up the 24 hours after which a message is given up.
 LONGEST_PAUSE = 3600.0
 
 # 425 says "too early"; the other 4xx say that the request itself is wrong, and it stays the same.
@@ -72,7 +70,7 @@ def retry_after(headers: Mapping[str, str], body: object, now: datetime) -> floa
         for place in (body, inner if isinstance(inner, dict) else {}):
             value = place.get("retry_after")
             if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-                return float(min(value, LONGEST_PAUSE))  # digits without end overflow a float
+                return float(min(value, LONGEST_PAUSE))  # a very long number overflows a float
     raw = headers.get("Retry-After", "").strip()
     if raw.isascii() and raw.isdigit():
         return min(float(raw[:9]), LONGEST_PAUSE)

@@ -1,8 +1,8 @@
-"""Everything else, through Apprise: in a process of its own.
+"""All other services, through Apprise, in a process of its own.
 
-Apprise opens its connections itself, so an address policy can only hold where every connection of
-the process is judged; it has no time limit as a whole, which a process can be given; and it costs
-some 40 MB and two seconds to load, so a process that is done waits a minute for the next message.
+Apprise opens its connections itself, so network policy can only be enforced by judging every
+connection of a process. It has no overall time limit, which a process can be given. And it takes
+some 40 MB and two seconds to load, so an idle process waits a minute for the next message.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def _read(told: dict[str, str], secrets: list[str]) -> Answer:
-    """Apprise says only yes or no; its log tells why."""
+    """Apprise returns only success or failure; the reason is in its log."""
     said = masking.clean(told["log"], secrets)
     if told["outcome"] == "delivered":
         return answer.delivered("Apprise says that it was sent.")
@@ -69,7 +69,7 @@ class _Child:
     """A process of apprise_child.py. Tasks go by its standard input, because they hold secrets."""
 
     def __init__(self) -> None:
-        # A proxy of the environment would connect to where policy does not see it.
+        # A proxy from the environment would connect to addresses that policy does not see.
         environment = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "app.alerts.channels.apprise_child"],
@@ -115,7 +115,7 @@ class _Child:
 
 
 class _Children:
-    """Those that are idle, for the next message. A hanging service holds only its own."""
+    """The idle processes, for the next messages. A service that hangs blocks only one of them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

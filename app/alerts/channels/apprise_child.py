@@ -1,7 +1,7 @@
 """The process that sends messages through Apprise. Reads tasks, writes outcomes: JSON, one a line.
 
 Every connection of the process passes the audit hook, with the address that the kernel is about to
-connect to: names that change their mind, redirects and services' own second hosts are judged too.
+connect to. So redirects, further hosts of a service and names whose address changes are judged too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from app.alerts.channels.answer import Verdict, judge_status
 from app.net.policy import Policy
 
-IDLE_SECONDS = 60.0  # then the process ends, and its memory comes back
+IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
 
 
 class Guard:
@@ -44,7 +44,7 @@ class Guard:
         except ValueError:
             self._refuse("Alerts go to addresses of the network only, not to local sockets.")
             return
-        if refusal is not None:  # the C library's own questions to DNS do not come by here
+        if refusal is not None:  # DNS queries of the C library do not pass here
             self._refuse(str(refusal).replace("To watch it", "To send there"))
 
     def _refuse(self, sentence: str) -> None:
@@ -61,14 +61,14 @@ class _Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-# They reach this machine and nobody else, past every address that policy could judge.
+# They only reach this machine, without an address that policy could judge.
 LOCAL_SERVICES = frozenset(
     {"syslog", "dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "smsmanager"}
 )
 
 
 def main() -> None:
-    """Serve tasks from standard input, one a line, until nothing came for a while."""
+    """Serve tasks from standard input, one a line, until none comes for IDLE_SECONDS."""
     from apprise import Apprise  # here and nowhere else: it is large
 
     guard = Guard()

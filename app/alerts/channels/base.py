@@ -1,6 +1,4 @@
-"""What a sender gets and what it may use. A sender is a function: it sends once and reads the
-answer.
-"""
+"""What a sender gets and may use. A sender is a function that sends once and reads the answer."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What belongs to the instance. ``webhook_secrets``: the newest first, the old one during an
+    """What all senders share. ``webhook_secrets``: the newest first, the old one during an
     overlap.
     """
 
@@ -35,7 +33,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One delivery on its way: ``id`` is the same on every attempt; ``now`` is this attempt's
+    """One delivery to be sent: ``id`` is the same on every attempt; ``now`` is this attempt's
     time.
     """
 
@@ -98,18 +96,18 @@ def post(
         return answer.permanent(str(blocked))
     except Unreachable as fault:
         return answer.retry(masking.clean(str(fault), secrets))
-    except ValueError as fault:  # no plain URL: the form's rule has been passed by
+    except ValueError as fault:  # not a plain URL: stored without validation
         return answer.permanent(masking.clean(str(fault), secrets))
     return read_response(response, _words(response, read or _said, secrets), outgoing.now)
 
 
 def _words(response: Response, read: Callable[[Response], str], secrets: Sequence[str]) -> str:
-    """What the service said, cleaned, for people. A body that cannot be read decides nothing."""
+    """The text of a service's answer, cleaned for people. An unreadable body does not matter."""
     try:
         return masking.clean(read(response), secrets)
     except Exception as fault:
-        # The fault's text may hold what was sent, and that the channel's secrets.
-        log.warning("What a service answered cannot be read: %s.", type(fault).__name__)
+        # The error's text may contain the request, with the channel's secrets.
+        log.warning("The answer of a service cannot be read: %s.", type(fault).__name__)
         return "The answer could not be read."
 
 
@@ -132,7 +130,7 @@ def _said(response: Response) -> str:
 
 
 def field_of(*path: str) -> Callable[[Response], str]:
-    """Reads one field out of a JSON answer; the whole body where it is not there."""
+    """Read one field of a JSON answer; the whole body if it is missing."""
 
     def read(response: Response) -> str:
         found: Any = response.body

@@ -28,12 +28,12 @@ MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_S
 _PORTS = {"smtp": 25, "smtps": 465}
 _MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply: enough of what it says
 _DOTS = re.compile(rb"^\.", re.MULTILINE)  # a line of one dot ends a mail, so each is doubled
-_SUBMISSION = 587  # where a user and a password are wanted
+_SUBMISSION = 587  # the port for mail with a user and a password
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """SMTP_URL taken apart."""
+    """The parts of SMTP_URL."""
 
     host: str
     port: int
@@ -53,7 +53,7 @@ class _Recipient(smtplib.SMTPResponseException):
 
 
 def parse(url: str) -> Server:
-    """Raises ValueError with a sentence that holds nothing of the URL."""
+    """Raises ValueError with a sentence that contains nothing of the URL."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -96,7 +96,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             options = [] if to.isascii() else ["SMTPUTF8"]
             smtp.ehlo_or_helo_if_needed()
             if options and not smtp.has_extn("smtputf8"):
-                return answer.permanent("The mail server takes no address with such characters.")
+                return answer.permanent("The mail server accepts no address with such characters.")
             said = _transmit(smtp, sender, to, built.as_bytes(), options)
             return answer.delivered(masking.clean(said, secrets))
     except _NoTls:
@@ -104,7 +104,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             "The mail server offers no STARTTLS, and WAKEFUL_SMTP_URL says tls=required."
         )
     except smtplib.SMTPNotSupportedError:
-        return answer.permanent("The mail server offers no way to log in, and a user is set.")
+        return answer.permanent("The mail server offers no login, and WAKEFUL_SMTP_URL has a user.")
     except smtplib.SMTPResponseException as fault:
         refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
         gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))
@@ -158,7 +158,7 @@ def _expect(reply: tuple[int, bytes], accepted: Container[int] = range(200, 300)
 def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
     """A connection that is ready for login, cut off as a whole after TOTAL_SECONDS."""
     trust = _trust(server, tools.settings.ca_bundle)
-    # Named, because smtplib would otherwise look this machine's name up in DNS, and wait.
+    # Given here, because smtplib would otherwise look this machine's name up in DNS, and wait.
     name = socket.gethostname() or "localhost"
     smtp: smtplib.SMTP = (
         smtplib.SMTP_SSL(local_hostname=name, timeout=STEP_SECONDS, context=trust)
@@ -172,12 +172,12 @@ def _session(server: Server, tools: Tools) -> Iterator[smtplib.SMTP]:
     timer.start()
     try:
         _connect(smtp, tools.network.addresses(server.host, own_setting=True), server.port)
-        if expired.is_set():  # while there was no connection yet that could have been cut
+        if expired.is_set():  # before there was a connection to cut
             raise TimeoutError
         _encrypt(smtp, server, trust)
         yield smtp
         with contextlib.suppress(OSError, smtplib.SMTPException):
-            smtp.quit()  # what was accepted stays accepted, however the goodbye goes
+            smtp.quit()  # the mail was accepted, even if QUIT fails
     finally:
         timer.cancel()
         with contextlib.suppress(OSError):
@@ -189,7 +189,7 @@ def _trust(server: Server, ca_bundle: str | None) -> ssl.SSLContext:
     if ca_bundle:
         trust.load_verify_locations(ca_bundle)
     if not server.tls_required and server.password is None:
-        # Where plain text would do too, a certificate that nobody signed is no reason to stop.
+        # If plain text would be allowed too, an untrusted certificate is accepted.
         trust.check_hostname = False
         trust.verify_mode = ssl.CERT_NONE
     return trust

@@ -35,7 +35,7 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
     mail["Date"] = format_datetime(message.at)
     mail["Message-ID"] = f"<{outgoing.id}@{domain}>"
     if message.thread:
-        # All mails of one incident stand together, whichever comes first.
+        # The mails of one incident form a thread, whichever comes first.
         mail["References"] = f"<{message.thread}@{domain}>"
         mail["In-Reply-To"] = f"<{message.thread}@{domain}>"
     if message.unsubscribe:

@@ -19,7 +19,7 @@ from app.alerts.messages import ADDRESS, Message
 from app.net.client import Response
 from app.rules import masking
 
-MAX_LINE = 110  # more would only cost more
+MAX_LINE = 110  # longer lines would only cost more
 MAX_TEXT = 1_600  # Twilio refuses more
 _GSM = set(
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
@@ -29,7 +29,7 @@ _GSM = set(
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """SMS_URL taken apart. ``sender`` is a number, a name, or a Twilio messaging service."""
+    """The parts of SMS_URL. ``sender`` is a number, a name, or a Twilio messaging service."""
 
     kind: str
     user: str
@@ -49,7 +49,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 
 def parse(url: str) -> Provider:
-    """Raises ValueError with a sentence that holds nothing of the URL."""
+    """Raises ValueError with a sentence that contains nothing of the URL."""
     kind, _, rest = url.partition("://")
     rest, _, query = rest.partition("?")
     credentials, at, sender = rest.rstrip("/").rpartition("@")
@@ -64,7 +64,7 @@ def parse(url: str) -> Provider:
 
 
 def text(message: Message) -> str:
-    """The message in few words, without the address that is watched. What is too long is cut at its
+    """The message in few words, without the monitor's address. What is too long is cut at its
     end; the links stay.
     """
     facts = [message.summary]
@@ -140,7 +140,7 @@ def _vonage_said(response: Response) -> str:
     return f"accepted {' '.join(ids)}" if ids else response.words
 
 
-# Throttled, internal error, too many binds: these pass. The others stay wrong.
+# Throttled, internal error, too many binds: temporary. All other statuses are permanent.
 _VONAGE_PASSING = frozenset({"1", "5", "10"})
 
 

@@ -1,4 +1,4 @@
-"""A webhook of one's own: JSON, signed as Standard Webhooks says.
+"""Webhooks: JSON, signed as Standard Webhooks says.
 
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
@@ -50,6 +50,6 @@ def sign(secret: str, id: str, stamp: str, body: bytes) -> str:
 
 
 def key_of(secret: str) -> bytes:
-    """The key inside ``whsec_...``. Raises ValueError when it is no base64."""
+    """The key inside ``whsec_...``. Raises ValueError if it is not base64."""
     encoded = secret.removeprefix(PREFIX)
     return base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)

@@ -1,6 +1,6 @@
-"""One message, whatever the channel: what, since when, why, how long, what else is down, and links.
+"""The content of a message for all channels: what, since when, why, how long, links.
 
-``compose`` makes it from the facts that were written into the outbox; channels only lay it out.
+``compose`` makes it from the facts that are stored in the outbox; channels only lay it out.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def compose(facts: Facts, context: Context) -> Message:
 
 
 def is_complete(facts: Facts) -> bool:
-    """Whether these facts make a message. Asked before several become one: a single incomplete one
-    would keep the message of all from being written.
+    """Whether these facts are enough for a message. Checked before several rows become one message:
+    one incomplete row would keep the message for all of them from being composed.
     """
     try:
         compose(facts, Context("", str))

@@ -1,4 +1,4 @@
-"""The one message for many incidents that changed within a minute."""
+"""The message for many incidents that changed within a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message needs beside its facts: where its links lead, and what else is down."""
+"""What a message needs besides its facts: the address for links, and what else is down."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a message needs beside its facts.
+    """What a message needs besides its facts.
 
     ``base_url`` begins every link. ``acknowledge_token`` makes a token for an incident.
     ``others_down`` are the names of the monitors that are down now, by id.

@@ -1,4 +1,4 @@
-"""The one message for what quiet hours held back."""
+"""The message about everything that quiet hours held back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def digest(facts: Facts, context: Context) -> Message:
         )
         for member in members
     ]
-    # As of now: in the days that they waited, the days that are left became fewer.
+    # With the present time: the number of days left has changed while the notices waited.
     told = [NOTICES[notice["event"]]({**notice, "at": facts["at"]}, context) for notice in notices]
     items += [Item(notice.title, notice.links) for notice in told]
     more = open_ + over + noticed - len(items)

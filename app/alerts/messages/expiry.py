@@ -21,7 +21,7 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
         expires = words.read_moment(extra["expires_at"])
         when, extra = expiry(expires, at), {**extra, "days_left": days_left(expires, at)}
         details.insert(0, ("Expires", words.clock_time(expires)))
-    if host := extra.get("host"):  # not that of the URL where that only redirects
+    if host := extra.get("host"):  # differs from the URL's if that redirects
         details.insert(0, ("Host", words.shorten(str(host), 100)))
     return Message(
         event=facts["event"],

@@ -1,4 +1,4 @@
-"""Reading the facts that were written into the outbox: names, moments and lengths, as told."""
+"""Read the facts that are stored in the outbox: names, times and durations, as text."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def ended_at(facts: Facts) -> datetime:
 
 
 def lasted(facts: Facts, until: datetime) -> str:
-    """How long it was down by ``until``: a limit only, where nothing was watched for a while."""
+    """How long it was down by ``until``; "at most" if nothing was checked for some of that time."""
     limit = "at most " if facts["incident"].get("unwatched") else ""
     return limit + words.duration((until - started_at(facts["incident"])).total_seconds())
 
 
 def unwatched(incident: Facts) -> str:
-    """Since when, and until when, nothing was watched, as a sentence that follows another."""
+    """A sentence about the times in which nothing was checked, with a leading space; or empty."""
     found = incident.get("unwatched") or []
     times = [
         [words.clock_time(words.read_moment(gap[end])) for end in ("from", "to")] for gap in found

@@ -34,7 +34,7 @@ def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str]
 
 
 def _flapping(facts: Facts) -> int | None:
-    """How often the monitor opened of late, on the message that tells of it."""
+    """The openings in 10 minutes, if this message reports flapping."""
     times: int | None = (facts.get("extra") or {}).get("flapping")
     return times
 
@@ -59,7 +59,7 @@ def _about_incident(
         data={
             "monitor": dict(facts["monitor"]),
             "incident": incident_data(facts, context),
-            # By name: what else may stand there is no part of what receivers are promised.
+            # Only this one of the extra facts: receivers of webhooks rely on the fields they get.
             **({"flapping": times} if (times := _flapping(facts)) else {}),
         },
     )
@@ -73,9 +73,9 @@ def opened(facts: Facts, context: Context) -> Message:
         *_others("Also down", facts, context),
     ]
     if times := _flapping(facts):
-        note = f"Down {times} times in 10 minutes. More is told only once it stays down."
+        note = f"Down {times} times in 10 minutes. The next alert comes when it stays down."
         details.insert(0, ("Flapping", note))
-    # Written anew, because nothing was sent for a day when it opened.
+    # ``late``: the first message was given up, because nothing was sent for 24 hours.
     title = "Still down" if (facts.get("extra") or {}).get("late") else "Down"
     summary = f"{cause_of(incident)}{unwatched(incident)}"
     return _about_incident(facts, context, Tone.BAD, f"{title}: {name_of(facts)}", summary, details)
@@ -86,7 +86,7 @@ def resolved(facts: Facts, context: Context) -> Message:
     started, ended = started_at(incident), ended_at(facts)
     details = [
         ("Cause", cause_of(incident)),
-        # Of what nobody watched, it is not known that it was down all the time.
+        # While nothing was checked, it may have been up.
         (
             "At most" if incident.get("unwatched") else "Down",
             f"{words.clock_time(started)} to {words.clock_time(ended)}",

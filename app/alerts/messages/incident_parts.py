@@ -1,4 +1,4 @@
-"""What every message about an incident has: its links, and its data in a webhook."""
+"""Parts of every message about an incident: its links, and its data in a webhook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.alerts.messages.message import Link
 
 
 def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
-    """The incident, and the acknowledge page while it is open and nobody has."""
+    """The incident's page and, while it is open, the acknowledge page."""
     incident = facts["incident"]
     links = [Link("Incident", context.incident_url(incident["id"]))]
     if not incident["ended_at"]:

@@ -1,4 +1,4 @@
-"""A message as every channel gets it: what it says, without how it is laid out."""
+"""A message as every channel gets it: its content without a layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Tone(StrEnum):
-    """What a message means at a glance: its colour, and the sign in front of it."""
+    """What a message means: chooses its colour and the sign in front of its title."""
 
     BAD = "bad"
     GOOD = "good"
@@ -35,7 +35,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of several that a message tells of, with its own links."""
+    """One of several entries of a message, with links of its own."""
 
     text: str
     links: tuple[Link, ...] = ()
@@ -60,7 +60,7 @@ class Message:
     details: tuple[tuple[str, str], ...] = ()
     items: tuple[Item, ...] = ()
     links: tuple[Link, ...] = ()
-    thread: str | None = None  # mails of one incident stand together
+    thread: str | None = None  # mail programs show the mails of one incident together
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
     footer: str = "This address is set on a monitor as an alert."  # why it comes, in a mail
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -80,5 +80,5 @@ class Message:
         return [line for line in found if line]
 
     def without_item_links(self) -> Message:
-        """For where room is short: the items themselves say more than their links."""
+        """The message for channels with little room: the items without their links."""
         return replace(self, items=tuple(Item(item.text) for item in self.items))

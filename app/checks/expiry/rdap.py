@@ -57,21 +57,21 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class _Shelf:
+class _Cache:
     lock: threading.Lock = field(default_factory=threading.Lock)
     kept: dict[str, _Kept] = field(default_factory=dict)
 
 
-_shelf = _Shelf()
+_cache = _Cache()
 
 
 def load(source: str | None, now: datetime, deadline: float) -> Registries:
     """The list of registries from a URL or file, kept for a day. Raises NoAnswer."""
     key = source or IANA
-    with _shelf.lock:
-        kept = _shelf.kept.get(key)
+    with _cache.lock:
+        kept = _cache.kept.get(key)
         if kept is None or time.monotonic() >= kept.until:
-            kept = _shelf.kept[key] = _load(source, now, deadline)
+            kept = _cache.kept[key] = _load(source, now, deadline)
     if kept.registries is None:
         raise NoAnswer(kept.why)
     return kept.registries
@@ -132,7 +132,7 @@ def expiry(domain: str, registries: Registries, deadline: float, policy: Policy 
     if answer.status == 404:
         raise NoAnswer(f"the registry does not know {domain}.")
     if answer.status == 429:
-        raise NoAnswer("the registry takes no more questions for now.")
+        raise NoAnswer("the registry accepts no more queries for now.")
     if answer.status != 200:
         raise NoAnswer(f"the registry answered {answer.status}.")
     return expiry_in(answer.body)
@@ -146,12 +146,12 @@ def expiry_in(raw: bytes) -> datetime:
         raise NoAnswer("the answer is not JSON.") from None
     events = data.get("events") if isinstance(data, dict) else None
     if not isinstance(events, list):
-        raise NoAnswer("the answer tells no dates.")
+        raise NoAnswer("the answer has no dates.")
     for name in _ENDINGS:
         for event in events[:_MAX_EVENTS]:
             if _action(event) == name and (moment := _date(event)) is not None:
                 return plausible(moment)
-    raise NoAnswer("the answer tells no expiry.")
+    raise NoAnswer("the answer has no expiry date.")
 
 
 def _action(event: Any) -> str | None:

@@ -160,8 +160,8 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
     if any(_UNKNOWN_DOMAIN.match(line) for line in lines):
         raise NoAnswer(f"the registry does not know {domain}.")
     if _LIMITED.search(text):
-        raise NoAnswer("the registry takes no more questions for now.")
-    raise NoAnswer("the answer tells no expiry.")
+        raise NoAnswer("the registry accepts no more queries for now.")
+    raise NoAnswer("the answer has no expiry date.")
 
 
 def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:

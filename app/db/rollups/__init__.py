@@ -1,8 +1,7 @@
 """Results summed by hour and UTC day: written by ``roll`` and ``reroll``, read by lists and charts.
 
-Two things always hold, so that readers need no case distinctions: rows of hours exist only before
-``MonitorStateRow.rolled_until``, from where on the results themselves are read; and the row of a
-day is the sum of its hours' rows.
+Two invariants keep readers simple: rows of hours exist only before ``MonitorStateRow.rolled_until``
+(after it, the results themselves are read), and the row of a day is the sum of its hours' rows.
 """
 
 from app.db.rollups.reading import between, days, figures, pieces, single

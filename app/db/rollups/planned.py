@@ -1,4 +1,4 @@
-"""Maintenance that was planned, as spans of time: a window begins and ends between two checks."""
+"""Planned maintenance as exact spans of time, because windows begin and end between checks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _OWN = select(
 
 
 def planned(ids: Sequence[int], start: int, end: int) -> dict[int, list[Span]]:
-    """The windows of each monitor that touch this time, in no order.
+    """The windows of each monitor that overlap this time (ms), in no order.
 
-    Only from when each was last changed: what is planned afterwards was not planned, and of what
-    stood there before, the results tell (``Check.maintenance``).
+    A window counts only from its last change on: maintenance entered afterwards was not planned,
+    and what applied before the change is stored with the results (``Check.maintenance``).
     """
     found: dict[int, list[Span]] = {id: [] for id in ids}
     first, last = from_ms(start), from_ms(end)
@@ -53,7 +53,7 @@ def planned(ids: Sequence[int], start: int, end: int) -> dict[int, list[Span]]:
             (to_ms(max(begin, known)), to_ms(stop))
             for begin, stop in occurrences_between(window, known, last)
         ]
-        for id in members.get(one.id, ids):  # without members it is for all
+        for id in members.get(one.id, ids):  # a window without members is for all monitors
             if id in found:
                 found[id] += spans
     own: Any = db.session.execute(_OWN, {"ids": ids, "start": first, "end": last})

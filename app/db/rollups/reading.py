@@ -1,4 +1,4 @@
-"""Sums for lists and charts: from the rollups, and for the last hours from the results."""
+"""Read sums for lists and charts: from the rollups, and for the last hours from the results."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, percent, ta
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of each monitor of a list: its uptime in percent over each range, None without data; and the
-    entries of ``strip.strips``, where they were asked for.
+    """For each monitor of a list: its uptime in percent for each range, None without data, and the
+    entries of ``strip.strips``, if they were requested.
     """
 
     uptimes: Mapping[int, Mapping[str, float | None]]
@@ -61,7 +61,8 @@ def figures(
 ) -> Figures:
     """``ranges``: some of ``UPTIME_RANGES``; each costs time, and the longest the most.
 
-    Both in one go, because both need the results that are not summed yet, which take longest.
+    Uptimes and hours together, because both need the results that are not summed yet, and reading
+    those takes longest.
     """
     now_ms = to_ms(now)
     starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
@@ -84,7 +85,7 @@ def _uptimes(
     rows = db.session.execute(statement, {"ids": ids, **_bounds(starts, now_ms)}).all()
     for id, *row in rows:
         for (name, place), seconds in zip(columns, row, strict=True):
-            if seconds:  # most parts count for one range alone
+            if seconds:  # most columns are zero: most parts belong to one range only
                 sums[id][name][place] += int(seconds) * 1000
     for id, hours in tails.items():
         for begin, hour in hours.items():
@@ -98,8 +99,8 @@ def _uptimes(
 
 
 def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list[tuple[int, Sums]]:
-    """Start and sums of the hours since ``start_ms`` (on the hour); with ``days``, whole days as
-    one.
+    """Start (ms) and sums of each hour since ``start_ms`` (a full hour). With ``days``, whole days
+    take the place of their hours.
     """
     now_ms = to_ms(now)
     period = _edges_and_days(start_ms, now_ms) if days else RollupRow.period == HOUR_S
@@ -115,8 +116,8 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
 def between(
     ids: Sequence[int], start_ms: int, end_ms: int, now: datetime
 ) -> dict[int, list[tuple[int, Sums]]]:
-    """Start and sums of each monitor's hours from ``start_ms`` to ``end_ms``, both on the hour,
-    or to ``now``; whole UTC days as one.
+    """Start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours) or
+    to ``now``. Whole UTC days take the place of their hours.
     """
     last = min(end_ms, to_ms(now))
     found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
@@ -140,7 +141,7 @@ def between(
 def single(
     monitor_id: int, start_ms: int, width_ms: int, now: datetime
 ) -> tuple[dict[int, Sums], list[int]]:
-    """Sums by periods of ``width_ms`` straight from the results, and each response time that
+    """Sums by periods of ``width_ms`` computed from the results, and each response time (ms) that
     counts.
     """
     end = to_ms(now)
@@ -238,7 +239,7 @@ _STRIPS = select(
 def _hours(
     ids: Sequence[int], now_ms: int, tails: Mapping[int, Mapping[int, Sums]]
 ) -> dict[int, list[tuple[int, Hour]]]:
-    """Start and figures of the last hours, for ``strips``."""
+    """Start (ms) and figures of the last hours, for ``strips``."""
     start = start_of_strip(now_ms)
     found: dict[int, list[tuple[int, Hour]]] = {id: [] for id in ids}
     rows = db.session.execute(_STRIPS, {"ids": ids, "start": start // 1000}).all()
@@ -252,7 +253,7 @@ def _hours(
 def _hour(sums: Sums) -> Hour:
     return Hour(
         sums.up // 1000,
-        -(-sums.down // 1000),  # up: a second of downtime must not vanish
+        -(-sums.down // 1000),  # rounded up: a second of downtime must not vanish
         sums.unknown // 1000,
         sums.maintenance // 1000,
         sums.response_count,
@@ -263,10 +264,10 @@ def _hour(sums: Sums) -> Hour:
 def _tails(
     ids: Sequence[int], since: int, now: int, what: Select[Any]
 ) -> dict[int, dict[int, Sums]]:
-    """The hours that are not summed yet, of each monitor, from its results; none before ``since``.
+    """The hours of each monitor since ``since`` (ms) that are not summed yet, from its results.
 
-    One query for all whose hours end at the same time, as almost always all do: a common start for
-    all would read everything as soon as one of them was never summed. ``what``: see ``checks``.
+    One query for all monitors that are summed until the same time, as almost all are. One query for
+    all would read every result as soon as one monitor was never summed. ``what``: see ``checks``.
     """
     hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
     together: dict[int, list[Any]] = {}
@@ -286,9 +287,9 @@ def _tails(
 
 
 def _whole_days(start: int, now: int) -> tuple[int, int]:
-    """Between which midnights (seconds) whole days stand for their hours, from ``start`` ms on.
+    """The midnights (seconds) between which rows of days are read, for a range from ``start`` (ms).
 
-    Today counts by hours, because its day is not over; the first day because the range may begin
+    Today is read by hours, because it is not over, and the first day, because the range may begin
     within it.
     """
     first_midnight = -(-start // DAY_MS) * DAY_S
@@ -303,8 +304,8 @@ def _edges_and_days(start: int, now: int) -> ColumnElement[bool]:
 
 @cache
 def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[str, int]]]:
-    """How the database sums the uptime of ``ranges``, and of which range each of its columns, after
-    the monitor's id, is the up (0) or down (1) time in seconds.
+    """The statement that sums the uptime of ``ranges``, and the meaning of its columns after the
+    monitor's id: (range, 0 for up or 1 for down), in seconds.
 
     One short scan for each part of the ranges: a condition with OR would read all hours of 90 days.
     Today and the days are read once for all ranges, the hours before the first midnight for each.
@@ -314,8 +315,8 @@ def _summing(ranges: tuple[str, ...]) -> tuple[CompoundSelect[Any], list[tuple[s
     def part(
         period: int, begin: str, end: str, counting: Collection[str], since: str = "start"
     ) -> Select[Any]:
-        """From ``begin`` to ``end``, where the ranges ``counting`` count, each from its own
-        ``since``: names as ``_bounds`` has them.
+        """The rows from ``begin`` to ``end``, which count for the ranges ``counting``, each from
+        its own ``since`` on. Names are the keys of ``_bounds``.
         """
         seconds = (ROLLUPS.c.up_s, ROLLUPS.c.down_s)
         return (
@@ -354,7 +355,7 @@ def _bound(name: str) -> Any:
 
 
 def _bounds(starts: Mapping[str, int], now: int) -> dict[str, int]:
-    """What ``_summing`` asks for, in seconds: where each range and its first whole day begin."""
+    """The parameters of ``_summing``, in seconds: the starts of ranges and first whole days."""
     midnights = {f"midnight_{name}": _whole_days(start, now)[0] for name, start in starts.items()}
     return {
         "now": now // 1000,

@@ -1,4 +1,4 @@
-"""What is summed, and sums as rows of the ``rollups`` table. Times are milliseconds since 1970."""
+"""Read what is summed, and convert sums to rows of ``rollups``. Times are ms since 1970."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ ROLLUPS = RollupRow.__table__
 HOUR_S, DAY_S = HOUR_MS // 1000, DAY_MS // 1000
 Incident = tuple[int, int | None, str | None]
 
-# Statements are put together once: for a list of monitors, building them would cost more than the
-# answer. They name columns of tables, not of classes: the ORM's loading would double their cost.
+# Statements are built once: for a list of monitors, building them would cost more than running
+# them. They use columns of tables, not of classes: the ORM's loading would double their cost.
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _COLUMNS = (
     _RESULTS.c.monitor_id,
@@ -40,7 +40,7 @@ _COLUMNS = (
     _RESULTS.c.covers_s,
     _RESULTS.c.response_time,
 )
-# What summing needs of monitors; ``limit_of`` each row gives the cover limit.
+# The columns of monitors that summing needs, also for ``limit_of``.
 MONITORS = (
     select(
         MonitorStateRow.monitor_id,
@@ -80,7 +80,7 @@ def _results(*columns: Any) -> Select[Any]:
     )
 
 
-# How much of each result is read.
+# The statements that read results, with and without the phases of the response time.
 WHOLE = _results(*(getattr(_RESULTS.c, phase) for phase in PHASES))
 RESPONSES = _results()
 
@@ -88,7 +88,7 @@ RESPONSES = _results()
 def checks(
     ids: Sequence[int], start: int, end: int, what: Select[Any] = WHOLE
 ) -> dict[int, list[Check]]:
-    """The results of each monitor between two times, oldest first, as far as they count.
+    """The results of each monitor between two times (ms), oldest first.
 
     ``what`` is ``WHOLE`` or ``RESPONSES``.
     """
@@ -102,7 +102,7 @@ def checks(
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:
-    """Start, end and classification of the incidents that touch this time, oldest first."""
+    """Start, end (ms) and classification of the incidents that overlap this time, oldest first."""
     found: dict[int, list[Incident]] = {id: [] for id in ids}
     span = {"ids": ids, "start": from_ms(start), "end": from_ms(end)}
     for monitor_id, started, ended, classification in db.session.execute(_INCIDENTS, span):
@@ -113,7 +113,7 @@ def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, lis
 
 def troubles(ids: Sequence[int], start: int, end: int) -> dict[int, Trouble]:
     found = incidents_between(ids, start, end)
-    # A check that came before the start may have been in a window, and covers time after it.
+    # A check before the start may have been in a window, and may count for time after the start.
     windows = planned(ids, start - LONGEST_COVER_MS, end)
     return {id: trouble(incidents, end, windows[id]) for id, incidents in found.items()}
 

@@ -1,4 +1,4 @@
-"""Summing hours when they are complete, and again when an incident in them has changed."""
+"""Sum hours when they are complete, and again when an incident in them has changed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from app.db.tables import MonitorStateRow, ResultRow, RollupRow
 from app.db.types import from_ms, to_ms
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, tally
 
-# An hour is summed this long after its end: the checks that began in it are then recorded, and the
-# failures in it confirmed. What comes later still calls ``reroll``.
+# An hour is summed this long after its end, when the checks that began in it are recorded and its
+# failures are confirmed. Later changes call ``reroll``.
 GRACE = timedelta(minutes=10)
-# Monitors summed in one transaction: some 50 ms, so that a check's result never waits for long.
+# Monitors summed in one transaction: about 50 ms, so that results do not wait long for the lock.
 CHUNK = 25
 NEVER = 2**62  # ms; later than any time that is asked for
 
@@ -40,12 +40,12 @@ _ROLLED = (
     .values(rolled_until=bindparam("until"))
 )
 _LOCKED = MONITORS.with_for_update(of=MonitorStateRow)
-# A monitor, and between which times (ms) it is summed.
+# A row of MONITORS, and the times (ms) between which it is summed.
 Span = tuple[Any, int, int]
 
 
 def roll(now: datetime, limit: int = 1000) -> int:
-    """Sum the hours that are complete, for ``limit`` monitors at most; how many there were.
+    """Sum the hours that are complete, for at most ``limit`` monitors; returns how many there were.
 
     The engine calls this every minute. Monitors that are farthest behind come first.
     """
@@ -73,10 +73,11 @@ def roll(now: datetime, limit: int = 1000) -> int:
 
 
 def _take_back(until: int) -> None:
-    """Forget the sums of hours that are yet to end, to be summed again when they have: a clock that
-    was ahead has made them, and what is checked from now on would not be in them.
+    """Delete the sums of hours that have not ended yet, so that they are summed again after their
+    end: a clock that was ahead made them, and they would lack the checks from now on.
 
-    Hours whose results have been deleted by age stay: the clock may also be behind for a moment.
+    Hours whose results have been deleted by age are kept: the clock may also be behind for a
+    moment.
     """
     ahead = MonitorStateRow.rolled_until > from_ms(until + HOUR_MS)
     for id in list(db.session.scalars(select(MonitorStateRow.monitor_id).where(ahead))):
@@ -91,10 +92,10 @@ def _take_back(until: int) -> None:
 
 
 def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None:
-    """Sum again what was summed between two times, because an incident in it has changed.
+    """Sum the hours between two times again, because an incident in them has changed.
 
-    ``to`` defaults to now. It joins the caller's transaction, and costs nothing where these hours
-    are not summed yet. Hours whose results have been deleted by age stay as they are.
+    ``to`` defaults to now. Joins the caller's transaction, and does nothing if these hours are not
+    summed yet. Hours whose results have been deleted by age stay as they are.
     """
     start = floor(to_ms(from_), HOUR_MS)
     with writing() as session:

@@ -1,7 +1,7 @@
-"""What brings a check to a prober and its outcome back.
+"""Carriers bring checks to a prober and their outcomes back.
 
-The schedule hands over what is due and the recorder takes what comes back; neither knows how it
-travels. A carrier owes nothing: a check that it loses is missed by the schedule and made again.
+Schedule and recorder do not know how. A carrier may lose a check: the schedule notices that and
+repeats it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Done = Callable[[Outcome], None]
 
 
 class Carrier(Protocol):
-    """Made after a fork, because it may have threads."""
+    """To be created after a fork, because it may have threads."""
 
     def submit(self, spec: CheckSpec, done: Done) -> None:
-        """Have a check made. ``done`` is called on any thread and returns at once. Raises
-        RuntimeError once ``close`` has been called.
+        """Start a check. ``done`` is called on any thread and must return at once. Raises
+        RuntimeError after ``close``.
         """
 
     def close(self, timeout: float) -> None:
-        """Take no more checks, and wait up to ``timeout`` seconds for those on their way. The
-        ``done`` of the rest is never called.
+        """Accept no more checks, and wait up to ``timeout`` seconds for running ones. For the
+        others, ``done`` is never called.
         """

@@ -1,8 +1,8 @@
-"""The one writer of what the engine knows: results, states, incidents and the alerts they cause.
+"""The only writer of results, states and incidents, and of the alerts that they cause.
 
-``record`` (a person's checks) and ``record_claimed`` (those of the schedule) take what checks
-brought, in one transaction of their own, and ``remind`` makes one for each reminder. All the others
-are called inside ``app.db.writing()``, so that a store can change a monitor's fields in the same
+``record`` (checks on request) and ``record_claimed`` (checks of the schedule) record outcomes in a
+transaction of their own, and ``remind`` uses one for each reminder. All other functions are called
+inside ``app.db.writing()``, so that a store can change a monitor's fields in the same
 transaction:
 
     with writing() as session:
@@ -11,7 +11,7 @@ transaction:
         recorder.rewatch(session, row, changed)
         recorder.pause(session, row.id, now)
 
-Whoever writes locks the monitor's state row first, so two processes never judge from the same past.
+Every writer locks the monitor's state row first, so two processes never judge from the same state.
 """
 
 from app.engine.recorder.incidents import (

@@ -1,4 +1,4 @@
-"""Incidents that checks open and end, and the messages that people get of it."""
+"""Open and end incidents because of checks, and write the alerts about them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def open_automatic(
     )
     session.add(incident)
     session.flush()
-    # Confirming may have taken longer than the rollups wait for.
+    # The incident may have begun in an hour that is already summed.
     rollups.reroll(monitor_id, incident.started_at)
     tell_opened(session, session.get_one(MonitorRow, monitor_id), incident, now)
     return incident.started_at
@@ -63,8 +63,8 @@ def end_automatic(session: AnySession, monitor_id: int, at: datetime, now: datet
 
 
 def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now: datetime) -> None:
-    """Tell of the open incident those whose message about its opening was given up unsent, as after
-    the restore of an old copy: a check has just found that it still lasts.
+    """Alert the lanes whose message about the opening was given up unsent, as after the restore of
+    an old backup, because a check has just found that the incident still lasts.
     """
     incident = open_incident(session, monitor_id)
     if incident is None:
@@ -80,20 +80,20 @@ def tell_again(session: AnySession, monitor_id: int, lanes: Collection[str], now
     )
 
 
-# The servers behind one name may each have a certificate of their own, and answer in turn: to know
-# only the last one that was told of would tell of each again and again. So the column holds the
+# The servers behind one name may each have a certificate of their own, and answer in turn. If only
+# the last certificate were stored, each would be alerted again and again. So the column holds the
 # beginnings of the last four fingerprints.
 _BEGINNING, _COLUMN = 16, 64
 
 
 def knows(told: str, fingerprint: str) -> bool:
-    """Whether people were told of this certificate. ``told`` is the column ``ssl_alerted``."""
+    """Whether this certificate was alerted. ``told`` is the column ``ssl_alerted``."""
     marks = (told[place : place + _BEGINNING] for place in range(0, _COLUMN, _BEGINNING))
     return _mark(fingerprint) in marks
 
 
 def remember(told: str, fingerprint: str) -> str:
-    """The column once people have been told of this certificate too."""
+    """The column ``ssl_alerted`` with this certificate added."""
     return (_mark(fingerprint) + told)[:_COLUMN]
 
 
@@ -102,10 +102,10 @@ def _mark(fingerprint: str) -> str:
 
 
 def certificate_due(outcome: Outcome, alert_days: int | None, now: datetime) -> bool:
-    """Whether people are to be told of the certificate's expiry, if they were not yet.
+    """Whether the certificate's expiry is to be alerted, unless it was already.
 
-    Not in maintenance: it stays armed and comes after. Not with a check that fails for it: the
-    incident tells of that.
+    Not in maintenance: the alert comes afterwards. Not if the check fails because of TLS: the
+    incident reports that.
     """
     result = outcome.result
     if alert_days is None or outcome.ssl_expires_at is None or result.maintenance:
@@ -116,8 +116,8 @@ def certificate_due(outcome: Outcome, alert_days: int | None, now: datetime) -> 
 
 
 def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now: datetime) -> bool:
-    """Tell of a certificate that expires; whether it counts as told. Not while the monitor's alerts
-    cannot be read: it is told when they can be.
+    """Alert to a certificate that expires; returns whether that is done. While the monitor's alerts
+    cannot be read it is not, so that it is tried again.
     """
     expires, monitor = outcome.ssl_expires_at, session.get_one(MonitorRow, monitor_id)
     if expires is None or isinstance(monitor.alerts, Unreadable):

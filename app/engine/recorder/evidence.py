@@ -1,4 +1,4 @@
-"""What is kept of checks to show why an incident opened.
+"""The evidence that is kept of checks, to show why an incident opened.
 
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check}``:
 the first failing check, its repeats, and the last good one before them (null when there was none).
@@ -19,13 +19,13 @@ from app.db.types import readable
 from app.records import Outcome, Verdict
 from app.rules.time import iso
 
-# A check that is up makes evidence only now and then (app/checks/http/outcome.py), a
-# slow one each time. To be read once in a month, that would be most of what the database writes.
+# A check that is up has evidence only now and then (app/checks/outcome.py), a degraded one always.
+# Storing all of it would be most of what the database writes, though it is rarely read.
 SLOW_KEPT_EVERY = 600.0  # seconds
 
 
 def check_of(outcome: Outcome) -> dict[str, Any]:
-    """The check as it is kept: JSON-ready."""
+    """The check in the form in which evidence is stored: JSON-ready."""
     result = outcome.result
     return {
         "checked_at": iso(result.checked_at),
@@ -45,7 +45,7 @@ def check_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def wants_good(outcome: Outcome) -> bool:
-    """Whether to keep this check's evidence, to compare the next failure with."""
+    """Whether to keep this good check's evidence, for comparison with the next failure."""
     result = outcome.result
     if outcome.evidence is None or not result.is_good:
         return False
@@ -74,8 +74,8 @@ def drop_failing(session: AnySession, monitor_id: int) -> None:
 
 
 def of_incident(session: AnySession, monitor_id: int) -> dict[str, Any]:
-    """The evidence of an incident that opens with the check kept last. What cannot be read is
-    dropped: no evidence must keep an incident from opening.
+    """The evidence for an incident that opens now. Parts that cannot be read are dropped: they must
+    not keep an incident from opening.
     """
     row = _row(session, monitor_id)
     checks = readable(row.failing) or []

@@ -1,5 +1,5 @@
-"""Times in which nothing was watched: the service stood still, or an older copy of its database was
-put back. What an incident was meanwhile, nobody knows, and its length is a limit only.
+"""Gaps: times without checks, because the service was stopped or an older backup was restored. An
+incident may have been over meanwhile, so its length is only an upper limit.
 
 A gap is noted at the first check after it. Paused monitors have none: pausing ends the incident.
 """
@@ -29,7 +29,7 @@ def before(monitor: Any, state: State, at: datetime) -> Gap | None:
     limit = max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
     if last is None or at - last <= limit:
         return None
-    # Its interval may have been made shorter since: the last result knows how long it was to stand.
+    # If the interval was shortened since, the last result has the length for which it counts.
     covers = journal.covers_s(monitor.id, last) or 0
     was_longer = covers > cover_limit_ms(monitor.interval, monitor.timeout) // 1000
     if was_longer and at - last <= INTERVALS * timedelta(seconds=covers):
@@ -38,10 +38,10 @@ def before(monitor: Any, state: State, at: datetime) -> Gap | None:
 
 
 def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
-    """Write the gap into the open incident, if checks opened it; the state to go on from.
+    """Write the gap into the open incident, if checks opened it; returns the state from then on.
 
-    A failure that was not yet confirmed is forgotten: it must not open an incident that has lasted
-    for as long as nobody looked.
+    A failure that was not confirmed yet is dropped: it must not open an incident that began before
+    the gap.
     """
     if state.stands is Stands.CONFIRMING:
         return cleared(state)
@@ -54,6 +54,6 @@ def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:
 
 
 def keep_those_within(incident: IncidentRow, ended: datetime) -> None:
-    """Of an incident that ended before a gap, though that was confirmed after it, all is known."""
+    """Drop gaps after the end: a recovery may begin before a gap and be confirmed after it."""
     kept = [gap for gap in incident.unwatched or [] if gap["from"] < iso(ended)]
     incident.unwatched = kept or None

@@ -1,6 +1,6 @@
 """Incidents that people report, close, reopen and delete (decisions.md 4). Inside ``writing()``.
 
-Fields are checked by the forms; what only the stored data shows is checked here.
+Fields are checked by the forms; what depends on stored data is checked here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def change_incident(
 
 
 def delete_incident(session: AnySession, incident_id: int) -> None:
-    """Delete an incident and what is still to be sent of it. If checks fail, a new one opens."""
+    """Delete an incident and its pending deliveries. If checks fail, a new one opens."""
     incident, state = _locked(session, incident_id)
     if incident.ended_at is None:
         start_afresh(session, state)
@@ -116,7 +116,7 @@ def _tell(
     if was_open and not is_open:
         enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
     if is_open and not was_open:
-        # People were told that it is over; now it is not. Reminders count from here.
+        # A recovery was sent, so it is alerted again, and reminders count from now.
         incident.reminded_at = now
         tell_opened(session, monitor, incident, now)
 

@@ -1,4 +1,4 @@
-"""Begin, change, pause, resume and end the watching of a monitor. Inside ``writing()``."""
+"""Start, change, pause, resume and end the checks of a monitor. Inside ``writing()``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def watch(
     now: datetime,
     places: Collection[int] = (Location.DEFAULT,),
 ) -> MonitorStateRow:
-    """Watch a new monitor from these places; it is due at once unless it is stored paused."""
+    """Start to check a new monitor from these places; it is due at once unless it is paused."""
     session.add(monitor)
     session.flush()
     state = MonitorStateRow(monitor_id=monitor.id, failures=0)
@@ -62,31 +62,31 @@ def watch(
 def watch_from(
     session: AnySession, monitor_id: int, places: Collection[int], now: datetime
 ) -> None:
-    """Watch a monitor from these places and no others."""
+    """Set the places that a monitor is checked from."""
     lock(session, monitor_id)
     if assignments.assign(session, monitor_id, places, now):
         changes.note(session, monitor_id)
 
 
 def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) -> None:
-    """Go on with a monitor whose fields ``changed`` have changed."""
+    """Apply a change of the fields ``changed`` of a monitor to its state and schedule."""
     row = lock(session, monitor.id)
     if changed:
         changes.note(session, monitor.id)
     if "url" in changed:
-        # Another target: what was known of the old one says nothing about it.
+        # The target is another one, so everything known about the old one is dropped.
         if domain_of(monitor.url) != row.domain:
-            row.domain_alerted = None  # of another domain that ends that day nobody was told
+            row.domain_alerted = None  # nobody was alerted to the expiry of the new domain
         row.domain = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
         forget_good(session, monitor.id)
     if CHECKED_FIELDS & set(changed):
-        # A check of the old fields that is on its way must not be judged as one of the new.
+        # A running check of the old fields must not be judged as one of the new fields.
         _start_over(session, monitor.id)
 
 
 def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """Stop watching. An open incident ends now, without a message of recovery (decisions.md 2)."""
+    """Pause a monitor. An open incident ends now, without a recovery message (decisions.md 2)."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if monitor.paused:
@@ -102,7 +102,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
 
 
 def resume(session: AnySession, monitor_id: int) -> None:
-    """Watch again; the first check is due at once."""
+    """Resume a monitor; its first check is due at once."""
     row = lock(session, monitor_id)
     monitor = _monitor(session, monitor_id)
     if not monitor.paused:
@@ -113,11 +113,11 @@ def resume(session: AnySession, monitor_id: int) -> None:
 
 
 def forget(session: AnySession, monitor_id: int) -> None:
-    """Delete a monitor with all that was recorded of it. Nothing is sent. Raises NotFound."""
+    """Delete a monitor with everything recorded of it. Sends nothing. Raises NotFound."""
     lock(session, monitor_id)
     changes.note(session, monitor_id)
-    # A window without monitors is for all of them: one that was for this monitor alone must not
-    # come to silence everything else.
+    # A window without monitors applies to all: one that was only for this monitor is deleted, or it
+    # would silence all the others.
     alone = (
         select(MaintenanceWindowMonitorRow.window_id)
         .group_by(MaintenanceWindowMonitorRow.window_id)
@@ -134,9 +134,7 @@ def forget(session: AnySession, monitor_id: int) -> None:
 
 
 def _start_over(session: AnySession, monitor_id: int) -> None:
-    """Have the monitor checked at once in each of its places, when it is watched; checks that are
-    on their way count for nothing.
-    """
+    """Make the monitor due at once in each of its places, and invalidate its running checks."""
     session.execute(
         update(AssignmentRow)
         .where(AssignmentRow.monitor_id == monitor_id)
@@ -147,7 +145,9 @@ def _start_over(session: AnySession, monitor_id: int) -> None:
 
 
 def _end_cover(session: AnySession, monitor_id: int, now: datetime) -> None:
-    """The newest result stands until now only: else an hour's interval would add an hour of up."""
+    """Let the newest result count only until now: with an interval of an hour, it would otherwise
+    add up to an hour of uptime after the pause.
+    """
     newest = session.scalar(
         select(ResultRow)
         .where(ResultRow.monitor_id == monitor_id, ResultRow.covers_s > 0)

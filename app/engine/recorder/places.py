@@ -1,4 +1,4 @@
-"""The places that a monitor is watched from: their votes, and what of the schedule is done."""
+"""The places of a monitor: their votes, and the slots that are done."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _WRITE = (
 
 @dataclass(slots=True)
 class Seats:
-    """A monitor's assignments within a batch. ``here`` is the one in the place of the results, None
-    where the monitor is not watched from there (a person's check).
+    """A monitor's assignments within a batch. ``here`` is the one of the place of the results, None
+    if the monitor is not assigned to it (a check on request).
     """
 
     here: dict[str, Any] | None
@@ -51,11 +51,11 @@ class Seats:
 
     @property
     def others_wait(self) -> bool:
-        """Whether somebody else must hear of what is to be repeated."""
+        """Whether other checkers must be notified of a check that is to be repeated."""
         return self.by_hand or bool(self.others)
 
     def seen(self, result: Result) -> None:
-        """Keep what this place saw last."""
+        """Store the newest verdict of this place."""
         if self.here is None:
             return
         before = self.here["checked_at"]
@@ -71,7 +71,7 @@ class Seats:
         return before - result.checked_at <= OVERTAKEN_AT_MOST
 
     def done(self, monitor_id: int, interval: int, result: Result) -> None:
-        """Count the slot as done in which the check began."""
+        """Mark the slot in which the check began as done."""
         if self.here is None:
             return
         self.here |= {
@@ -93,7 +93,7 @@ class Seats:
         )
 
     def vote(self, result: Result, monitor: Any, now: datetime) -> Verdict:
-        """What all places say together; with one place, what it says."""
+        """The verdict of all places together; with one place, its own."""
         if not self.others:
             return result.verdict
         stale = timedelta(seconds=2 * monitor.interval + monitor.timeout)
@@ -106,8 +106,8 @@ class Seats:
         return quorum.decide(votes, RULE, now, stale)
 
     def moment(self, result: Result, state: State) -> datetime:
-        """When the vote was given: no earlier than the one before it. Places check at the same
-        moments, and what is recorded first may have begun last.
+        """The time of the vote: not before the previous one. Places check at the same times, and
+        the check that is recorded first may have begun last.
         """
         at, before = result.checked_at, state.checked_at
         if self.others and before is not None and before - at <= OVERTAKEN_AT_MOST:
@@ -122,10 +122,10 @@ class Seats:
         unconfirmed_at: datetime | None,
         now: datetime,
     ) -> bool:
-        """Whether the vote says something that the state machine has not heard yet.
+        """Whether the vote is new to the state machine.
 
-        Of several places that repeat a check at once, all together confirm once: what began before
-        the last count belongs to it. A result that has no vote leaves the others' as they were.
+        When several places repeat a check at once, they confirm once together: a check that began
+        before the last counted one belongs to it. A result without a vote changes nothing.
         """
         if not self.others:
             return True
@@ -153,7 +153,7 @@ def _seats(rows: dict[int, Any], place: int) -> Seats:
 
 
 def write(session: AnySession, seats: Sequence[Seats]) -> None:
-    """Write what has changed. The rows are guarded by the lock on the monitor's state."""
+    """Write the assignments that have changed. The lock on the monitor's state protects them."""
     rows = [
         {"of": one.here["monitor_id"], "place": one.here["location_id"]}
         | {f"new_{name}": one.here[name] for name in _WRITTEN}

@@ -16,16 +16,16 @@ from app.engine.recorder.rows import lock
 from app.errors import NotFound
 from app.records import Event
 
-# When people last heard of it: of its opening, of a reminder, or of a digest of quiet hours.
+# When people were last alerted: by the opening, a reminder, or a digest of quiet hours.
 _TOLD = func.coalesce(IncidentRow.reminded_at, IncidentRow.created_at, type_=Moment)
 _UNANSWERED = (IncidentRow.ended_at.is_(None), IncidentRow.acknowledged_at.is_(None))
 
 
 def remind(now: datetime) -> int:
-    """Remind of each open incident that is due; how many were. Needs an application context.
+    """Write the reminders that are due; returns how many. Needs an application context.
 
-    Not while paused, in maintenance or in quiet hours, at whose end a digest tells of it. Each
-    reminder is a transaction of its own, and only one of several checkers at once writes it.
+    None while paused, in maintenance or in quiet hours, whose digest includes the incident. Each
+    reminder is a transaction of its own, and only one of several checkers writes it.
     """
     quiet = Quiet(db.session, now)
     due = [
@@ -52,11 +52,11 @@ def _remind(incident_id: int, monitor_id: int, now: datetime) -> bool:
         monitor = session.get(MonitorRow, monitor_id, populate_existing=True)
         if monitor is None or monitor.paused or monitor.remind_after is None:
             return False
-        # The guard: whoever comes second finds that people were told just now.
+        # The guard: a second checker finds that ``reminded_at`` was set just now.
         before = now - timedelta(minutes=monitor.remind_after)
         done = session.execute(
             update(IncidentRow)
-            # Nor can they have been told in the future: a clock that was ahead has written that.
+            # A time in the future was written by a clock that was ahead, and does not count.
             .where(
                 IncidentRow.id == incident_id,
                 *_UNANSWERED,

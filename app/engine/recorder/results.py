@@ -1,4 +1,4 @@
-"""Record what checks brought: results, states, incidents and alerts in one transaction a batch."""
+"""Record outcomes: results, states, incidents and alerts, in one transaction for each batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, update
 
-from app.alerts import told
+from app.alerts import recipients
 from app.db import AnySession, changes, journal, shards, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
@@ -41,7 +41,7 @@ _WRITE = (
 
 @dataclass(slots=True)
 class _Known:
-    """A monitor as it stands within the batch: a second result of it builds on the first."""
+    """A monitor's state within the batch: a second result of it builds on the first."""
 
     monitor: Any
     state: State
@@ -69,11 +69,11 @@ class _Batch:
 def record(
     outcomes: Sequence[tuple[int, Outcome]], now: datetime, *, location: str = "default"
 ) -> list[Result | None]:
-    """Record checks that a person asked for, by monitor id; each result as recorded, or None when
-    the monitor is not there.
+    """Record checks on request, by monitor id. Returns each result as recorded, or None if there is
+    no such monitor.
 
-    Such a check counts like any other, but leaves the schedule as it is, and for a paused monitor
-    only the result is kept.
+    Such a check counts like any other, but does not change the schedule. For a paused monitor, only
+    the result is stored.
     """
     return _record([(Claim(id), outcome) for id, outcome in outcomes], now, location, fenced=False)
 
@@ -81,10 +81,10 @@ def record(
 def record_claimed(
     outcomes: Sequence[tuple[Claim, Outcome]], now: datetime, *, location: str = "default"
 ) -> list[Standing | None]:
-    """Record checks of the schedule; how each monitor stands then, None where it was dropped.
+    """Record checks of the schedule. Returns each monitor's new standing, None for a dropped check.
 
-    What comes from an owner that has lost the shard is dropped, and so is a check of a monitor that
-    was paused, changed, deleted or checked by somebody else since the check was started.
+    A check is dropped if its owner has lost the shard, or if the monitor was paused, changed,
+    deleted or checked by another checker since the check was started.
     """
     stood: list[Standing | None] = []
     _record(outcomes, now, location, fenced=True, stood=stood)
@@ -141,7 +141,7 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
         select(*_STATES.columns, *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS))
         .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
         .where(_STATES.c.monitor_id.in_(ids))
-        # Always in the same order: two recorders that lock crosswise would wait for each other.
+        # Always in the same order: otherwise two recorders could deadlock.
         .order_by(_STATES.c.monitor_id)
         .with_for_update(of=_STATES)
     ).all()
@@ -154,7 +154,7 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
         )
     }
     seats = places.load(session, [row.monitor_id for row in rows], place)
-    unsent = told.unsent_openings(session, [incident.id for incident in open_now.values()])
+    unsent = recipients.unsent_openings(session, [incident.id for incident in open_now.values()])
     known = {
         row.monitor_id: _known(row, open_now.get(row.monitor_id), seats[row.monitor_id])
         for row in rows
@@ -228,7 +228,7 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         if result.verdict is vote:
             known.columns |= {"cause_code": result.cause_code, "cause": result.cause}
         elif vote is not Verdict.DOWN:
-            known.columns |= {"cause_code": None, "cause": None}  # a minority's cause is not ours
+            known.columns |= {"cause_code": None, "cause": None}  # seen by a minority
         known.columns["response_time"] = result.response_time
         _certificate(batch, known, outcome)
         _keep_evidence(batch, before, after, outcome)
@@ -238,8 +238,8 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
 
 
 def _plan(batch: _Batch, known: _Known, after: Transition) -> None:
-    """Whether the check is to be repeated soon; in the other places too, and after a person's.
-    ``now`` is just after the end of the check, from which the pause counts.
+    """Store whether the check is to be repeated soon, and notify the other places. The pause counts
+    from ``now``, which is just after the end of the check.
     """
     was, columns = known.columns["unconfirmed_at"], known.columns
     columns["unconfirmed_at"] = batch.now if after.recheck else None
@@ -265,9 +265,9 @@ def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Out
     if evidence.wants_good(outcome):
         batch.good[outcome.result.monitor_id or 0] = evidence.check_of(outcome)
     if after.step in (Step.SUSPECT, Step.OPEN):
-        _write_good(batch)  # an incident that opens now takes it along
+        _write_good(batch)  # an incident that opens now includes it
         if outcome.result.is_good:
-            return  # the others' votes outweigh it
+            return  # the majority fails, but this check was good
         evidence.keep_failing(batch.session, outcome, first=before.failing_since is None)
     elif after.step is Step.CANCEL:
         evidence.drop_failing(batch.session, outcome.result.monitor_id or 0)
@@ -293,7 +293,7 @@ def _incident(
 
 
 def _tell_again(batch: _Batch, known: _Known, result: Result) -> None:
-    """Tell of an incident anew, once, where a check that fails shows that it still lasts."""
+    """Alert to an incident again, once, if a failing check shows that it still lasts."""
     still = known.state.verdict is Verdict.DOWN and known.state.stands is Stands.OPEN
     if known.unsent and still and not result.maintenance:
         alerting.tell_again(batch.session, known.monitor.id, known.unsent, batch.now)

@@ -1,4 +1,4 @@
-"""State rows as the state machine's ``State``, and back. The lock that every writer takes."""
+"""Convert state rows to ``State`` and back, and lock them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def state_of(row: Any, started_at: datetime | None, by_hand: bool) -> State:
     """``row`` has the columns of MonitorStateRow; the rest is of the open incident, if any."""
     return State(
         checked_at=row.checked_at,
-        # Another word is as good as none: the next check brings one.
+        # A damaged value counts as none; the next check sets it.
         verdict=Verdict(row.verdict) if row.verdict in set(Verdict) else None,
         status_since=row.status_since,
         failing_since=row.failing_since,
@@ -65,7 +65,7 @@ def columns_of(state: State) -> dict[str, Any]:
 
 
 def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
-    """Forget a failure or a recovery that was being confirmed."""
+    """Reset a failure or a recovery that is being confirmed."""
     row.failing_since = row.recovering_since = row.unconfirmed_at = None
     row.failures = 0
     evidence = session.get(MonitorEvidenceRow, row.monitor_id)
@@ -74,14 +74,14 @@ def start_afresh(session: AnySession, row: MonitorStateRow) -> None:
 
 
 def forget_good(session: AnySession, monitor_id: int) -> None:
-    """Forget the last good check: beside a failure of another target it would mislead."""
+    """Delete the last good check, which was of another target."""
     evidence = session.get(MonitorEvidenceRow, monitor_id)
     if evidence is not None:
         evidence.last_good = None
 
 
 def whole(moment: datetime) -> datetime:
-    """Incidents keep whole seconds: what the API shows and takes back is then the same."""
+    """Round down to whole seconds, so that times of incidents survive a round trip of the API."""
     return moment.replace(microsecond=0)
 
 
@@ -94,17 +94,17 @@ def remark(incident: IncidentRow, sentence: str) -> None:
 def tell_opened(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
 ) -> None:
-    """Alert people of an incident; one that nobody can be told of says so itself."""
+    """Alert to an incident. If its alerts cannot be read, its comment says so."""
     if isinstance(monitor.alerts, Unreadable):
         remark(incident, NOBODY_TOLD)
     enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime) -> datetime:
-    """End an incident at ``at``; its end in whole seconds.
+    """End an incident at ``at``; returns its end in whole seconds.
 
-    Its times stay in the order that editing asks for: who acknowledged it after the first good
-    check, or by a clock that was ahead, did so at its end.
+    Its times stay in the order that the forms require: an acknowledgement after the first good
+    check, or from a clock that was ahead, moves to the end.
     """
     ended = incident.ended_at = max(whole(at), incident.started_at)
     if incident.acknowledged_at is not None:

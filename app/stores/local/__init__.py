@@ -21,7 +21,7 @@ __all__ = ["LocalStore"]
 
 
 class LocalStore(Store):
-    """All that ``Store`` asks for. Needs an application context."""
+    """Implements ``Store``. Needs an application context."""
 
     offers = frozenset(Feature)
 

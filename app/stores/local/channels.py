@@ -1,4 +1,4 @@
-"""Alert channels: tests of them, and which of them do not work."""
+"""Alert channels: send tests, and find those that do not work."""
 
 from __future__ import annotations
 

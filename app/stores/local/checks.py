@@ -35,7 +35,7 @@ class Checks(Part, base.Checks):
 
 
 def spec_of(fields: Mapping[str, Any], password: str | None) -> CheckSpec:
-    """What one check of these monitor fields needs to know; what is not there has its default."""
+    """The spec of a check of these monitor fields; missing ones have their defaults."""
     known = {
         name: fields[name]
         for name in CheckSpec.__dataclass_fields__

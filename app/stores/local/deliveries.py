@@ -1,4 +1,4 @@
-"""The delivery log: what was told to whom, and whether it arrived."""
+"""The delivery log: each message, its target, and whether it arrived."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Deliveries(Part, base.Deliveries):
         return until_tried(self._anew, ids, seconds, POLL_SECONDS)
 
     def _anew(self, id: int) -> Delivery:
-        db.session.rollback()  # ends the read before it, which would show the same for ever
+        db.session.rollback()  # ends the read transaction, which would show the same rows for ever
         return self.get(id)
 
     def list(self, query: DeliveryQuery) -> Page[Delivery]:

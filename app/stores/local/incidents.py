@@ -1,4 +1,4 @@
-"""Incidents in the local database. The rules of decisions.md 4 that need stored data stand here."""
+"""Incidents in the local database. The rules of decisions.md 4 that need stored data are here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Incidents(Part, base.Incidents):
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
-        """``fields`` may hold ``classification`` beside those of interface.md."""
+        """``fields`` may contain ``classification`` besides the fields of interface.md."""
         now, fields = self.now(), whole_seconds(fields)
         with writing() as session:
             row = _locked(session, id)
@@ -102,7 +102,7 @@ class Incidents(Part, base.Incidents):
 
 
 def whole_seconds(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Incidents keep whole seconds: what the API shows and takes back is then the same."""
+    """Round down to whole seconds, so that times of incidents survive a round trip of the API."""
     return {
         name: value.replace(microsecond=0) if isinstance(value, datetime) else value
         for name, value in fields.items()
@@ -172,7 +172,7 @@ def _order(query: IncidentQuery) -> Sequence[Any]:
     if query.sort_by == IncidentSortBy.STARTED_AT:
         return ordered(query.sort, IncidentRow.started_at, IncidentRow.id)
     ends, ids = ordered(query.sort, IncidentRow.ended_at, IncidentRow.id)
-    # An open incident ends later than any other. Said, because the databases differ in this.
+    # Open incidents sort after all others. Explicit, because databases sort NULL differently.
     return [ends.nulls_last() if query.sort == Sort.ASC else ends.nulls_first(), ids]
 
 
@@ -192,7 +192,7 @@ def _records(ids: Sequence[int], now: datetime, *, brief: bool = False) -> list[
 
 
 def _locked(session: DbSession, id: int) -> IncidentRow:
-    """The incident, its monitor's state locked: nobody else changes its times meanwhile."""
+    """The incident, with its monitor's state locked, so that nobody else changes its times."""
     statement = select(IncidentRow).where(IncidentRow.id == id)
     row = session.scalar(statement) if fits(id) else None
     if row is None:

@@ -46,7 +46,7 @@ from app.stores.local.windows import active_windows, in_maintenance
 
 OWN_WINDOW = {"maintenance_start_at", "maintenance_end_at"}
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
-# What a new monitor has where nothing is said of it; a column without one here may be null.
+# The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default
     for field in dataclass_fields(Monitor)
@@ -167,8 +167,7 @@ class Monitors(Part, base.Monitors):
             .outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
             .where(MonitorRow.id.in_(ids))
         )
-        # What another process has written since must be seen, also by a session that read it
-        # before.
+        # Reload rows that this session has read before: another process may have changed them.
         rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
         known = [row[0].id for row in rows]
         figures = rollups.figures(known, now, ranges, hours=hours)
@@ -194,10 +193,10 @@ class Monitors(Part, base.Monitors):
 
 
 def status_column(now: datetime) -> ColumnElement[str]:
-    """What a monitor shows, the first that fits (decisions.md 3); needs its state row joined.
+    """The status of a monitor, the first that fits (decisions.md 3); needs its state row joined.
 
     The verdict is the last check's: a monitor whose failure is still being confirmed is ``down``,
-    because that is what we saw, and whether people are told is another matter.
+    because that is what checks see; whether people are alerted is another matter.
     """
     return case(
         (MonitorRow.paused, MonitorStatus.PAUSED.value),
@@ -239,12 +238,12 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
 
 
 def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> None:
-    """Raises Invalid where the changed fields do not fit to what another update has just left."""
+    """Raises Invalid if the changed fields contradict those that another update has just stored."""
     errors: dict[str, list[str]] = {}
     for names, rule in (KINDS_RULE, *RULES):
         if changed.isdisjoint(names):
             continue
-        session.refresh(row, names)  # PostgreSQL: ours waited for the other, and now sees it
+        session.refresh(row, names)  # PostgreSQL: our update waited for the other; read that
         for name, sentence in rule(*(getattr(row, name) for name in names)):
             errors[name] = [sentence]
     if errors:
@@ -252,7 +251,7 @@ def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> N
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
-    """Set these columns; which of them were otherwise before."""
+    """Set these columns; returns those whose values changed."""
     changed = {name for name, value in columns.items() if getattr(row, name) != value}
     for name in changed:
         setattr(row, name, columns[name])

@@ -1,4 +1,4 @@
-"""What the collections of the local store have in common."""
+"""The base class of the local store's collections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.stores.local.search import fits
 
 
 class Part:
-    """``store`` is the one that the collection belongs to: the clock is the store's."""
+    """``store``: the store that the collection belongs to, whose clock it uses."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Where monitors are checked from, and when next."""
+"""The places of monitors, and when they are checked next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.forms.lists import NO_SUCH_PLACE
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A place of a monitor, and what it has done of the schedule."""
+    """A place of a monitor, with its last slot."""
 
     name: str
     turn: int
@@ -27,12 +27,12 @@ class Seat:
 
 
 def names_of_places() -> list[str]:
-    """The default place comes first, the others as they were made."""
+    """Orders places: the default place first, then by creation."""
     return list(db.session.scalars(select(LocationRow.name).order_by(LocationRow.id)))
 
 
 def places_of(names: Sequence[str]) -> list[int]:
-    """The row ids of these places. Raises Invalid for names that are not there."""
+    """The row ids of these places. Raises Invalid for unknown names."""
     found = assignments.places(names)
     unknown = {
         f"locations.{number}": [NO_SUCH_PLACE]
@@ -45,7 +45,7 @@ def places_of(names: Sequence[str]) -> list[int]:
 
 
 def watched_from(monitor_ids: Collection[int]) -> dict[int, list[Seat]]:
-    """The places of each of these monitors, in the order in which they were made."""
+    """The places of each of these monitors, in the order of their creation."""
     found: dict[int, list[Seat]] = {id: [] for id in monitor_ids}
     rows = db.session.execute(
         select(
@@ -73,8 +73,8 @@ def next_check_at(
     now: datetime,
     confirm: timedelta,
 ) -> datetime | None:
-    """When the first of its places checks it next; None while it is paused. What is due at once is
-    due since the change that made it so.
+    """When the first of its places checks it next; None while it is paused. If it is due at once,
+    this is the time of the change that made it due.
     """
     if monitor.paused:
         return None
@@ -87,7 +87,7 @@ def next_check_at(
             Standing(seat.turn, seat.slot, seat.checked_at, state.unconfirmed_at, seat.blind),
             now,
             confirm,
-            network=False,  # whether it works there, only the checkers know
+            network=False,  # only the checkers know whether their network works
         )
         for seat in seats
     ]

@@ -1,4 +1,4 @@
-"""Results, the figures over them, and the certificates that checks have seen."""
+"""Results, statistics of them, and the certificates that checks have seen."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Results(Part, base.Results):
             return CertificateChain()
         for check in _checks_kept(monitor_id):
             chain = check.get("tls") or []
-            # A check from before a renewal shows what is no longer sent.
+            # Evidence from before a renewal has a certificate that is no longer in use.
             if chain and chain[0].get("sha256") == leaf:
                 at = check.get("checked_at")
                 seen_at = datetime.fromisoformat(at) if at else None
@@ -107,7 +107,7 @@ class Results(Part, base.Results):
 
 
 def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:
-    """The checks of a monitor whose evidence is kept, those of an open incident among them."""
+    """The checks of a monitor with stored evidence, including those of an open incident."""
     kept = db.session.get(MonitorEvidenceRow, monitor_id)
     opened = db.session.scalar(
         select(IncidentRow.evidence).where(

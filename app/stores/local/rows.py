@@ -1,4 +1,4 @@
-"""Database rows as the records that everyone speaks, and a form's fields as columns."""
+"""Convert database rows to records, and a form's fields to columns."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from app.records import (
     Pair,
 )
 
-# Fields that are kept under another form than the record's.
+# Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")
 FORMED = (*PAIRS, "tags", "request_body")
-# Fields that are kept in other tables: the state, the assignments.
+# Fields that are stored in other tables: the state, the assignments.
 NO_COLUMNS = ("pause", "locations")
 
 
 def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[Any], dict[str, Any]]:
-    """What copies off a row the columns that ``record`` has fields of the same name for."""
+    """A function that copies the columns of a row whose names are also fields of ``record``."""
     columns = set(row.__table__.columns.keys()) - set(but)
     names = [field.name for field in fields(record) if field.name in columns]
     values = attrgetter(*names)
@@ -45,7 +45,7 @@ _of_incident = _same(Incident, IncidentRow, ("evidence", "unwatched"))  # eviden
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a monitor beside its own two rows."""
+    """What is known of a monitor besides its own two rows."""
 
     status: str
     open_incident_id: int | None
@@ -107,7 +107,7 @@ def incident_status(row: IncidentRow) -> str:
 
 
 def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A form's fields as columns of ``MonitorRow``; those of ``NO_COLUMNS`` are none."""
+    """A form's fields as columns of ``MonitorRow``, without those of ``NO_COLUMNS``."""
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     for name in PAIRS:
         if name in columns:

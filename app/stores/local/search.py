@@ -1,4 +1,4 @@
-"""Searching, ordering and paging in SQL, the same way for every list (decisions.md 1)."""
+"""Search, order and page in SQL, the same way for every list (decisions.md 1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Order = ColumnElement[Any] | InstrumentedAttribute[Any]
 
 
 def fits(id: int) -> bool:
-    """Whether a database can hold this id; asked for a larger one, it fails instead of finding
+    """Whether a database can store this id. A query with a larger one fails instead of finding
     nothing.
     """
     return -MAX_ID <= id <= MAX_ID
@@ -29,7 +29,7 @@ def contains(column: Order, text: str) -> ColumnElement[bool]:
 
 
 def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
-    """All columns in one direction: the last, an id, settles ties the same way round."""
+    """Order by all columns in one direction. The last one, an id, breaks ties."""
     return [column.asc() if sort == Sort.ASC else column.desc() for column in columns]
 
 
@@ -38,11 +38,11 @@ def ids_of_page(
 ) -> tuple[list[int], int]:
     """The ids on one page, in order, and how many match in all.
 
-    Only ids are ordered and counted; what else a row has is then read for one page.
+    Only ids are ordered and counted; the caller then reads the rows of one page.
     """
     offset = (number - 1) * per_page
     ids: list[int] = []
-    if fits(offset):  # no database counts further, and there is nothing so far out
+    if fits(offset):  # a larger offset would fail, and there is no row so far out
         ids = list(db.session.scalars(matching.order_by(*order).limit(per_page).offset(offset)))
     if number == 1 and len(ids) < per_page:
         return ids, len(ids)

@@ -82,7 +82,7 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:
     """The windows that are on at ``now``."""
-    # Those that happen once and are over, the many, stay in the database.
+    # Windows that do not repeat and are over, which are most, are not loaded.
     may_be_on = and_(
         MaintenanceWindowRow.start_at <= now,
         or_(MaintenanceWindowRow.repeat != calendar.ONCE, MaintenanceWindowRow.end_at > now),
@@ -94,7 +94,7 @@ def active_windows(now: datetime) -> list[MaintenanceWindow]:
 
 
 def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> ColumnElement[bool]:
-    """In SQL: whether a monitor is in maintenance at ``now``, by its own window or one of these."""
+    """SQL condition: a monitor is in maintenance at ``now``, by its own window or one of these."""
     own = in_own_window(now, now)
     active = list(active)
     if any(not window.monitors for window in active):
@@ -145,7 +145,7 @@ def _set_members(session: DbSession, id: int, monitors: Iterable[int]) -> None:
 
 
 def _checked(window: MaintenanceWindow) -> MaintenanceWindow:
-    """Judged on the merged record: two updates, each right by itself, may together be wrong."""
+    """Validate the merged record: two updates that are valid alone may be invalid together."""
     errors = {}
     if window.end_at <= window.start_at:
         errors["end_at"] = [END_BEFORE_START]

@@ -1,4 +1,4 @@
-"""Other servers' /api/v1 as stores. Which one a request works on is chosen for that request."""
+"""Stores over the /api/v1 of other servers. One of them is chosen for each request."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RemoteStores:
 
     @property
     def names(self) -> list[str]:
-        """What people call the servers, in the order of the settings."""
+        """The names of the servers, in the order of the settings."""
         return [store.name for store in self.stores]
 
     def choose(self, index: int) -> None:
-        """Let this request work on the server at ``index``; on the first when there is none
+        """Use the server at ``index`` for this request; the first if there is none
         such.
         """
         g.wakeful_remote = index if 0 <= index < len(self.stores) else 0

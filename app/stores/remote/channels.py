@@ -1,4 +1,4 @@
-"""Alert channels of another server: tests of them, and which of them do not work.
+"""Alert channels of another server: send tests, and find those that do not work.
 
 The latter is read off its delivery log as well as that goes: its values come masked, and only the
 last of it is read.
@@ -46,7 +46,7 @@ class Channels(Part, base.Channels):
         return [one for one in _given_up(self.store.deliveries, since) if one.is_lost]
 
     def untold(self) -> Sequence[MonitorRef]:
-        return ()  # /api/v1 says it of one monitor at a time
+        return ()  # /api/v1 shows this only for one monitor at a time
 
 
 def _delivery_ids(data: Any) -> tuple[int, ...]:
@@ -80,8 +80,8 @@ def _works_again(deliveries: base.Deliveries, lane: object, failed: Delivery) ->
 
 
 def _lane(delivery: Delivery) -> object:
-    """What tells one channel value from another. A short one is masked whole, so its monitor tells
-    it from others.
+    """The key that identifies a channel value. A short value is masked completely, so the monitor
+    is part of the key.
     """
     short = delivery.target == MASK
     return delivery.channel, delivery.target, delivery.monitor_id if short else None

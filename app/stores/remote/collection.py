@@ -1,4 +1,4 @@
-"""Records of another server, the same way for every resource.
+"""The base class for the records of another server, the same for every resource.
 
 A resource says its path, what a record of it is called, how one is read, and, where a bare server
 has none, the feature; it overrides what its server does in another way.
@@ -31,7 +31,7 @@ Query = TypeVar("Query")
 
 class Readable(Part, base.Readable[Record, Query]):
     path: ClassVar[str]  # below /api/v1
-    kind: ClassVar[str]  # what a sentence calls a record
+    kind: ClassVar[str]  # the name of a record in error messages
     feature: ClassVar[Feature | None] = None
 
     @abstractmethod
@@ -39,11 +39,11 @@ class Readable(Part, base.Readable[Record, Query]):
         """The record in this JSON. Raises Odd."""
 
     def parameters(self, query: Query) -> brackets.Pairs:
-        """The query as the server is to get it."""
+        """The query in the form that the server expects."""
         return parameters(query)
 
     def complete(self, records: Sequence[Record]) -> Sequence[Record]:
-        """These records with what the server left out, where it can be looked up elsewhere."""
+        """These records, with missing data added if another resource has it."""
         return records
 
     def list(self, query: Query) -> Page[Record]:
@@ -75,7 +75,7 @@ class Readable(Part, base.Readable[Record, Query]):
 
 class Collection(Readable[Record, Query], base.Collection[Record, Query]):
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
-        """What is sent of these fields: a new record leaves out what is empty anyway."""
+        """The fields to send; for a new record, empty ones are left out."""
         return {name: value for name, value in fields.items() if not (new and value in (None, ()))}
 
     def created_unseen(self, fields: Fields) -> Record:

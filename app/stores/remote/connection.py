@@ -1,4 +1,4 @@
-"""Requests to another server's /api/v1, and what its answers mean.
+"""Send requests to another server's /api/v1, and read its answers.
 
 The server is somebody else's: it may be slow, dead, rate limited, or send anything at all. Every
 call ends in time, reads a bounded answer, and raises one of ``app/errors.py`` with a sentence. The
@@ -32,7 +32,7 @@ CHECK_SECONDS = 80.0  # an answer that waits for a check, whose own limit is 60
 MAX_ANSWER_BYTES = 8 * 1024 * 1024  # decoded
 MAX_REDIRECTS = 3
 READ_ATTEMPTS = 2
-REPEATED = frozenset({502, 503, 504})  # a proxy in front of a server that is being restarted
+REPEATED = frozenset({502, 503, 504})  # from a proxy while its server restarts
 MOST_AHEAD = timedelta(days=365)
 LONGEST_PAUSE = 7 * 24 * 3600.0
 LONGEST_NUMBER = 20  # digits; a thousand of them are no number of anything
@@ -52,17 +52,17 @@ class Answer:
 
 
 class Connection:
-    """One remote server. ``name`` is what people see of it; safe to use from several threads."""
+    """One remote server. ``name`` is shown to people. Safe to use from several threads."""
 
     def __init__(self, url: str, key: str) -> None:
         parts = urlsplit(url)
-        # Without user data: sent as Basic authentication it would take the place of the key.
+        # Without user and password: as Basic authentication they would replace the key.
         self.name = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
         self.base = f"{parts.scheme}://{self.name}/api/v1"
         self.origin = _origin(url)
         self._key = key
         self._session = requests.Session()
-        self._session.trust_env = False  # a proxy or a .netrc entry must not get at the key
+        self._session.trust_env = False  # a proxy or a .netrc entry must not see or replace the key
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._ahead = timedelta(0)
 
@@ -70,7 +70,7 @@ class Connection:
         return f"<Connection {self.name}>"
 
     def now(self) -> datetime:
-        """The server's clock, as its last answer told; ours until then."""
+        """The server's time, from its last answer; ours until then."""
         return datetime.now(UTC) + self._ahead
 
     def read(self, path: str, query: Pairs = ()) -> Answer:
@@ -93,7 +93,7 @@ class Connection:
     def write(
         self, method: str, path: str, fields: Pairs = (), *, seconds: float = ANSWER_SECONDS
     ) -> Answer:
-        """POST, PATCH or DELETE, tried once: nobody knows what became of a lost one."""
+        """POST, PATCH or DELETE, never retried: a lost request may have arrived."""
         response, answer = self._send(method, self.base + path, seconds, form=fields)
         if 300 <= response.status_code < 400:
             raise self.unavailable("redirects to another address instead of answering.")
@@ -105,7 +105,7 @@ class Connection:
         return Unavailable(f"The server {self.name} {fault}", retry_after, unsent=unsent)
 
     def _follow(self, path: str, query: Pairs) -> Answer:
-        """Redirects are followed on the same origin only: elsewhere the key has no business."""
+        """Follow redirects on the same origin only: no other origin may get the key."""
         url, asked = self.base + path, query
         for _ in range(MAX_REDIRECTS + 1):
             response, answer = self._send("GET", url, ANSWER_SECONDS, query=asked)
@@ -114,7 +114,7 @@ class Connection:
             url, asked = urljoin(url, response.headers.get("Location", "")), ()
             if _origin(url) != self.origin:
                 raise self.unavailable("redirects to another address instead of answering.")
-        raise self.unavailable("redirects in a circle.")
+        raise self.unavailable("redirects too often.")
 
     def _send(
         self, method: str, url: str, seconds: float, *, query: Pairs = (), form: Pairs = ()
@@ -148,7 +148,7 @@ class Connection:
             unsent = isinstance(fault, requests.ConnectTimeout)
             raise self.unavailable("did not answer in time.", unsent=unsent) from None
         except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
-            # Not the error's own words: they hold the address with all that is in it.
+            # Not the error's own text, which contains the whole address.
             raise self.unavailable("cannot be reached.", unsent=_never_connected(fault)) from None
         self._note_clock(response)
         body = self._json(response, text)
@@ -156,7 +156,7 @@ class Connection:
         return response, Answer(response.status_code, body, location, _retry_after(response))
 
     def _body(self, response: requests.Response, deadline: float) -> bytes:
-        """The whole body, in bounds. The time limit of requests alone is one between two bytes."""
+        """The whole body, bounded in size and time: requests limits only the time between bytes."""
         parts, size = [], 0
         while part := response.raw.read1(65536, decode_content=True):
             size += len(part)
@@ -170,7 +170,7 @@ class Connection:
     def _json(self, response: requests.Response, text: bytes) -> Any:
         if not text or 300 <= response.status_code < 400:
             return None
-        # A server that repeats what it was sent must not get the key onto a page.
+        # The key must not appear on a page, even if the server's answer repeats it.
         text = text.replace(self._key.encode(), MASK.encode())
         try:
             body = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_none)
@@ -199,8 +199,8 @@ class Connection:
         except (ValueError, OverflowError):  # the latter of an offset of twenty digits
             return
         ahead = told.replace(tzinfo=told.tzinfo or UTC) - datetime.now(UTC)
-        # The header has whole seconds; less than two are no difference of clocks.
-        # A clock that is years away tells nothing, and to reckon with it leads out of the calendar.
+        # The header has whole seconds; less than two seconds count as equal clocks.
+        # A clock that is years off is ignored: calculations with it could overflow.
         believed = timedelta(seconds=2) < abs(ahead) < MOST_AHEAD
         self._ahead = ahead if believed else timedelta(0)
 

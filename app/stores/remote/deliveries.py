@@ -34,5 +34,5 @@ class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
         return until_tried(self.get, ids, seconds, POLL_SECONDS)
 
 
-# A newer server may tell of events and channels that are none of ours.
+# A newer server may have events and channels that we do not know.
 _delivery = reader(Delivery, "delivery", event=text, channel=text)

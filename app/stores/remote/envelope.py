@@ -1,4 +1,4 @@
-"""What is around the records in an answer, as interface.md says or without it."""
+"""The envelope around records in an answer, which some servers leave out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def page(body: Any, read: Callable[[Any], T], number: int, per_page: int) -> Pag
     items = [read(one) for one in data]
     total = _total(body, number, per_page, len(items))
     if total is None:
-        # It knows no pages: it sent what it has, or as many as were asked for.
+        # It has no pages: it sent everything, or as many as were requested.
         full = len(items) >= per_page
         return Page([] if number > 1 else items, number, per_page, len(items), more=full)
     return Page(items[:per_page], number, per_page, total)
@@ -36,7 +36,7 @@ def _data(body: Any) -> Any:
 
 
 def _total(body: Any, number: int, per_page: int, found: int) -> int | None:
-    """How many there are in all; None when the server does not page at all (no word of it)."""
+    """How many records there are in all; None if the answer has no paging data."""
     meta = body.get("meta") if isinstance(body, Mapping) else None
     told = whole(meta.get("total")) if isinstance(meta, Mapping) else None
     if told is not None:

@@ -1,4 +1,4 @@
-"""What another server says that its checks saw, as pages can show it.
+"""Read another server's evidence in the form that pages show.
 
 Read strictly here, so that no page needs guards of its own: numbers are numbers, times have a zone,
 lists are lists. What a page can do without and is odd is left out.

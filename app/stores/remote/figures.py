@@ -1,4 +1,4 @@
-"""Figures over another server's results: statistics and reports, as pages can show them.
+"""Read another server's statistics and reports in the form that pages show.
 
 Read strictly here, so that no page needs guards of its own.
 """
@@ -40,7 +40,7 @@ def statistics(data: Any, range_: str) -> Mapping[str, Any]:
 
 
 def _response_times(value: Any) -> dict[str, int | None]:
-    """All of them or none: where one is known, pages show the others beside it."""
+    """All of them or none: pages show them together."""
     found = value if isinstance(value, Mapping) else {}
     read = {name: whole(found.get(name)) for name in _TIMES}
     return read if None not in read.values() else dict.fromkeys(_TIMES)

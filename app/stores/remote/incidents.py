@@ -34,7 +34,7 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         return _read(data, self.store.now())
 
     def parameters(self, query: IncidentQuery) -> brackets.Pairs:
-        # Its default is none of the values that interface.md lists; unsaid, it is meant too.
+        # The default is not among the values that interface.md lists, so it is not sent.
         unsaid = ("search_by",) if query.search_by == IncidentSearchBy.URL else ()
         return parameters(query, leave=("brief", *unsaid))
 
@@ -49,11 +49,11 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
     def update(
         self, id: int, fields: Fields, *, by: str | None = None, seen: Fields | None = None
     ) -> Incident:
-        # ``by`` and ``seen`` have no place in interface.md: the server knows whose key it is.
+        # interface.md has no ``by`` and ``seen``: the server knows whose key it is.
         return super().update(id, fields)
 
     def complete(self, incidents: Sequence[Incident]) -> Sequence[Incident]:
-        """With their monitors' names, which a bare server leaves us to look up."""
+        """Add the names of the monitors, which some servers leave out."""
         if all(incident.monitor for incident in incidents):
             return incidents
         known = self.store.monitors.list(MonitorQuery(per_page=NAMES_PAGE)).items

@@ -1,4 +1,4 @@
-"""What a remote server's answer means, as errors that everyone here understands."""
+"""Translate a remote server's answers into errors of ``app/errors.py``."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from app.stores.remote.part import parameters
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
 NO_SUCH_FIELD = "This server has no place for it. Leave it as it was."
-PASSWORD_NEEDED = "Type the password again: the server keeps it to itself."  # noqa: S105
+PASSWORD_NEEDED = "Enter the password again: the server does not return it."  # noqa: S105
 NAMES_PAGE = 100
 NAMES_PAGES = 5
 
@@ -96,7 +96,7 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
 
 
 def _was_typed(name: str, value: Any) -> bool:
-    """Whether a field says something else than a monitor has without it."""
+    """Whether a field has another value than its default."""
     return name != "quiet_zone" and value != _DEFAULTS[name]
 
 
@@ -105,7 +105,7 @@ def read(data: Any) -> Monitor:
     paused = flag(data.get("paused", data.get("pause")))
     status = word(MonitorStatus, data.get("status"))
     if status is None:
-        # A bare server does not tell. Anything but "we cannot tell" would be made up.
+        # The server does not return it, so any other status would be a guess.
         status = MonitorStatus.PAUSED if paused else MonitorStatus.UNKNOWN
     return replace(
         read,
@@ -134,7 +134,7 @@ def _hour(value: Any) -> dict[str, Any] | None:
 
 
 def _overview(data: Any) -> dict[str, int]:
-    """Counters by state; of states that we do not know there is nothing to say."""
+    """Counters by state, without unknown states."""
     data = object_(data, "overview")
     counts = {status.value: data.get(status.value) for status in MonitorStatus}
     return {

@@ -1,4 +1,4 @@
-"""What a remote server offers beyond interface.md: asked for, kept, and asked for again."""
+"""What a remote server offers beyond interface.md, cached for some minutes."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class Offers:
         return self._known - self._missing
 
     def lacks(self, feature: Feature) -> None:
-        """Note that the server does not have this, whatever it says."""
+        """Note that the server does not have this feature, though it says so."""
         self._missing |= {feature}
 
     def ask(self) -> frozenset[Feature]:
-        """What the server says now."""
+        """What the server offers, from a request made now."""
         answer = self.connection.read("/me")
         if answer.status == 200:
             return _offered(answer.body)
         if answer.status in (401, 429) or answer.status >= 500:
             refuse(self.connection, answer)
         # Only a Wakeful has ``me``, and /api/v1 only grows (decisions.md 8). But a proxy says 404
-        # to everything while what is behind it restarts: then nothing is known.
+        # to everything while its server restarts, and then nothing is known.
         refuse(self.connection, self.connection.read("/monitors", [("per_page", "10")]))
         if self._known:
             raise self.connection.unavailable("does not say what it offers just now.")
@@ -66,7 +66,7 @@ class Offers:
 
 
 def _offered(body: Any) -> frozenset[Feature]:
-    """What a Wakeful offers by what its ``me`` says."""
+    """What a Wakeful offers, according to its ``me``."""
     data = body.get("data") if isinstance(body, Mapping) else None
     named = data.get("features") if isinstance(data, Mapping) else None
     words = named if isinstance(named, list) else []

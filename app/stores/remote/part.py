@@ -1,4 +1,4 @@
-"""What the collections of the remote store have in common: asking, and reading what is answered."""
+"""The base class of the remote store's collections: send requests and read answers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Part:
             feature, monitor_id = of
             if monitor_id is not None:
                 self.store.monitors.get(monitor_id)
-            if feature in self.offers.ask():  # a proxy's 404, while what is behind it restarts
+            if feature in self.offers.ask():  # a proxy's 404 while its server restarts
                 raise self.connection.unavailable(f"does not offer this just now: {feature}.")
             self.offers.lacks(feature)
             refuse(self.connection, answer, feature=feature.replace("_", " "))
@@ -115,7 +115,7 @@ class Part:
 
 @contextmanager
 def stored() -> Iterator[None]:
-    """For what is read after a write: that it fails says nothing of what was stored before."""
+    """For reads after a write: if one fails, the write may still have been stored."""
     try:
         yield
     except Unavailable as fault:
@@ -124,7 +124,7 @@ def stored() -> Iterator[None]:
 
 
 def parameters(query: Any, *, leave: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """A query's parameters. The first page goes without saying: interface.md knows no pages."""
+    """A query's parameters, without the first page: interface.md has no ``page``."""
     fields = {name.rstrip("_"): value for name, value in asdict(query).items() if name not in leave}
     if fields.get("page") == 1:
         del fields["page"]

@@ -31,7 +31,7 @@ class Results(Part, base.Results):
         self, monitor_ids: Sequence[int], start: datetime, end: datetime
     ) -> Mapping[int, Mapping[str, Any]]:
         self._needs(Feature.REPORTS, "has no figures for a month.")
-        if not monitor_ids:  # it would take none for all
+        if not monitor_ids:  # without ids, the server would return all
             return report.figures(0, 0, {}, {})
         asked = {"from": start, "to": end, "monitors": ",".join(map(str, monitor_ids))}
         answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))

@@ -28,7 +28,7 @@ TITLES = {
     400: "This request cannot be read",
     403: "Not allowed",
     404: "Not found",
-    405: "This page does not take that",
+    405: "This page does not accept that request",
     409: "That is not possible now",
     413: "That is too large",
     415: "This form cannot be read",
@@ -40,7 +40,7 @@ TITLES = {
 SENTENCES = {
     404: "There is nothing under this address. It was deleted, or the address is misspelt.",
     405: "Go back and use the buttons on the page.",
-    413: "What was sent is larger than Wakeful takes.",
+    413: "The request is larger than Wakeful accepts.",
     415: "Go back and use the buttons on the page.",
 }
 TOO_OLD = (

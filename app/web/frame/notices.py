@@ -15,12 +15,12 @@ from app.web.frame import session
 from app.web.shown import times
 
 DEMO = (
-    "This is a demonstration. The targets really fail, by a script; what lies further back than"
-    " its start is made up."
+    "This is a demonstration. The targets really fail, by a script; everything before its start is"
+    " made up."
 )
 
 
-STUCK = "Until then no check is recorded, and nobody is told of anything new."
+STUCK = "Until then no check is recorded and nobody is alerted to anything new."
 
 
 def standing() -> Sequence[tuple[str, str]]:

@@ -28,7 +28,7 @@ def page(token: str) -> Answer:
         link = read_token(token)
         incident = current_store().incidents.get(link.incident_id)
     except (Denied, NotFound) as fault:
-        gone = "The incident is not there any more." if isinstance(fault, NotFound) else str(fault)
+        gone = "The incident no longer exists." if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
     form = DeleteForm()
     if form.validate_on_submit() and _is_waiting(incident):

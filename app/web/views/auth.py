@@ -73,6 +73,6 @@ def setup(token: str) -> Answer:
             return render_template("auth/setup_void.html"), 404
         else:
             sessions.begin(person)
-            flash("Your account is made. Now watch your first URL.", "success")
+            flash("Account created. Now watch your first URL.", "success")
             return redirect(url_for("monitors.new"))
     return render_template("auth/setup.html", form=form), 422 if form.is_submitted() else 200

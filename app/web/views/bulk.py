@@ -27,7 +27,7 @@ Answer = str | Response | tuple[str, int]
 
 DONE = {
     "pause": "paused",
-    "resume": "watched again",
+    "resume": "resumed",
     "interval": "changed",
     "tag": "tagged",
     "untag": "changed",
@@ -79,11 +79,11 @@ def act() -> Answer:
     if refused:
         _keep(form, list(refused))
     if failed > TOLD:
-        flash(f"{failed - TOLD} more stay as they are.", "error")
+        flash(f"{failed - TOLD} more were not changed.", "error")
     if done:
-        flash(f"{done} monitor{' is' if done == 1 else 's are'} {DONE[action]}.", "success")
+        flash(f"{done} monitor{'' if done == 1 else 's'} {DONE[action]}.", "success")
     elif not failed:
-        flash("Nothing was changed: none of them is there any more.", "info")
+        flash("Nothing was changed: none of these monitors exists any more.", "info")
     return redirect(back)
 
 
@@ -143,7 +143,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     except NotFound:
         return False
     except Invalid as fault:
-        refused[id] = f"{monitor.name} stays as it is. {_sentences(fault)}"
+        refused[id] = f"{monitor.name} was not changed. {_sentences(fault)}"
         return False
     return True
 
@@ -196,7 +196,7 @@ def paste() -> Answer:
         fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.shared(),
                   *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
         back = url_for("monitors.index")
-        return progress.page("Making monitors", made, len(left), fields, "", back)
+        return progress.page("Creating monitors", made, len(left), fields, "", back)
     flash(_count_made(made), "success" if made else "info")
     if not wrong:
         return redirect(url_for("monitors.index"))
@@ -212,7 +212,7 @@ def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
         if not line:
             continue
         if len(found) >= MOST_LINES:
-            sentence = f"At most {MOST_LINES} fit at once. Paste the rest afterwards."
+            sentence = f"At most {MOST_LINES:,} lines fit at a time. Paste the rest afterwards."
             found.append(Line(number, line, fault=sentence))
             continue
         name, url = split(line)
@@ -246,7 +246,7 @@ def _made(line: Line, refused: list[Line]) -> bool:
 
 
 def _count_made(made: int) -> str:
-    return f"{made} monitor{' is' if made == 1 else 's are'} made."
+    return f"{made} monitor{'' if made == 1 else 's'} created."
 
 
 def _sentences(fault: Invalid) -> str:
@@ -258,7 +258,7 @@ def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
     for line in wrong[:MOST_FAULTS]:
         form.urls.fault(f"Line {line.number}, {line.text[:80]}: {line.fault}")
     if len(wrong) > MOST_FAULTS:  # a pasted log has a hundred thousand
-        form.urls.fault(f"{len(wrong) - MOST_FAULTS:,} more lines are wrong.")
+        form.urls.fault(f"{len(wrong) - MOST_FAULTS:,} more lines are not valid.")
     return _import_page(form, status)
 
 

@@ -79,7 +79,7 @@ def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
         return default
     number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else 0
     if number < 1 or number > MAX_ID or (allowed and number not in allowed):
-        raise Invalid({name: ["This is no number that the list knows."]})
+        raise Invalid({name: ["This is not a number that the list accepts."]})
     return number
 
 

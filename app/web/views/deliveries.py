@@ -33,10 +33,10 @@ blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
 # What the outbox says in a word (``app.alerts.outbox.Reason``), for people. Other reasons are
 # sentences already: the last answer of the service.
 REASONS = {
-    "burst": "Many monitors changed at once, so one message told of all of them.",
-    "flapping": "The monitor went down and up in quick turn, so this was not told by itself.",
-    "outage not delivered": "The outage could not be delivered, so its recovery was not told.",
-    "quiet hours": "It came in quiet hours. One message at their end tells of it.",
+    "burst": "Many monitors changed at once, so one message covered all of them.",
+    "flapping": "The monitor went down and up repeatedly, so this change was not sent by itself.",
+    "outage not delivered": "The outage could not be delivered, so its recovery was not sent.",
+    "quiet hours": "It came in quiet hours. One message at their end covers it.",
     "settled": "It was acknowledged or over before this reminder went out.",
     "retried by hand": "Sent again by hand.",
 }
@@ -75,7 +75,7 @@ def show(id: int) -> str:
 @blueprint.post("/<int:id>/retry")
 def retry(id: int) -> Response:
     delivery = current_store().deliveries.retry(id)
-    flash(f"The message to {channel_label(delivery.channel)} is sent again now.", "success")
+    flash(f"The message to {channel_label(delivery.channel)} is being sent again.", "success")
     back = request.form.get("next")
     return redirect(session.safe_next(back) if back else url_for(".show", id=id))
 

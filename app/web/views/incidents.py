@@ -108,7 +108,7 @@ def new() -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            flash("The incident is reported.", "success")
+            flash("Incident reported.", "success")
             return redirect(url_for(".show", id=incident.id))
     chosen = form.monitor_id.data
     monitors = choices.monitors(form, [chosen] if isinstance(chosen, int) else [])
@@ -147,7 +147,7 @@ def edit(id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "The incident is saved.")
+            saved(form, "Incident saved.")
             return redirect(url_for(".show", id=id))
     page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
     return page, status
@@ -204,7 +204,7 @@ def comment(id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _comment_alone(id, form, fault)
         else:
-            flash("Your comment is added.", "success")
+            flash("Comment added.", "success")
             return redirect(url_for(".show", id=id))
     answer = _page(incident, form)
     answer.status_code = status
@@ -223,7 +223,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().incidents.delete(id)
-        flash("The incident is deleted.", "success")
+        flash("Incident deleted.", "success")
         return redirect(url_for(".index"))
     return render_template("incidents/delete.html", incident=incident)
 

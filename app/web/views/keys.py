@@ -30,7 +30,7 @@ def index() -> Answer:
     form = KeyForm(zone=times.zone())
     if form.validate_on_submit():
         if _sent_before(request.form.get("once", "")):
-            flash("That key was made already. A secret is shown only once.", "info")
+            flash("That key was created already. Its secret is shown only once.", "info")
             return redirect(url_for(".index"))
         try:
             key, secret = current_access().create_key(
@@ -64,6 +64,6 @@ def revoke(prefix: str) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().revoke_key(prefix)
-        flash("The key is revoked. Nothing can use it any more.", "success")
+        flash("Key revoked. Programs that use it get an error from now on.", "success")
         return redirect(url_for(".index"))
     return render_template("keys/revoke.html", key=key, prefix=prefix, form=form)

@@ -225,7 +225,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
-            saved(form, f"{record.name} is saved.")
+            saved(form, f"{record.name} saved.")
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
 
@@ -294,7 +294,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().monitors.delete(id)
-        flash(f"{monitor.name} is deleted, with its incidents and results.", "success")
+        flash(f"{monitor.name} deleted, with its incidents and results.", "success")
         return redirect(url_for(".index"))
     return render_template("monitors/delete.html", monitor=monitor)
 
@@ -302,14 +302,14 @@ def delete(id: int) -> Answer:
 @blueprint.post("/<int:id>/pause")
 def pause(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": True})
-    flash(f"{monitor.name} is paused: no checks and no alerts until you resume it.", "success")
+    flash(f"{monitor.name} paused. It is not checked until you resume it.", "success")
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/resume")
 def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
-    flash(f"{monitor.name} is watched again, and checked at once.", "success")
+    flash(f"{monitor.name} resumed. It is checked at once.", "success")
     return redirect(_back(id))
 
 

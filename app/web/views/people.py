@@ -56,7 +56,7 @@ def edit(id: int) -> Answer:
         else:
             if id == current_user.person.id:
                 session.begin(changed)  # their own change must not log them out
-            flash(f"{changed.email} is saved.", "success")
+            flash(f"{changed.email} saved.", "success")
             return redirect(url_for(".index"))
     return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
 
@@ -74,7 +74,7 @@ def password(id: int) -> Answer:
         else:
             if id == current_user.person.id:
                 session.begin(changed)
-            flash(f"{person.email} has a new password. Tell them.", "success")
+            flash(f"Password of {person.email} changed. Tell them the new one.", "success")
             return redirect(url_for(".index"))
     return _person_page(person, PersonForm(formdata=None, record=person), form, True)
 
@@ -93,6 +93,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().delete_person(id)
-        flash(f"{person.email} is deleted.", "success")
+        flash(f"{person.email} deleted.", "success")
         return redirect(url_for(".index"))
     return render_template("people/delete.html", person=person, form=form)

@@ -24,7 +24,7 @@ def show() -> Answer:
     form = ProfileForm(record=current_user.person)
     if form.validate_on_submit():
         current_access().update_person(current_user.person.id, form.fields())
-        flash("Your profile is saved.", "success")
+        flash("Profile saved.", "success")
         return redirect(url_for(".show"))
     return _page(form, PasswordForm(formdata=None), form.is_submitted())
 
@@ -42,7 +42,7 @@ def password() -> Answer:
             show_errors(form, fault)
         else:
             session.begin(person)  # every other session ends, this one goes on
-            flash("Your password is changed. You are logged out everywhere else.", "success")
+            flash("Password changed. You are logged out everywhere else.", "success")
             return redirect(url_for(".show"))
     return _page(ProfileForm(formdata=None, record=current_user.person), form, True)
 

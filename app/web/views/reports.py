@@ -95,7 +95,7 @@ def download() -> Response:
 def _asked() -> Report:
     """The report that the address asks for. Raises Invalid and Unsupported."""
     if not servers.offers(Feature.REPORTS):
-        raise Unsupported("The server behind this dashboard has no figures for a month.")
+        raise Unsupported("The server behind this dashboard has no monthly figures.")
     this = months.month_of(times.now())
     chosen = _chosen()
     if request.args.get("month"):

@@ -22,12 +22,12 @@ from app.web.frame.session import guarded, needs
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
 
 CHANGED = (
-    "The webhook secret is changed. Show the new one below and give it to your receivers within 24"
+    "Webhook secret changed. Show the new one below and give it to your receivers within 24"
     " hours: until then the old one signs too."
 )
 # Where the old one could not be read, nothing can be signed with it.
 CHANGED_ALONE = (
-    "The webhook secret is changed. Show the new one below and give it to your receivers now: they"
+    "Webhook secret changed. Show the new one below and give it to your receivers now: they"
     " refuse messages until they have it."
 )
 

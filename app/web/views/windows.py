@@ -217,7 +217,7 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, window, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} is saved.")
+            saved(form, f"{record.name} saved.")
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, window, 422 if form.is_submitted() else 200)
 
@@ -261,7 +261,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().windows.delete(id)
-        flash(f"{window.name} is deleted. Alerts go out again at these times.", "success")
+        flash(f"{window.name} deleted. Its times alert people again.", "success")
         return redirect(url_for(".index"))
     return render_template("maintenance/delete.html", window=window)
 

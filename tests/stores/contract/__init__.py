@@ -1,7 +1,7 @@
-"""What every store promises, whatever is behind it: a suite for each collection.
+"""The contract of every store: a suite for each collection.
 
-A subclass of ``StoreContract`` gives the fixture ``store``. What a store does not offer is skipped
-by asking it (``needs``): a bare server has neither our fields nor our rules, and says so.
+A subclass of ``StoreContract`` gives the fixture ``store``. Tests of features that a store does not
+offer are skipped (``needs``): a server that speaks only interface.md lacks our fields and rules.
 """
 
 from __future__ import annotations

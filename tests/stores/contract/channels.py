@@ -1,4 +1,4 @@
-"""What every store promises about alert channels and their tests."""
+"""The contract of every store for alert channels and their tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises about checks on demand."""
+"""The contract of every store for checks on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises about the delivery log."""
+"""The contract of every store for the delivery log."""
 
 from __future__ import annotations
 

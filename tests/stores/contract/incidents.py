@@ -1,4 +1,4 @@
-"""What every store promises about incidents."""
+"""The contract of every store for incidents."""
 
 from __future__ import annotations
 

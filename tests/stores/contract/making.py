@@ -1,4 +1,4 @@
-"""What the suites of all collections need: records to begin with, and skipping."""
+"""Helpers for the suites of all collections: create records, and skip tests."""
 
 from __future__ import annotations
 

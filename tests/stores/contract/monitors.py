@@ -1,4 +1,4 @@
-"""What every store promises about monitors."""
+"""The contract of every store for monitors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store promises about results and the figures over them."""
+"""The contract of every store for results and statistics."""
 
 from __future__ import annotations
 

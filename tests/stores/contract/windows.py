@@ -1,4 +1,4 @@
-"""What every store promises about maintenance windows."""
+"""The contract of every store for maintenance windows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Who was told of an incident, and whose opening was given up unsent. Every function runs inside a
-transaction.
+"""Who was alerted to an incident, and to whom its opening was never sent. Every function runs
+inside a transaction.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from app.records import DeliveryStatus, Event
 
 Target = tuple[str, str]  # channel and value
 
-# What tells people that an incident is open.
-_TELLS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
+# The events that say that an incident is open.
+_OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
 _UNSENT = retries.given_up(None)
 
 
-def lanes_told(session: AnySession, incident_id: int) -> dict[str, Target | None]:
-    """The lanes for which alerts of this incident were written, with their channel values; None for
+def lanes_alerted(session: AnySession, incident_id: int) -> dict[str, Target | None]:
+    """The lanes that alerts of this incident were written for, with their channel values; None for
     a value that cannot be read.
     """
     query = (
         select(DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value)
-        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(_TELLS))
+        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(_OPEN_EVENTS))
         .order_by(DeliveryRow.id)
     )
     return {
@@ -41,8 +41,8 @@ def lanes_told(session: AnySession, incident_id: int) -> dict[str, Target | None
 def unsent_openings(
     session: AnySession, incident_ids: Collection[int]
 ) -> Mapping[int, frozenset[str]]:
-    """The lanes in which the opening of one of these incidents was given up because nothing was
-    sent for so long, by itself or in a grouped message, and was not written anew since.
+    """For each of these incidents, the lanes in which its opening was given up without an attempt,
+    alone or in a grouped message, and has not been written again since.
     """
     group = aliased(DeliveryRow)
     found: dict[int, set[str]] = defaultdict(set)
