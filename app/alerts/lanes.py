@@ -24,8 +24,8 @@ class _Known:
 
 
 class Lanes:
-    """``busy``: the lanes of which a message is being sent, ``most`` at a time. At most half of them
-    are lanes whose last attempt failed, so that hanging services leave some free.
+    """``busy``: the lanes of which a message is being sent, ``most`` at a time. At most half of
+    them are lanes whose last attempt failed, so that hanging services leave some free.
     """
 
     def __init__(self, most: int = MAX_LANES) -> None:

@@ -152,8 +152,8 @@ class Housekeeper:
         posts.tend(self.clock())
 
     def forget_old(self) -> None:
-        """Delete old results, deliveries and changes, expired counters and sessions, subscribers who
-        have not confirmed, cancelled calendar entries, and the heartbeats of dead processes.
+        """Delete old results, deliveries and changes, expired counters and sessions, subscribers
+        who have not confirmed, cancelled calendar entries, and the heartbeats of dead processes.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))

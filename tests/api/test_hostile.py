@@ -180,10 +180,13 @@ IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 
 def test_a_huge_id_is_404(api):
     for digits in IDS:
         for path in ("monitors", "incidents", "maintenance-windows", "status-pages",
-                     "status-pages/1/posts", "status-pages/1/posts/1/updates"):  # fmt: skip
+                     "status-pages/1/posts"):  # fmt: skip
             for method in ("GET", "DELETE", "PATCH"):
                 assert api(method, f"/{path}/{digits}").status_code == 404
         assert api("GET", f"/deliveries/{digits}").status_code == 404
+        for path in ("posts", "posts/1", "posts/1/updates/1", "subscribers", "draft"):
+            assert api("GET", f"/status-pages/{digits}/{path}").status_code == 404
+        assert api("PATCH", f"/status-pages/1/posts/1/updates/{digits}").status_code == 404
         assert api("POST", f"/monitors/{digits}/check").status_code == 404
 
 
