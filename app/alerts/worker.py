@@ -76,7 +76,7 @@ class Worker:
         self._stuck = False  # the last lane that was worked on failed, for no row's sake
         self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
         self._unmarked: list[_Done] = []
-        self.turned: Callable[[], object] = lambda: None  # told at each turn of the loop
+        self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._more = False  # lanes were left for the next turn
         self._beat_at = float("-inf")
         self._looked_at: datetime | None = None
@@ -87,12 +87,12 @@ class Worker:
             try:
                 with self._steps.whole("work on the outbox"):
                     self.step(POLL_SECONDS)
-                    self.turned()
+                    self.on_turn()
             except Exception as fault:
                 # The database may be gone for a while; nothing is lost, so the worker goes on.
                 # A restart would not bring it back, whereas it may mend anything else.
                 if unavailable(fault):
-                    self.turned()
+                    self.on_turn()
                     faults.tell(log, "The outbox could not be worked on. Trying again.", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()

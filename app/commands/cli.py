@@ -102,7 +102,7 @@ def checker() -> None:
 
     settings = read()
     part = Checker(_ready(settings), settings)
-    part.turned = watchdog.watch("checker")
+    part.on_turn = watchdog.watch("checker")
     _until_stopped(part.run)
 
 
@@ -113,7 +113,7 @@ def worker() -> None:
 
     settings = read()
     part = Worker(_ready(settings), settings)
-    part.turned = watchdog.watch("alert worker")
+    part.on_turn = watchdog.watch("alert worker")
     _until_stopped(part.run)
 
 

@@ -23,22 +23,22 @@ EXIT_CODE = 70  # "internal software error" among the exit codes of sysexits.h
 
 
 def watch(name: str) -> Callable[[], None]:
-    """Watch the loop of the calling thread; what it is to call at each turn. ``name`` is the
-    process's, as in "the checker".
+    """Watch the loop of the calling thread; returns what that loop is to call at each turn.
+    ``name`` is the process's, as in "the checker".
     """
-    loop, turned = threading.get_ident(), threading.Event()
+    loop, moved = threading.get_ident(), threading.Event()
 
     def look() -> None:
         # Looks are counted, not seconds: when the whole process was stopped, this thread was too.
         missed, pause = 0, LIMIT_SECONDS / LOOKS
         while missed < LOOKS:
             time.sleep(pause)
-            missed = 0 if turned.is_set() else missed + 1
-            turned.clear()
+            missed = 0 if moved.is_set() else missed + 1
+            moved.clear()
         _end(name, loop)
 
     threading.Thread(target=look, name="watchdog", daemon=True).start()
-    return turned.set
+    return moved.set
 
 
 def _end(name: str, loop: int) -> None:
