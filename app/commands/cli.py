@@ -36,11 +36,15 @@ if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
 
 # What a monitor's fields are called as options of ``wakeful check``.
 OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
+# Whatever a command makes (database, keys, folders), only its owner reads and writes. A container
+# or a service manager may start it with umask 0.
+OWNER_ONLY = 0o077
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main() -> None:
     """The entry point. A person sees sentences, never a trace of a mistake in a setting."""
+    os.umask(OWNER_ONLY)
     try:
         cli(standalone_mode=True)
     except SettingError as fault:
