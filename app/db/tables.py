@@ -26,6 +26,7 @@ from app.db.contents import (
     is_histogram,
     is_pairs,
     is_phases,
+    is_role,
 )
 from app.db.types import (
     Bounded,
@@ -35,8 +36,16 @@ from app.db.types import (
     Moment,
     NamedMoment,
     Unreadable,
+    Word,
 )
-from app.records import DEFAULT_QUIET_ZONE, DEFAULT_TIMEOUT, DEFAULT_WINDOW_ZONE, INTERVALS
+from app.records import (
+    DEFAULT_QUIET_ZONE,
+    DEFAULT_TIMEOUT,
+    DEFAULT_WINDOW_ZONE,
+    INTERVALS,
+    Role,
+)
+from app.rules.time import is_zone
 
 # SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
 # bits said.
@@ -458,8 +467,9 @@ class PersonRow(Model):
     email: Mapped[str] = mapped_column(Text)
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
     password_hash: Mapped[str] = mapped_column(Text)
-    role: Mapped[str] = mapped_column(String(16))
-    time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
+    # The least role, where it cannot be read
+    role: Mapped[str] = mapped_column(Word(16, is_role, Role.VIEWER))
+    time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)

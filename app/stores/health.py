@@ -38,9 +38,9 @@ CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
 @dataclass(frozen=True, slots=True)
 class Health:
     """``faults`` are sentences, none when all is well. Ages in seconds; None before the first.
-    ``unreadable``: stored values of monitors and settings that cannot be read. The service does all
-    the rest, so this is no fault that another instance would mend. ``left_alone``: watched monitors
-    that have had no checker for a while, counted in each place.
+    ``unreadable``: stored values of monitors, people and settings that cannot be read. The service
+    does all the rest, so this is no fault that another instance would mend. ``left_alone``: watched
+    monitors that have had no checker for a while, counted in each place.
 
     ``readable``: whether the database can be asked for more.
     """
