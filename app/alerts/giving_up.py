@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, or_, select
 
 from app.alerts import retries
 from app.alerts.outbox import AT_REST, unleased, update_deliveries
@@ -70,12 +70,16 @@ def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
 
 def outlived(session: AnySession, now: datetime) -> list[int]:
     """What may have waited for longer than its 24 hours: pending, or held for quiet hours."""
+    return list(session.scalars(select(DeliveryRow.id).where(*_outlived(now))))
+
+
+def _outlived(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    row = DeliveryRow
     waits = or_(
-        DeliveryRow.status == DeliveryStatus.PENDING,
-        (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
+        row.status == DeliveryStatus.PENDING,
+        (row.status == DeliveryStatus.HELD) & row.next_attempt_at.is_not(None),
     )
-    old = DeliveryRow.created_at < now - retries.GIVE_UP_AFTER
-    return list(session.scalars(select(DeliveryRow.id).where(waits, old, unleased(now))))
+    return waits, row.created_at < now - retries.GIVE_UP_AFTER, unleased(now)
 
 
 def give_up_outlived(session: AnySession, now: datetime) -> None:
@@ -83,11 +87,10 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
     of an old copy: news of two days ago would pass for today's. What still lasts then is told anew
     by the check that finds it.
     """
+    row = DeliveryRow
+    query = select(row.id, row.facts, row.created_at, row.attempts).where(*_outlived(now))
     given_up = 0
-    for id in outlived(session, now):
-        row = DeliveryRow
-        query = select(row.facts, row.created_at, row.attempts).where(row.id == id)
-        facts, created_at, attempts = session.execute(query).one()
+    for id, facts, created_at, attempts in session.execute(query).all():
         if isinstance(created_at, OutOfRange):
             continue  # nobody knows its age, so it is sent
         began = created_at if isinstance(facts, Unreadable) else retries.began(facts, created_at)
