@@ -5,6 +5,9 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
+# Compiled once, not by each worker of the tests and each process that they start.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 export VENV
 BIN := $(VENV)/bin

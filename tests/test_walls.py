@@ -8,6 +8,7 @@ import ast
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -151,7 +152,10 @@ def within(module: str, rooms: Iterable[str]) -> bool:
     return any(module == room or module.startswith(f"{room}.") for room in rooms)
 
 
-EVERY = [found for importer in SOURCES for found in imports(importer)]
+@cache
+def every() -> list[Import]:
+    """All imports of app/, read by the first test that asks: not in each worker that collects."""
+    return [found for importer in SOURCES for found in imports(importer)]
 
 
 # Each kind of check is a folder; what it is made of is its own business.
@@ -178,7 +182,7 @@ def test_every_module_stands_on_a_floor():
 def test_no_import_runs_up():
     offenders = [
         found
-        for found in EVERY
+        for found in every()
         if room(found.module) in LEVEL
         and room(found.module) != room(found.importer)
         and LEVEL[room(found.module)] >= LEVEL[room(found.importer)]
@@ -187,7 +191,9 @@ def test_no_import_runs_up():
 
 
 def test_no_module_imports_itself_in_a_circle():
-    below = {name: {found.module for found in EVERY if found.importer == name} for name in SOURCES}
+    below: dict[str, set[str]] = {name: set() for name in SOURCES}
+    for found in every():
+        below[found.importer].add(found.module)
     done: set[str] = set()
 
     def circle(name: str, above: tuple[str, ...]) -> tuple[str, ...]:
@@ -207,7 +213,7 @@ def test_no_module_imports_itself_in_a_circle():
 def test_a_room_does_not_know_what_is_behind_its_wall(wall):
     offenders = [
         found
-        for found in EVERY
+        for found in every()
         if within(found.importer, wall.rooms) and within(found.module, wall.closed_to)
     ]
     assert not offenders, told(offenders, wall.why)
@@ -223,7 +229,7 @@ def test_a_wall_guards_rooms_that_exist(wall):
 def test_forms_know_wtforms_and_records_and_little_else():
     offenders = [
         found
-        for found in EVERY
+        for found in every()
         if within(found.importer, ["app.forms"])
         and not within(found.module, FORMS_KNOW)
         and found.module.partition(".")[0] not in sys.stdlib_module_names
@@ -235,7 +241,7 @@ def test_forms_know_wtforms_and_records_and_little_else():
 def test_only_the_table_of_kinds_knows_what_a_kind_is_made_of(kind):
     offenders = [
         found
-        for found in EVERY
+        for found in every()
         if within(found.module, [kind])
         and not within(found.importer, [kind])
         and found.importer != "app.checks.kinds"
@@ -247,7 +253,7 @@ def test_only_the_table_of_kinds_knows_what_a_kind_is_made_of(kind):
 def test_few_import_what_few_should(library):
     offenders = [
         found
-        for found in EVERY
+        for found in every()
         if within(found.module, [library]) and not within(found.importer, ONLY[library])
     ]
     assert not offenders, told(offenders, f"only {sorted(ONLY[library])} may")
@@ -255,7 +261,7 @@ def test_few_import_what_few_should(library):
 
 @pytest.mark.parametrize("library", INSIDE_FUNCTIONS)
 def test_the_heavy_is_loaded_at_first_use(library):
-    offenders = [found for found in EVERY if within(found.module, [library]) and found.at_start]
+    offenders = [found for found in every() if within(found.module, [library]) and found.at_start]
     assert not offenders, told(offenders, "everyone would pay for loading it")
 
 

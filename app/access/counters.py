@@ -49,7 +49,7 @@ class Counters:
 
     def count_if_possible(self, name: str, window_seconds: int) -> int:
         """Like ``count``, but returns 0 if the database cannot be written."""
-        return best_effort("A request", lambda: self.count(name, window_seconds)) or 0
+        return best_effort("The count of requests", lambda: self.count(name, window_seconds)) or 0
 
     def counted(self, name: str, window_seconds: int) -> int:
         """The count of ``name`` in the present window."""

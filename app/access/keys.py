@@ -63,7 +63,7 @@ class Keys:
         key = _record(row)
         # abs(): after the clock was set back, the time must not stay in the future.
         if key.last_used_at is None or abs(now - key.last_used_at) >= TOUCH_AFTER:
-            best_effort("When an API key was last used", lambda: self._touch(key.id, now))
+            best_effort("The last use of an API key", lambda: self._touch(key.id, now))
         return key
 
     def keys(self) -> list[ApiKey]:

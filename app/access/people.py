@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import delete, select
+from sqlalchemy.orm.attributes import flag_modified
 
 from app.access import passwords
 from app.access.counters import Counters, origin_of
@@ -17,6 +17,7 @@ from app.db.tables import PersonRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
 from app.records import Person, Role
 from app.rules import text
+from app.rules.time import is_zone
 
 THEMES = ("auto", "light", "dark")
 ENDS_SESSIONS = ("email", "role", "disabled")
@@ -51,8 +52,12 @@ class People(Counters):
         """Raises NotFound."""
         return person_record(_found(db.session, id))
 
-    def update_person(self, id: int, fields: Mapping[str, Any]) -> Person:
+    def update_person(
+        self, id: int, fields: Mapping[str, Any], *, anew: Collection[str] = ()
+    ) -> Person:
         """Change some of ``EDITABLE``. A new email, role or access ends the person's sessions.
+        ``anew``: fields that are stored also where nobody changed them. One that cannot be read was
+        shown as another value, and whoever saves that means it.
 
         Raises NotFound, Invalid, and Conflict for the last admin.
         """
@@ -71,6 +76,8 @@ class People(Counters):
                 _end_sessions(session, id)
             for name, value in fields.items():
                 setattr(row, name, value)
+            for name in {*fields, *anew}:
+                flag_modified(row, name)
             session.flush()
             return person_record(row)
 
@@ -216,21 +223,9 @@ def _fault(name: str, value: Any) -> str | None:
         return f"Choose one of: {', '.join(Role)}."
     if name == "theme" and value not in THEMES:
         return f"Choose one of: {', '.join(THEMES)}."
-    if name == "time_zone" and not _is_zone(value):
+    if name == "time_zone" and not is_zone(value):
         return "This time zone is not known. Use a name such as Europe/Berlin."
     return None
-
-
-def _is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (
-        ZoneInfoNotFoundError,
-        ValueError,
-        OSError,
-    ):  # OSError: a folder's name, such as "Europe"
-        return False
-    return True
 
 
 def _refuse_taken(session: DbSession, email: str, but: int | None = None) -> None:

@@ -54,7 +54,7 @@ class Sessions:
         id, used_at = found.SessionRow.id, found.SessionRow.last_used_at
         # abs(): after the clock was set back, the time must not stay in the future.
         if abs(now - used_at) >= USED_AFTER:
-            best_effort("When a session was last used", lambda: self._touch_session(id, now))
+            best_effort("The last use of a session", lambda: self._touch_session(id, now))
         return person
 
     def _touch_session(self, id: int, now: datetime) -> None:

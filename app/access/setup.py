@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from app.access import passwords
 from app.access.people import People, check_account
 from app.access.settings import SettingsTable
-from app.db import db, writing
+from app.db import db, schema, writing
 from app.db.settings import remove_setting
 from app.db.tables import PersonRow
 from app.errors import Denied
@@ -26,6 +26,10 @@ class Setup(People, SettingsTable):
     def setup_needed(self) -> bool:
         """Whether there is no account yet."""
         return not _anybody()
+
+    def database_place(self) -> str:
+        """The database that has no account yet, so that people can tell a wrong one."""
+        return schema.place()
 
     def setup_token(self) -> str:
         """The secret part of the set-up link: the same until the first account exists. An

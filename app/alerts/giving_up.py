@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, or_, select
 
 from app.alerts import retries
 from app.alerts.outbox import AT_REST, unleased, update_deliveries
@@ -70,12 +70,16 @@ def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
 
 def outlived(session: AnySession, now: datetime) -> list[int]:
     """The ids of rows, pending or in quiet hours, that may have waited for more than 24 hours."""
+    return list(session.scalars(select(DeliveryRow.id).where(*_outlived(now))))
+
+
+def _outlived(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    row = DeliveryRow
     waits = or_(
-        DeliveryRow.status == DeliveryStatus.PENDING,
-        (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
+        row.status == DeliveryStatus.PENDING,
+        (row.status == DeliveryStatus.HELD) & row.next_attempt_at.is_not(None),
     )
-    old = DeliveryRow.created_at < now - retries.GIVE_UP_AFTER
-    return list(session.scalars(select(DeliveryRow.id).where(waits, old, unleased(now))))
+    return waits, row.created_at < now - retries.GIVE_UP_AFTER, unleased(now)
 
 
 def give_up_outlived(session: AnySession, now: datetime) -> None:
@@ -83,11 +87,10 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
     backup: an alert that is two days late would look new. If the outage still lasts, the next
     check that finds it sends a new alert.
     """
+    row = DeliveryRow
+    query = select(row.id, row.facts, row.created_at, row.attempts).where(*_outlived(now))
     given_up = 0
-    for id in outlived(session, now):
-        row = DeliveryRow
-        query = select(row.facts, row.created_at, row.attempts).where(row.id == id)
-        facts, created_at, attempts = session.execute(query).one()
+    for id, facts, created_at, attempts in session.execute(query).all():
         if isinstance(created_at, OutOfRange):
             continue  # its age is unknown, so it is sent
         began = created_at if isinstance(facts, Unreadable) else retries.began(facts, created_at)

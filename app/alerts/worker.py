@@ -78,7 +78,7 @@ class Worker:
         self._stuck = False  # the last lane failed, and not because of one of its rows
         self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
         self._unmarked: list[_Done] = []
-        self.turned: Callable[[], object] = lambda: None  # called after each turn of the loop
+        self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
         self._beat_at = float("-inf")
         self._chores_at: datetime | None = None
@@ -89,12 +89,12 @@ class Worker:
             try:
                 with self._steps.required("work on the outbox"):
                     self.step(POLL_SECONDS)
-                    self.turned()
+                    self.on_turn()
             except Exception as fault:
                 # If the database is unavailable, the worker waits: a restart would not help. After
-                # other faults it does not call ``turned``: the watchdog restarts a stuck worker.
+                # other faults it does not call ``on_turn``: the watchdog restarts a stuck worker.
                 if unavailable(fault):
-                    self.turned()
+                    self.on_turn()
                     faults.tell(log, "The outbox cannot be read or written. Trying again.", fault)
                 stop.wait(TROUBLE_SECONDS)
         self._finish()

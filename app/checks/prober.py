@@ -154,7 +154,7 @@ class Prober:
             finish(check_error(spec, self._tools.location, sentence))
 
         if spec.fault is not None:
-            log.error("Monitor %s is not checked: %s", spec.monitor_id, spec.fault)
+            log.error("Monitor %s: %s", spec.monitor_id, spec.fault)
             finish(check_error(spec, self._tools.location, spec.fault))
             return
         try:

@@ -36,11 +36,15 @@ if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
 
 # The options of ``wakeful check`` that set a monitor's fields.
 OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
+# What a command creates (database, keys, folders), only its owner can read and write. A container
+# or a service manager may start it with umask 0.
+OWNER_ONLY = 0o077
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def main() -> None:
     """The entry point. Errors are shown as sentences, without a traceback."""
+    os.umask(OWNER_ONLY)
     try:
         cli(standalone_mode=True)
     except SettingError as fault:
@@ -102,7 +106,7 @@ def checker() -> None:
 
     settings = read()
     part = Checker(_ready(settings), settings)
-    part.turned = watchdog.watch("checker")
+    part.on_turn = watchdog.watch("checker")
     _until_stopped(part.run)
 
 
@@ -113,7 +117,7 @@ def worker() -> None:
 
     settings = read()
     part = Worker(_ready(settings), settings)
-    part.turned = watchdog.watch("alert worker")
+    part.on_turn = watchdog.watch("alert worker")
     _until_stopped(part.run)
 
 

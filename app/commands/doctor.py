@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import dns.exception
@@ -50,7 +51,12 @@ MENDED_BY = {
     "settings": "Set it again on the Settings page.",
     "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
     "monitor_states": "The next check of that monitor writes it anew.",
+    "people": "An admin can set it on the People page. Where no admin is left, make one:"
+    " wakeful user create EMAIL --role admin",
 }
+STORED_WHOLE = (
+    "All stored secrets, texts and times can be read. (Results of checks are not looked at.)"
+)
 MENDED_BY_NONE = "The rest works without it. Restore a backup to have it again."
 # Settings that nobody sets: Wakeful writes them anew.
 HEALS = {
@@ -131,7 +137,13 @@ def _database(settings: Settings) -> Iterator[Finding]:
 
 
 def _file(settings: Settings) -> Iterator[Finding]:
-    if db.engine.dialect.name != "sqlite" or not _tables_are_there():
+    if db.engine.dialect.name != "sqlite":
+        return
+    file = Path(schema.place())
+    if _is_open_to_all(file):
+        sentence = f"Everybody on this machine can open {file}. Do: chmod o= {file}*"
+        yield Finding("file", sentence, fault=True)
+    if not _tables_are_there():
         return
     found = integrity.faults(SECONDS)
     for fault in found or ():
@@ -139,6 +151,14 @@ def _file(settings: Settings) -> Iterator[Finding]:
     if not found:
         whole = "It took too long to read it all." if found is None else "SQLite finds it whole."
         yield Finding("file", whole)
+
+
+def _is_open_to_all(file: Path) -> bool:
+    """Whether somebody who is neither the owner nor of the group gets at the file."""
+    try:
+        return bool(file.stat().st_mode & 0o006 and file.parent.stat().st_mode & 0o001)
+    except OSError:
+        return False  # it is not there, or we may not look: ``_database`` says so
 
 
 def _secrets(settings: Settings) -> Iterator[Finding]:
@@ -150,9 +170,9 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
         heals = HEALS.get(broken.id) if broken.table == "settings" else None
         advice = heals or MENDED_BY.get(broken.table, MENDED_BY_NONE)
         nothing_to_do = heals is not None or broken.table == "deliveries"
-        yield Finding("secrets", f"{broken}. {advice}", fault=not nothing_to_do)
+        yield Finding("stored values", f"{broken}. {advice}", fault=not nothing_to_do)
     if whole:
-        yield Finding("secrets", "All that is stored encrypted can be read.")
+        yield Finding("stored values", STORED_WHOLE)
 
 
 def _tables_are_there() -> bool:

@@ -26,19 +26,19 @@ def watch(name: str) -> Callable[[], None]:
     """Watch the loop of the calling thread. Returns what the loop must call at each turn. ``name``:
     the process in the log, such as "checker".
     """
-    loop, turned = threading.get_ident(), threading.Event()
+    loop, moved = threading.get_ident(), threading.Event()
 
     def look() -> None:
         # Counts checks, not seconds: if the whole process was stopped, so was this thread.
         missed, pause = 0, LIMIT_SECONDS / LOOKS
         while missed < LOOKS:
             time.sleep(pause)
-            missed = 0 if turned.is_set() else missed + 1
-            turned.clear()
+            missed = 0 if moved.is_set() else missed + 1
+            moved.clear()
         _end(name, loop)
 
     threading.Thread(target=look, name="watchdog", daemon=True).start()
-    return turned.set
+    return moved.set
 
 
 def _end(name: str, loop: int) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, scoped_session
 from sqlalchemy.orm import Session as OrmSession
 
+from app.db import faults
 from app.db.connections import patience, prepare_engine
 
 __all__ = [
@@ -31,6 +32,10 @@ log = logging.getLogger(__name__)
 
 BEST_EFFORT_SECONDS = 1.0
 BEST_EFFORT_AGAIN = 10.0  # pause after such a write failed: not every request is to wait for it
+NOT_STORED = (
+    "%s was not stored, and the request was answered without it. %s If this line comes again, do:"
+    " wakeful doctor"
+)
 _BEST_EFFORT = "wakeful.best_effort"
 T = TypeVar("T")
 
@@ -86,7 +91,8 @@ def writing() -> Iterator[DbSession]:
 
 
 def best_effort(what: str, write: Callable[[], T]) -> T | None:
-    """Do a write that a reader causes, such as when a key was last used; None where it fails.
+    """Do a write that a reader causes, such as the last use of a key; None where it
+    fails. ``what`` is written, as the subject of a sentence.
 
     Reading must work while the disk is full or somebody else holds the lock, and without a wait.
     """
@@ -98,5 +104,5 @@ def best_effort(what: str, write: Callable[[], T]) -> T | None:
             return write()
     except SQLAlchemyError as fault:
         current_app.extensions[_BEST_EFFORT] = time.monotonic() + BEST_EFFORT_AGAIN
-        log.warning("%s could not be stored: %s", what, getattr(fault, "orig", None) or fault)
+        log.warning(NOT_STORED, what, faults.cause_of(fault))
         return None

@@ -192,8 +192,8 @@ def _spec(row: Any) -> CheckSpec:
 
 def not_checked(broken: Mapping[str, Unreadable]) -> str:
     """Why a check is not made, and what to do; ``broken`` by the name of the field."""
-    why = next(iter(broken.values())).why
+    why, what = next(iter(broken.values())).why, words_of(list(broken))
     return (
-        f"Not checked: the stored {words_of(list(broken))} cannot be read, because {why}."
-        " Edit the monitor and enter or remove what is missing."
+        f"Not checked: the stored {what} cannot be read, because {why}."
+        f" Edit the monitor and enter the {what} again, or remove the {what}."
     )

@@ -284,8 +284,8 @@ class _Bounded(psycopg.Connection[Any]):
         raise psycopg.OperationalError(f"the server did not answer within {seconds:g} s")
 
 
-class _Door:
-    """After a connection has failed, one thread at a time tries; the others are told at once.
+class _CircuitBreaker:
+    """After a connection has failed, one thread at a time tries; the others fail at once.
 
     Otherwise each thread of the web server waits for a database that is away, and none is left to
     answer ``/healthz``.
@@ -296,7 +296,7 @@ class _Door:
         self._trying = threading.Lock()
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def guarded(self) -> Iterator[None]:
         if not self._failed:
             with self._noting():
                 yield
@@ -320,7 +320,7 @@ class _Door:
 
 
 def _prepare_postgres(engine: Engine) -> None:
-    door = _Door()
+    breaker = _CircuitBreaker()
     ping = engine.dialect.do_ping
 
     def _ping(connection: Any) -> bool:
@@ -333,7 +333,7 @@ def _prepare_postgres(engine: Engine) -> None:
     def _connect(
         _dialect: Any, _record: Any, arguments: Any, options: dict[str, Any]
     ) -> psycopg.Connection[Any]:
-        with door.opened():
+        with breaker.guarded():
             return _connected(arguments, options)
 
 

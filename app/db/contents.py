@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from app.records import Role
+
 
 def is_pairs(data: Any) -> bool:
     """``[[key, value], ...]``, all of it text."""
@@ -84,6 +86,10 @@ def is_histogram(data: Any) -> bool:
 def is_phases(data: Any) -> bool:
     """The five sums of the parts of a response time."""
     return isinstance(data, list) and len(data) == 5 and all(isinstance(ms, int) for ms in data)
+
+
+def is_role(data: str) -> bool:
+    return data in list(Role)
 
 
 def _is_texts(data: Any) -> bool:

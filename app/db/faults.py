@@ -14,11 +14,9 @@ from app.errors import Unavailable
 RETRY_SECONDS = 5
 LOG_EVERY = 60.0  # seconds between two equal lines in the log
 NO_ANSWER = "The database does not answer."
-AWAY = f"{NO_ANSWER} Try again in a moment."
-BUSY = (
-    "The database is busy: something else has been writing to it for too long. Try again in a"
-    " moment."
-)
+AGAIN = " Try again in a moment."
+AWAY = f"{NO_ANSWER}{AGAIN}"
+BUSY = f"The database is busy: something else has been writing to it for too long.{AGAIN}"
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
 FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
 DAMAGED = "The database file is damaged. Restore a backup."
@@ -102,6 +100,11 @@ def sentence_of(fault: Exception) -> str:
     return f"The database cannot be used: {lines[0] if lines else type(fault).__name__}"
 
 
+def cause_of(fault: Exception) -> str:
+    """``sentence_of`` for the log, where nobody is to try again."""
+    return sentence_of(fault).removesuffix(AGAIN)
+
+
 _told: dict[tuple[str, str], float] = {}
 
 
@@ -113,7 +116,9 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
     if cause is None:
         log.error("%s", what, exc_info=fault)
         return
-    key, now = (log.name, f"{what} {cause}"), time.monotonic()
+    # The part itself tries again, and nobody else is to.
+    sentence = f"{what} {str(cause).removesuffix(AGAIN)}"
+    key, now = (log.name, sentence), time.monotonic()
     if now - _told.get(key, float("-inf")) >= LOG_EVERY:
         _told[key] = now
-        log.error("%s %s", what, cause)
+        log.error("%s", sentence)

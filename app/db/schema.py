@@ -25,8 +25,8 @@ from app.paths import MIGRATIONS
 
 log = logging.getLogger(__name__)
 
-# Tables whose values decide what is checked and who is alerted
-IN_USE = ("monitors", "monitor_states", "maintenance_windows", "settings")
+# Tables whose values decide what is checked, who is alerted and who may do what
+IN_USE = ("monitors", "monitor_states", "maintenance_windows", "settings", "people")
 OLD = "The database is not up to date. Run: wakeful db upgrade"
 NO_TABLES = (
     "The database has no tables of Wakeful's. Check whether WAKEFUL_DATABASE_URL names the right"
@@ -36,10 +36,13 @@ NEWER = (
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"
     " {wanted}). Install the newer version, or restore a backup."
 )
+COPY_BESIDE = " The upgrade has left a copy of the database from before it: {copy}"
 UNVERSIONED = (
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
+# Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
+NEW = "No database was here, so a new one is made: %s"
 NO_COPY = (
     "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
 )
@@ -62,14 +65,25 @@ def upgrade(*, new: bool = False) -> None:
 
 def _migrate() -> None:
     refuse_unknown()
-    if present() == wanted():
+    before = present()
+    if before == wanted():
         return
+    if before is None:
+        log.info(NEW, place())
     from alembic import command
 
     # Alembic logs each step at INFO; only its failures matter here.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     with patience(None):
         command.upgrade(_config(), "head")
+
+
+def place() -> str:
+    """Where the database is, for people: the path of a file, or name and server."""
+    url = db.engine.url
+    if db.engine.dialect.name == "sqlite":
+        return os.path.abspath(url.database) if url.database else "in memory"
+    return f"{url.database} on {url.host or 'this machine'}"
 
 
 def present() -> str | None:
@@ -119,7 +133,7 @@ def before_migrating(connection: Connection) -> None:
     file = db.engine.url.database
     if found in (None, wanted()) or db.engine.dialect.name != "sqlite" or not file:
         return
-    copy = Path(f"{file}.{found}.bak")
+    copy = _copy_of(file, found)
     try:
         _copy(file, copy)
     except (OSError, sqlite3.Error) as trouble:
@@ -162,7 +176,28 @@ def _fault(connection: Connection) -> str | None:
         return None
     if found is None:
         return UNVERSIONED if _has_tables(connection) else NO_TABLES
-    return OLD if found in known() else NEWER.format(present=found, wanted=wanted())
+    return OLD if found in known() else _newer(found)
+
+
+def _newer(found: str) -> str:
+    copy = _newest_copy()
+    beside = COPY_BESIDE.format(copy=copy) if copy else ""
+    return NEWER.format(present=found, wanted=wanted()) + beside
+
+
+def _newest_copy() -> Path | None:
+    """The newest copy that ``before_migrating`` has left beside the file and that fits this code or
+    can be upgraded to it.
+    """
+    file = db.engine.url.database
+    if db.engine.dialect.name != "sqlite" or not file:
+        return None
+    copies = (_copy_of(file, revision) for revision in sorted(known(), reverse=True))
+    return next((copy for copy in copies if copy.exists()), None)
+
+
+def _copy_of(file: str, revision: str) -> Path:
+    return Path(f"{file}.{revision}.bak")
 
 
 def _has_tables(connection: Connection) -> bool:

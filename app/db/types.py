@@ -1,4 +1,4 @@
-"""Column types of our own: moments, bounded numbers, JSON, encrypted text, encrypted JSON.
+"""Column types of our own: moments, bounded numbers, words, JSON, encrypted text, encrypted JSON.
 
 No stored value makes a query fail: an exception would lose all other rows of the query as well. An
 encrypted value that cannot be read comes back as ``Unreadable``; check with ``isinstance`` or
@@ -21,7 +21,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from flask import current_app
-from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, Text
+from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 T = TypeVar("T")
@@ -132,6 +132,26 @@ class Bounded(TypeDecorator[int]):
 
     def look(self, value: Any) -> int | Unreadable | None:
         if value is None or (isinstance(value, int) and self.least <= value <= self.most):
+            return value
+        return Unreadable(Why.ODD)
+
+
+class Word(TypeDecorator[str]):
+    """A short text that ``fits``; any other stored value is read as ``instead``."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, most: int, fits: Callable[[str], bool], instead: str) -> None:
+        super().__init__(most)
+        self.fits, self.instead = fits, instead
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        found = self.look(value)
+        return self.instead if isinstance(found, Unreadable) else found
+
+    def look(self, value: Any) -> str | Unreadable | None:
+        if value is None or (isinstance(value, str) and self.fits(value)):
             return value
         return Unreadable(Why.ODD)
 

@@ -15,16 +15,26 @@ from sqlalchemy import (
     ColumnElement,
     Dialect,
     LargeBinary,
+    Select,
     String,
     Table,
     cast,
+    null,
     select,
     type_coerce,
 )
+from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.db import db
-from app.db.tables import MaintenanceWindowRow, ResultRow, RollupRow
+from app.db.tables import (
+    MaintenanceWindowRow,
+    MonitorRow,
+    PersonRow,
+    ResultRow,
+    RollupRow,
+    SettingRow,
+)
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
 from app.records import SECRET_FIELDS
 from app.rules.recurrence import repeat_faults
@@ -34,36 +44,58 @@ UNSEEN = {ResultRow.__tablename__, RollupRow.__tablename__}
 SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 
 
-# The names of columns and rows on pages. Those of monitors: ``SECRET_FIELDS``.
-_NAMES: Mapping[str, Mapping[str, str]] = {
-    "monitors": {name: f"{words} of monitor" for name, words in SECRET_FIELDS.items()},
+# How pages call the rows of a table and, where it is not its name, what a column holds. Those of
+# monitors: ``SECRET_FIELDS``.
+_NOUNS = {
+    "monitors": "monitor",
+    "monitor_states": "monitor",
+    "monitor_evidence": "monitor",
+    "maintenance_windows": "maintenance window",
+    "people": "person",
+    "incidents": "incident",
+    "deliveries": "delivery",
+}
+_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "monitors": SECRET_FIELDS,
     "monitor_evidence": {
-        "last_good": "last good check kept of monitor",
-        "failing": "failing checks kept of monitor",
+        "last_good": "last good check kept",
+        "failing": "failing checks kept",
     },
-    "incidents": {"evidence": "evidence of incident"},
-    "deliveries": {"value": "target of delivery", "facts": "message of delivery"},
-    "settings": {"value": "setting"},
+    "deliveries": {"value": "target", "facts": "message"},
+}
+# The column by which people know a row.
+_KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
+    "monitors": MonitorRow.name,
+    "monitor_states": MonitorRow.name,
+    "monitor_evidence": MonitorRow.name,
+    "maintenance_windows": MaintenanceWindowRow.name,
+    "people": PersonRow.email,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A value that cannot be read."""
+    """A value that cannot be read. ``name``: by which people know the row, if they do."""
 
     table: str
     id: Any  # of the row
     field: str
     why: Why
+    name: str | None = None
 
     def __str__(self) -> str:
-        return f"The {self.of} {self.id} cannot be read, because {self.why}"
+        return f"The {self._what} cannot be read, because {self.why}"
 
     @property
-    def of(self) -> str:
-        """The field and the table, by the names that pages use."""
-        known = _NAMES.get(self.table, {}).get(self.field)
-        return known or f"{self.field.replace('_', ' ')} in the table {self.table} of row"
+    def _what(self) -> str:
+        if self.table == SettingRow.__tablename__:
+            return f"setting {self.id}"
+        words = self.field.replace("_", " ")
+        noun = _NOUNS.get(self.table)
+        if noun is None:
+            return f"{words} in the table {self.table} of row {self.id}"
+        row = f'"{self.name}" ({noun} {self.id})' if self.name else f"{noun} {self.id}"
+        return f"{_FIELDS.get(self.table, {}).get(self.field, words)} of {row}"
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:
@@ -131,23 +163,30 @@ def _broken(table: Table) -> Iterator[Broken]:
     if not seen:
         return
     keys = list(table.primary_key.columns)
-    rows = db.session.execute(
-        select(*keys, *seen.values()).order_by(*keys).execution_options(yield_per=AT_ONCE)
-    )
-    for row in rows:
+    query = _named(table, select(*keys, *seen.values()).select_from(table)).order_by(*keys)
+    for row in db.session.execute(query.execution_options(yield_per=AT_ONCE)):
         id = row[0] if len(keys) == 1 else tuple(row[: len(keys)])
-        for column, value in zip(seen, row[len(keys) :], strict=True):
+        *values, name = row[len(keys) :]
+        for column, value in zip(seen, values, strict=True):
             if isinstance(value, Unreadable):
-                yield Broken(table.name, id, column.name, value.why)
+                yield Broken(table.name, id, column.name, value.why, name)
     if table.name == MaintenanceWindowRow.__tablename__:
         yield from _odd_windows()
 
 
+def _named(table: Table, query: Select[Any]) -> Select[Any]:
+    """The query with one more column: by which people know the row."""
+    known_by = _KNOWN_BY.get(table.name)
+    if known_by is MonitorRow.name and table is not MonitorRow.__table__:
+        query = query.outerjoin(MonitorRow, MonitorRow.id == table.c.monitor_id)
+    return query.add_columns(null() if known_by is None else known_by)
+
+
 def _odd_windows() -> Iterator[Broken]:
     window = MaintenanceWindowRow
-    for row in db.session.execute(select(window.id, window.repeat, window.zone)):
+    for row in db.session.execute(select(window.id, window.repeat, window.zone, window.name)):
         for name in repeat_faults(row.repeat, row.zone):
-            yield Broken(window.__tablename__, row.id, name, Why.ODD)
+            yield Broken(window.__tablename__, row.id, name, Why.ODD, row.name)
 
 
 def _sample(table: Table, columns: list[Column[Any]]) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app import config, create_app
+from app.commands.cli import OWNER_ONLY
 from app.commands.serve import listen
 from app.db import rollups, schema
 from app.demo import history
@@ -30,6 +31,7 @@ EMAIL = "demo@wakeful.test"
 
 
 def main() -> int:
+    os.umask(OWNER_ONLY)
     # Check the port first: not after the minute that the history takes, and before the folder of a
     # demonstration that still runs is deleted.
     try:

@@ -79,7 +79,7 @@ class Checker:
         self._returns = Returns(self._network, settings.location, self._told)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._was_down = False
-        self.turned: Callable[[], object] = lambda: None  # called at each turn of the loop
+        self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._ahead = time.time() - time.monotonic()  # changes when the clock is set
@@ -100,7 +100,7 @@ class Checker:
         chores = keeper.start(stop)
         try:
             while not stop.is_set():
-                self.turned()
+                self.on_turn()
                 try:
                     with self.app.app_context():
                         self._turn(carrier)

@@ -1,4 +1,4 @@
-"""One way to write moments and to count days: the ISO stamp, and the days until an expiry.
+"""One way to write moments and to count days: the ISO stamp, the days until an expiry, zones.
 
 List, page, alert and condition count a certificate's days here. Separate counts disagreed: one
 said "expires today" while another said "tomorrow".
@@ -7,6 +7,7 @@ said "expires today" while another said "tomorrow".
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 
 def iso(moment: datetime) -> str:
@@ -25,6 +26,15 @@ def expiry(expires: datetime, now: datetime) -> str:
     if expires <= now:
         return f"expired {_ago(-days)}"
     return f"expires {_ahead(days)}"
+
+
+def is_zone(name: str) -> bool:
+    """Whether this is the name of a time zone, such as ``Europe/Berlin``."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # OSError: a folder's name, such as "Europe"
+        return False
+    return True
 
 
 def _ahead(days: int) -> str:

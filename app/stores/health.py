@@ -38,8 +38,8 @@ CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
 @dataclass(frozen=True, slots=True)
 class Health:
     """``faults`` are sentences; none if all is well. Ages are in seconds; None before the first.
-    ``unreadable``: the number of stored values of monitors and settings that cannot be read. This
-    is not a fault: the service does all the rest, and another instance would not help.
+    ``unreadable``: the number of stored values of monitors, people and settings that cannot be
+    read. This is not a fault: the service does all the rest, and another instance would not help.
     ``left_alone``: monitors that have had no checker for a while, counted for each place.
 
     ``readable``: whether the database can be queried.

@@ -582,7 +582,8 @@ def test_the_newest_result_of_each_place_decides_by_the_rule(
         claim = engine.claim(id, ids[names[place]])
         standing = engine.scheduled(claim, verdicts[mark], second, names[place])
         assert standing.turn == claim.turn + 1
-        result = journal.decode(db.session.scalars(select(ResultRow)).all())[-1]
+        rows = db.session.scalars(select(ResultRow).order_by(ResultRow.at)).all()
+        result = journal.decode(rows)[-1]
         assert (result.location, result.verdict) == (names[place], verdicts[mark])
     assert len(engine.incidents(id)) == incidents
 

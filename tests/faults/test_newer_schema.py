@@ -136,6 +136,18 @@ def test_a_newer_version_that_upgrades_first_is_found_under_the_lock(newer, monk
 
 
 @pytest.mark.sqlite
+@pytest.mark.sqlite
+def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, client):
+    file = settings.database_url.removeprefix("sqlite:///")
+    for revision in ("0001", schema.wanted(), "9999"):
+        Path(f"{file}.{revision}.bak").touch()
+    copy = f"{file}.{schema.wanted()}.bak"
+    told = f"{SENTENCE} The upgrade has left a copy of the database from before it: {copy}"
+    assert client.get("/readyz").json["faults"] == [told]
+    Path(copy).unlink()
+    assert schema.fault().endswith(f"{file}.0001.bak"), "this version upgrades it"
+
+
 def test_the_doctor_gives_the_same_sentence(newer, settings):
     done = run(settings, str(PROGRAMS / "wakeful"), "doctor")
     assert done.returncode == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import event
 
 from app.alerts import claims, giving_up, messages, outbox, retries
 from app.db import db, writing
@@ -46,6 +47,27 @@ def test_what_waited_for_more_than_a_day_is_given_up_unsent_and_can_be_sent_by_h
     box.turn()
     assert box.row(certificate).status == DELIVERED
     assert len(sink.requests) == 1
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("messages", [1, 20])
+def test_messages_that_are_too_old_are_read_by_one_query(box, sink, messages):
+    monitor = box.monitor(("webhook", sink.url))
+    for _ in range(messages):
+        box.tell(Event.CERTIFICATE_EXPIRING, monitor, extra={"days_left": 3})
+    box.clock.pass_(2 * DAY)
+    asked = []
+    with box.app.app_context(), writing() as session:
+        engine = session.connection().engine
+
+        @event.listens_for(engine, "before_cursor_execute")
+        def note(_connection, _cursor, statement, *_others):
+            asked.append(statement)
+
+        giving_up.give_up_outlived(session, box.clock.now)
+        event.remove(engine, "before_cursor_execute", note)
+    assert len([one for one in asked if one.startswith("SELECT")]) == 1
+    assert {row.status for row in box.rows()} == {FAILED}
 
 
 def test_a_message_is_given_up_just_after_24_hours_and_not_before(box, sink):

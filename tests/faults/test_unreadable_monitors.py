@@ -17,7 +17,7 @@ from app.db.tables import (
     MonitorRow,
 )
 from app.engine import domains, recorder
-from app.records import Event
+from app.records import SECRET_FIELDS, Event
 from app.rules.unreadable import NOBODY_TOLD
 from app.stores import current_store
 from tests.engine.test_checker import results, running, until
@@ -73,7 +73,9 @@ def open_incident(app, monitor):
 
 
 @pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)
-def test_its_neighbours_are_checked_and_it_says_what_to_do(app, settings, site, column, kind):
+def test_its_neighbours_are_checked_and_it_says_what_to_do(
+    app, settings, site, column, kind, caplog
+):
     # An hour between checks: with a minute, one of them may be due again meanwhile.
     broken = make_monitor(app, url=site.url, interval=3600, **SECRETS)
     others = [make_monitor(app, url=site.url, interval=3600).id for _ in range(3)]
@@ -86,9 +88,14 @@ def test_its_neighbours_are_checked_and_it_says_what_to_do(app, settings, site, 
         found = results(broken.id)[0]
         assert (found.verdict, found.cause_code) == ("unknown", "check_error")
         assert found.cause.startswith("Not checked: the stored ")
-        assert "Edit the monitor" in found.cause
+        words = SECRET_FIELDS[column.key]
+        assert found.cause.endswith(
+            f" Edit the monitor and enter the {words} again, or remove the {words}."
+        )
         assert not db.session.scalars(select(IncidentRow)).all()
     assert site.asked == 3, "nothing was sent with a secret missing"
+    assert f"Monitor {broken.id}: Not checked: the stored " in caplog.text
+    assert "is not checked" not in caplog.text, "it is said once"
 
 
 @pytest.mark.parametrize(("column", "kind"), CHECKED, ids=named)

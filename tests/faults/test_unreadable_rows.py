@@ -357,7 +357,7 @@ def test_a_failed_turn_does_not_count_for_the_watchdog(box, monkeypatch):
     """A fault of ours that a restart may mend ends the worker; see app/commands/watchdog.py."""
     stop, seen = threading.Event(), []
     monkeypatch.setattr("app.alerts.worker.TROUBLE_SECONDS", 0.0)
-    box.worker.turned = lambda: seen.append("turned")
+    box.worker.on_turn = lambda: seen.append("turned")
 
     def due(*_arguments):
         seen.append("failed")

@@ -4,11 +4,12 @@ import logging
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from app import create_core
 from app.access import Access
 from app.access.setup import SETUP_TOKEN
-from app.commands.doctor import HEALS, examine
+from app.commands.doctor import HEALS, Finding, examine
 from app.config import SettingError
 from app.db import db, schema, writing
 from app.db.tables import (
@@ -47,6 +48,7 @@ PEOPLE_CALL = {
     DeliveryRow.facts: ("Delivery", "message"),
     SettingRow.value: ("Setting", "value"),
 }
+FAR = 900_000_000_000_000_000
 CHECK = {"checked_at": "2026-11-21T08:00:00Z", "verdict": "up"}
 
 
@@ -55,7 +57,7 @@ def whole(app):
     """Something in every encrypted column, twice; by column the id of the second row."""
     box = Outbox(app)
     for _ in range(2):
-        shop = make_monitor(app, **SECRETS)
+        shop = make_monitor(app, name="Shop", **SECRETS)
         incident = make_incident(app, shop, evidence={"failing": CHECK})
         (delivery,) = box.tell("incident.opened", shop, incident)
         with app.app_context(), writing() as session:
@@ -79,19 +81,19 @@ NEXT_INCIDENT = "It is dropped when the next incident of that monitor opens."
 BY_AGE = "There is nothing to do: it is deleted by its age."
 # By column: how doctor calls the value, and what it says to do.
 NAMED = {
-    MonitorRow.request_headers: ("request headers of monitor", EDIT),
-    MonitorRow.request_auth_password: ("password of monitor", EDIT),
-    MonitorRow.request_body: ("request body of monitor", EDIT),
-    MonitorRow.alerts: ("alerts of monitor", EDIT),
-    MonitorEvidenceRow.last_good: ("last good check kept of monitor", NEXT_INCIDENT),
-    MonitorEvidenceRow.failing: ("failing checks kept of monitor", NEXT_INCIDENT),
+    MonitorRow.request_headers: ('request headers of "Shop" (monitor {})', EDIT),
+    MonitorRow.request_auth_password: ('password of "Shop" (monitor {})', EDIT),
+    MonitorRow.request_body: ('request body of "Shop" (monitor {})', EDIT),
+    MonitorRow.alerts: ('alerts of "Shop" (monitor {})', EDIT),
+    MonitorEvidenceRow.last_good: ('last good check kept of "Shop" (monitor {})', NEXT_INCIDENT),
+    MonitorEvidenceRow.failing: ('failing checks kept of "Shop" (monitor {})', NEXT_INCIDENT),
     IncidentRow.evidence: (
-        "evidence of incident",
+        "evidence of incident {}",
         "The incident stands without its evidence. Deleting the incident ends this.",
     ),
-    DeliveryRow.value: ("target of delivery", BY_AGE),
-    DeliveryRow.facts: ("message of delivery", BY_AGE),
-    SettingRow.value: ("setting", "Set it again on the Settings page."),
+    DeliveryRow.value: ("target of delivery {}", BY_AGE),
+    DeliveryRow.facts: ("message of delivery {}", BY_AGE),
+    SettingRow.value: ("setting {}", "Set it again on the Settings page."),
 }
 
 
@@ -129,14 +131,44 @@ def test_doctor_reads_every_row_of_every_encrypted_column(app, whole):
     for column, id in whole.items():
         corrupt(app, column, id)
     said = [one for one in findings(app) if one.sentence not in before]
-    found = [one for one in said if one.subject == "secrets"]
+    found = [one for one in said if one.subject == "stored values"]
     assert len(found) == len(whole) == len(NAMED)
     for column, id in whole.items():
         name, advice = NAMED[column]
-        sentence = f"The {name} {id} cannot be read, because {Why.OTHER_KEY}. {advice}"
+        sentence = f"The {name.format(id)} cannot be read, because {Why.OTHER_KEY}. {advice}"
         (one,) = [one for one in found if one.sentence == sentence]
         nothing_to_do = column.class_ is DeliveryRow
         assert one.fault is not nothing_to_do
+
+
+def test_doctor_says_what_it_has_read_where_all_of_it_can_be(app, whole):
+    (said,) = [one for one in findings(app) if one.subject == "stored values"]
+    assert said == Finding(
+        "stored values",
+        "All stored secrets, texts and times can be read. (Results of checks are not looked at.)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "damage", "said"),
+    [
+        ("monitors", 2, f"created_at = -{FAR}", 'created at of "Shop" (monitor 2)'),
+        (
+            "monitor_states",
+            2,
+            f"checked_at = -{FAR}",
+            'checked at of "Shop" (monitor 2)',
+        ),
+        ("people", 1, "role = 'owner'", 'role of "admin@wakeful.test" (person 1)'),
+    ],
+)
+def test_doctor_names_a_row_as_people_know_it(app, whole, table, row, damage, said):
+    make_person(app)
+    key = "monitor_id" if table == "monitor_states" else "id"
+    with app.app_context(), writing() as session:
+        session.execute(text(f"UPDATE {table} SET {damage} WHERE {key} = {row}"))
+    [sentence] = [one for one in faults(app) if " cannot be read, because " in one]
+    assert sentence.startswith(f"The {said} cannot be read, because {Why.ODD}. ")
 
 
 def test_every_secret_of_a_monitor_has_a_name_for_people():
@@ -166,7 +198,7 @@ def test_one_broken_row_stops_no_start_and_is_logged(app, whole, caplog):
     with app.app_context(), caplog.at_level(logging.ERROR):
         schema.read_secrets()
     id = whole[MonitorRow.alerts]
-    assert f"The alerts of monitor {id} cannot be read" in caplog.text
+    assert f'The alerts of "Shop" (monitor {id}) cannot be read' in caplog.text
     assert "The setting other cannot be read" in caplog.text
 
 

@@ -30,9 +30,9 @@ import sys, threading, time
 from app.commands import watchdog
 
 watchdog.LIMIT_SECONDS = 1.0
-turned = watchdog.watch("checker")
+on_turn = watchdog.watch("checker")
 for _ in range(int(sys.argv[1])):
-    turned()
+    on_turn()
     time.sleep(0.1)
 print("still here", flush=True)
 """

@@ -22,6 +22,7 @@ class Service:
     """A running ``wakeful serve``. ``lines`` holds all that it printed."""
 
     def __init__(self, instance: Path, **settings: str) -> None:
+        self.instance = instance
         self.program = str(Path(sys.executable).with_name("wakeful"))
         # Nothing of the tester's own settings may leak in.
         self.environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")}

@@ -5,11 +5,25 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from flask import send_from_directory
 
+from app.web.frame import compress
 from tests.factories import make_monitor
 
 pytestmark = pytest.mark.sqlite
 GZIP = {"Accept-Encoding": "gzip, br"}
+
+
+@pytest.mark.parametrize("name", ["img/mark.svg", "css/base.css"])
+def test_a_file_is_closed_before_anything_is_sent(app, name):
+    """A browser that goes away meanwhile must not leave it open."""
+    with app.test_request_context(headers={"Accept-Encoding": "gzip"}):
+        answer = send_from_directory(app.static_folder, name)
+        file = answer.response.file
+        compress._compress(answer)
+        assert file.closed
+        assert answer.get_data()
+        answer.close()
 
 
 def test_a_page_and_its_style_are_the_same_compressed_and_plain(app, viewer):

@@ -8,8 +8,11 @@ from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
+from app.db.contents import is_role
 from app.db.tables.columns import NEVER_REUSED, Folded, Id
-from app.db.types import Moment, NamedMoment
+from app.db.types import Moment, NamedMoment, Word
+from app.records import Role
+from app.rules.time import is_zone
 
 
 class PersonRow(Model):
@@ -20,8 +23,9 @@ class PersonRow(Model):
     email: Mapped[str] = mapped_column(Text)
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
     password_hash: Mapped[str] = mapped_column(Text)
-    role: Mapped[str] = mapped_column(String(16))
-    time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
+    # The least role, where it cannot be read
+    role: Mapped[str] = mapped_column(Word(16, is_role, Role.VIEWER))
+    time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
     theme: Mapped[str] = mapped_column(String(8), default="auto")
     disabled: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)

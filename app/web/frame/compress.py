@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 from functools import lru_cache
+from typing import Any
 
 from flask import Flask, Response, request
 
@@ -28,8 +29,7 @@ def _compress(response: Response) -> Response:
     if response.status_code != 200 or not request.accept_encodings["gzip"]:
         return response
     is_file = response.direct_passthrough
-    response.direct_passthrough = False
-    body = response.get_data()
+    body = _read_file(response) if is_file else response.get_data()
     if len(body) < SMALLEST:
         return response
     response.set_data(_file(body) if is_file else gzip.compress(body, QUICK))
@@ -38,6 +38,17 @@ def _compress(response: Response) -> Response:
     if tag is not None:
         response.set_etag(tag, weak=True)  # weak: the page is the same, its bytes are not
     return response
+
+
+def _read_file(response: Response) -> bytes:
+    """The whole file, closed at once: a server that loses its client before it closes the answer
+    would leave it open.
+    """
+    response.direct_passthrough = False
+    file: Any = response.response
+    body = response.get_data()
+    file.close()
+    return body
 
 
 @lru_cache(maxsize=32)

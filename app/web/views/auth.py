@@ -75,4 +75,5 @@ def setup(token: str) -> Answer:
             sessions.begin(person)
             flash("Account created. Now watch your first URL.", "success")
             return redirect(url_for("monitors.new"))
-    return render_template("auth/setup.html", form=form), 422 if form.is_submitted() else 200
+    page = render_template("auth/setup.html", form=form, place=access.database_place())
+    return page, 422 if form.is_submitted() else 200

@@ -48,7 +48,7 @@ def edit(id: int) -> Answer:
     form = PersonForm(record=person)
     if form.validate_on_submit():
         try:
-            changed = current_access().update_person(id, form.fields())
+            changed = current_access().update_person(id, form.fields(), anew=["role"])
         except Invalid as fault:
             show_errors(form, fault)
         except Conflict as fault:

@@ -23,7 +23,7 @@ Answer = str | Response | tuple[str, int]
 def show() -> Answer:
     form = ProfileForm(record=current_user.person)
     if form.validate_on_submit():
-        current_access().update_person(current_user.person.id, form.fields())
+        current_access().update_person(current_user.person.id, form.fields(), anew=["time_zone"])
         flash("Profile saved.", "success")
         return redirect(url_for(".show"))
     return _page(form, PasswordForm(formdata=None), form.is_submitted())
