@@ -40,6 +40,7 @@ from app.forms.monitor import MonitorForm
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
+from app.pages import history, words
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import brackets, channel_values, masking, quiet_hours, recurrence, statuses, url
 from app.rules import text as rules
@@ -290,6 +291,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("form: header name", rules.header_name, around("", "a", " "), 30_000),
     ("form: clock", quiet_hours.parse_clock, times("1"), 30_000),
     ("form: name in brackets", brackets.parse, around("a[", "1"), 30_000),
+    ("status page: links", words.linked, times("http://a"), 15_000),
+    ("status page: ends of links", words.linked, times("http://a.b....."), 15_000),
+    ("status page: month", lambda s: history._MONTH.fullmatch(s), times("1"), 30_000),
     ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
     ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),
     ("comment: brackets", comments.remarks, times("["), 10_000),
@@ -385,6 +389,8 @@ stores/remote/connection.py _ESCAPED
 web/frame/fragments.py _AGING
 web/frame/fragments.py _TOKEN
 web/shown/comments.py _HEAD
+pages/history.py _MONTH
+pages/words.py _LINK
 web/shown/months.py _MONTH
 web/views/bulk.py _URL
 web/views/bulk.py _URL_BEHIND_A_NAME
