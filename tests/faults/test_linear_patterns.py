@@ -41,6 +41,7 @@ from app.forms.status_page import StatusPageForm
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
+from app.pages import history, words
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
 from app.rules import (
     brackets,
@@ -326,6 +327,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("slug: a name", slugs.of_name, times("\u0315\u0300"), 20_000),
     ("host name: marks", url.host_name, times("\u0315\u0300"), 10_000),
     ("host name: labels", url.host_name, times("a."), 30_000),
+    ("status page: links", words.linked, times("http://a"), 15_000),
+    ("status page: ends of links", words.linked, times("http://a.b....."), 15_000),
+    ("status page: month", lambda s: history._MONTH.fullmatch(s), times("1"), 30_000),
     ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
     ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),
     ("comment: brackets", comments.remarks, times("["), 10_000),
@@ -422,6 +426,8 @@ stores/remote/connection.py _ESCAPED
 web/frame/fragments.py _AGING
 web/frame/fragments.py _TOKEN
 web/shown/comments.py _HEAD
+pages/history.py _MONTH
+pages/words.py _LINK
 web/shown/months.py _MONTH
 web/views/bulk.py _URL
 web/views/bulk.py _URL_BEHIND_A_NAME

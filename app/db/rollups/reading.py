@@ -15,9 +15,11 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Select,
+    String,
     and_,
     bindparam,
     case,
+    cast,
     func,
     literal_column,
     or_,
@@ -170,10 +172,15 @@ def days(
     last = min(midnights[-1], to_ms(now))
     if not ids or midnights[0] >= last:
         return found
-    parts = [_part_of_days(*part) for part in _even_days(midnights, to_ms(now) // DAY_MS * DAY_MS)]
-    rows = db.session.execute(union_all(*parts), {"ids": ids}).all()
-    for id, place, up, down, unknown, maintenance in rows:
-        found[id][place] = (int(up), int(down), int(unknown), int(maintenance))
+    known: dict[str, tuple[int, tuple[int, int, int, int]]] = {}  # most monitors' days are equal
+    for id, packed in db.session.execute(_packed_days(midnights, now), {"ids": ids}):
+        of_monitor = found[id]
+        for text in packed.split(","):
+            day = known.get(text)
+            if day is None:
+                place, up, down, unknown, maintenance = map(int, text.split(":"))
+                day = known[text] = (place, (up, down, unknown, maintenance))
+            of_monitor[day[0]] = day[1]
     for id, hours in _tails(ids, midnights[0], last, RESPONSES).items():
         for begin, sums in hours.items():
             place = bisect_right(midnights, begin) - 1
@@ -185,6 +192,19 @@ def days(
 def _plus(day: tuple[int, int, int, int], hour: Hour) -> tuple[int, int, int, int]:
     up, down, unknown, maintenance = day
     return up + hour.up, down + hour.down, unknown + hour.unknown, maintenance + hour.maintenance
+
+
+def _packed_days(midnights: Sequence[int], now: datetime) -> Select[Any]:
+    """A row for each monitor: its days as ``place:up:down:unknown:maintenance`` by comma. As rows
+    of their own, they would take three times as long.
+    """
+    today = to_ms(now) // DAY_MS * DAY_MS
+    runs = union_all(*(_part_of_days(*run) for run in _even_days(midnights, today))).subquery()
+    id, *columns = runs.c
+    text: Any = cast(columns[0], String)
+    for column in columns[1:]:
+        text = text + ":" + cast(column, String)
+    return select(id, func.aggregate_strings(text, ",")).group_by(id)
 
 
 def _even_days(midnights: Sequence[int], today: int) -> list[tuple[int, int, int, int]]:
@@ -206,7 +226,7 @@ def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
     sums = (ROLLUPS.c.up_s, ROLLUPS.c.down_s, ROLLUPS.c.unknown_s, ROLLUPS.c.maintenance_s)
     # A day that the clocks make longer or shorter is a run of its own.
     day = (ROLLUPS.c.start - start) // DAY_S + first if (end - start) % DAY_S == 0 else None
-    place = literal_column(str(first)) if day is None else day
+    place = (literal_column(str(first)) if day is None else day).label("place")
     where = (
         ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
         ROLLUPS.c.period == period,
@@ -215,7 +235,7 @@ def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
     )
     if period == DAY_S:
         return select(ROLLUPS.c.monitor_id, place, *sums).where(*where)
-    summed = [func.sum(column) for column in sums]
+    summed = [func.sum(column).label(column.name) for column in sums]
     grouped = (ROLLUPS.c.monitor_id, *(() if day is None else (literal_column("2"),)))
     return select(ROLLUPS.c.monitor_id, place, *summed).where(*where).group_by(*grouped)
 

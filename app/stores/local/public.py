@@ -366,20 +366,16 @@ def _days(
         touched = _touched(midnights, incidents[id], to_ms(now))
         own = []
         for place, sums in enumerate(seconds[id]):
-            up, down, unknown, maintenance = sums
-            key = (place, up if down else bool(up), down, unknown, maintenance, touched.get(place))
+            key = (place, sums, touched.get(place, 0))
             day = made.get(key)
             if day is None:
-                day = made[key] = PublicDay(
-                    days[place],
-                    percent(up, down),
-                    down,
-                    maintenance,
-                    unknown,
-                    touched.get(place, 0),
-                )
+                up, down, unknown, maintenance = sums
+                uptime = percent(up, down)
+                day = PublicDay(days[place], uptime, down, maintenance, unknown, key[2])
+                made[key] = day
             own.append(day)
-        whole = percent(sum(s[0] for s in seconds[id]), sum(s[1] for s in seconds[id]))
+        up, down, *_ = map(sum, zip(*seconds[id], strict=True))
+        whole = percent(up, down)
         found[id] = (whole, own)
     return found
 
