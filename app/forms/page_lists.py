@@ -232,9 +232,10 @@ def _raw(name: Name) -> str:
 
 def _group(row: GroupRow, seen: set[int]) -> Group:
     """The group of a row; ``seen`` are the monitors of those before, which it adds to."""
-    monitors = tuple(_monitors(row, seen))
     if len(row.monitors) > MAX_PAGE_MONITORS:
         row.errors = {MONITORS: TOO_MANY_MONITORS.format(most=MAX_PAGE_MONITORS)}
+        return Group("")
+    monitors = tuple(_monitors(row, seen))
     try:
         return Group(_name(row.name), monitors)
     except ValueError as fault:

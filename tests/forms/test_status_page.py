@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -380,3 +381,12 @@ def test_an_update_needs_state_and_text():
         "body": "b",
     }
     assert sorted(faulty(bind, PostUpdateForm, [])) == ["body", "state"]
+
+
+def test_a_group_has_no_more_monitors_than_a_page():
+    ids = list(range(1, MAX_PAGE_MONITORS + 2))
+    text = json.dumps({"name": "Shop", "groups": [{"name": "A", "monitors": ids}]})
+    assert list(faulty(read_json, text)) == ["groups.0.monitors"]
+    fit = ids[:-1]
+    sent = {"name": "Shop", "monitors": fit, "groups": [{"name": "A", "monitors": fit}]}
+    assert read_json(json.dumps(sent))["groups"] == (Group("A", tuple(fit)),)
