@@ -32,8 +32,8 @@ from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
-BATCH = 100  # messages in one transaction, which holds SQLite's write lock meanwhile
-MOST_DUE = 100  # messages that wait to be sent when the next batch is written
+BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
+MOST_DUE = 50  # messages that wait to be sent when the next batch is written
 _UPDATES = 20  # that are looked at in one turn
 
 

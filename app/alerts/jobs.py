@@ -63,7 +63,8 @@ class Jobs:
 
     def make(self, claimed: Sequence[Claim], tools: Tools, now: datetime) -> list[Job]:
         """A job for each claim. A claim whose message cannot be composed is given up."""
-        others = _others_down(db.session) if claimed else {}
+        alerts = any(claim.subscriber_id is None for claim in claimed)
+        others = _others_down(db.session) if alerts else {}
         jobs: list[Job] = []
         for claim in claimed:
             try:

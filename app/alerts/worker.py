@@ -12,7 +12,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -29,17 +29,25 @@ from app.alerts.lanes import MAX_SUBSCRIBERS, Lanes
 from app.alerts.sending import send
 from app.alerts.steps import Steps
 from app.config import Settings
-from app.db import db, faults, heartbeats, writing
+from app.db import AnySession, db, faults, heartbeats, writing
 from app.db.faults import unavailable
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
+# Of subscribers fewer, and after each such turn a pause at least as long as it took: SQLite has one
+# writer, and an outage is recorded before a post goes to thousands.
+MAX_SUBSCRIBERS_CLAIMED = 4
+SHORTEST_REST = 0.02  # seconds
 CHORES_EVERY = timedelta(seconds=5)  # quiet hours end on a minute, so this is soon enough
 HEARTBEAT_SECONDS = 15.0
 TROUBLE_SECONDS = 1.0  # pause after a turn that failed
 STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
+
+
+# Lanes, what finds those of them that are due, and how many are claimed in one transaction.
+Kind = tuple[Lanes, Callable[[AnySession, datetime, Collection[str]], list[str]], int]
 
 
 @dataclass
@@ -81,6 +89,7 @@ class Worker:
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
         self._beat_at = float("-inf")
+        self._rested_at = float("-inf")  # until then subscribers wait
         self._chores_at: datetime | None = None
 
     def run(self, stop: threading.Event) -> None:
@@ -115,16 +124,21 @@ class Worker:
                 self._beat()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
-        with self.app.app_context():
-            self._announce()
         return len(jobs)
 
     @property
     def idle(self) -> bool:
         """No message is being sent, and no outcome waits to be stored."""
-        return not self.lanes.busy and not self.subscribers.busy and not self._unmarked
+        busy = self.lanes.busy or self.subscribers.busy or self._unmarked
+        return not busy and self._rest_left == 0
+
+    @property
+    def _rest_left(self) -> float:
+        return max(0.0, self._rested_at - time.monotonic())
 
     def _collect(self, wait_seconds: float) -> None:
+        if rest := self._rest_left:
+            wait_seconds = min(wait_seconds, rest)
         try:
             first = self._done.get(block=wait_seconds > 0, timeout=wait_seconds)
             self._unmarked += [first] if first is not None else []
@@ -135,18 +149,34 @@ class Worker:
             return
 
     def _turn(self) -> list[Job]:
+        """A turn of alerts, and of subscribers too unless these rest."""
+        if self._rest_left:
+            return self._turn_of(self._kinds[:1])
+        began = time.monotonic()
+        busy = bool(self.subscribers.busy)
+        jobs = self._turn_of(self._kinds)
+        if self._announce() or busy or self.subscribers.busy:
+            now = time.monotonic()
+            self._rested_at = now + max(SHORTEST_REST, now - began)
+        return jobs
+
+    def _turn_of(self, kinds: Sequence[Kind]) -> list[Job]:
         now = self.clock()
-        done = list(self._unmarked)
+        done = [
+            one
+            for one in self._unmarked
+            if any(self._lanes_of(one.claim) is lanes for lanes, *_ in kinds)
+        ]
         returning = {one.claim.lane for one in done}
         self._do_chores(now)
         due = [
-            (lanes, find(db.session, now, {*(lanes.busy - returning), *lanes.asleep(now)}))
-            for lanes, find in self._kinds
+            (lanes, most, find(db.session, now, {*(lanes.busy - returning), *lanes.asleep(now)}))
+            for lanes, find, most in kinds
         ]
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
-        if not done and not any(names for _lanes, names in due):
+        if not done and not any(names for *_, names in due):
             self._more = False
-            self._stuck = self._stuck and any(lanes.asleep(now) for lanes, _names in due)
+            self._stuck = self._stuck and any(lanes.asleep(now) for lanes, *_ in due)
             return []
         tools = self._jobs.tools(now)
         with writing() as session:
@@ -155,36 +185,35 @@ class Worker:
                 self._mark(one, now)
             with self._steps.isolated("hold for quiet hours", session):
                 digests.hold(session, now)
-            free = [
-                (lanes, lane)
-                for lanes, names in due
-                for lane in lanes.choose(_in_turn(names, returning & lanes.busy), returning)
-            ]
-            claimed = self._claim(free[:MAX_CLAIMS], now)
+            self._more, claimed = False, []
+            for lanes, most, names in due:
+                free = lanes.choose(_in_turn(names, returning & lanes.busy), returning)
+                claimed += self._claim(lanes, free[:most], now)
+                self._more = self._more or len(free) > most
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
-        self._more = len(free) > MAX_CLAIMS
-        del self._unmarked[: len(done)]
-        for lanes, _find in self._kinds:
+        marked = set(map(id, done))
+        self._unmarked = [one for one in self._unmarked if id(one) not in marked]
+        for lanes, *_ in kinds:
             lanes.busy -= returning
         for job in jobs:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
         return jobs
 
     @property
-    def _kinds(self) -> tuple[tuple[Lanes, Callable[..., list[str]]], ...]:
-        """The lanes, and what finds those of them that are due: alerts come first."""
+    def _kinds(self) -> tuple[Kind, ...]:
+        """Alerts come first."""
         return (
-            (self.lanes, claims.due_lanes),
-            (self.subscribers, claims.due_subscribers),
+            (self.lanes, claims.due_lanes, MAX_CLAIMS),
+            (self.subscribers, claims.due_subscribers, MAX_SUBSCRIBERS_CLAIMED),
         )
 
     def _lanes_of(self, claim: Claim) -> Lanes:
         return self.lanes if claim.subscriber_id is None else self.subscribers
 
-    def _claim(self, free: list[tuple[Lanes, str]], now: datetime) -> list[Claim]:
+    def _claim(self, lanes: Lanes, names: list[str], now: datetime) -> list[Claim]:
         claimed: list[Claim] = []
-        for lanes, lane in free:
+        for lane in names:
             turn = claims.Turn(waits=True)  # a lane that fails is skipped for a second
             with self._steps.isolated(f"send in lane {lane}", db.session) as step:
                 turn = claims.take_turn(db.session, lane, lanes.state(lane), now)
@@ -235,16 +264,18 @@ class Worker:
             with writing() as session:
                 subscribers.drop(session, gone)
 
-    def _announce(self) -> None:
-        """Write the next messages to the subscribers of status pages, each post apart."""
-        now = self.clock()
+    def _announce(self) -> bool:
+        """Write the next messages to the subscribers of status pages, each post apart; whether
+        there were any.
+        """
+        now, written = self.clock(), 0
         waiting = announcing.waiting(db.session, now)
         db.session.rollback()
         for id in waiting:
-            with self._steps.isolated(f"tell the subscribers of update {id}", None):
-                with writing() as session:
-                    written = announcing.write(session, id, now)
-                self._more = self._more or written > 0
+            step = self._steps.isolated(f"tell the subscribers of update {id}", None)
+            with step, writing() as session:
+                written += announcing.write(session, id, now)
+        return written > 0
 
     def _send(self, job: Job) -> None:
         self._done.put(_Done(job.claim, send(job, self.senders)))

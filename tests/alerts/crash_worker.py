@@ -57,7 +57,7 @@ class Crashing(Worker):
         super()._send(job)
         self._die("send")
 
-    def _announce(self) -> None:
+    def _announce(self) -> bool:
         write = announcing.write
 
         def dies(*arguments: Any) -> int:
@@ -66,7 +66,7 @@ class Crashing(Worker):
             return written
 
         with mock.patch.object(announcing, "write", dies):
-            super()._announce()
+            return super()._announce()
 
     def _mark(self, done: Any, now: Any) -> None:
         super()._mark(done, now)

@@ -17,6 +17,7 @@ from app.alerts import announcing, subscribers
 from app.alerts.channels import mail as mails
 from app.alerts.channels.base import Outgoing
 from app.alerts.channels.email import _is_gone
+from app.alerts.lanes import MAX_SUBSCRIBERS
 from app.alerts.log import failed_channels, forget_deliveries, lost_messages
 from app.alerts.messages import Context, compose
 from app.db import db, writing
@@ -387,13 +388,12 @@ def test_an_alert_goes_before_all_that_waits_for_subscribers(
         sink.replies[url.removeprefix(sink.url)] = [Reply(act="hang")]
     many(pages, page, [*urls, f"{sink.url}/ops"], now)
     pages.post(page, now=now)
-    box.worker.step(0)  # writes their messages
-    box.worker.step(0)  # starts as many as there are threads for
-    sink.wait_for(lambda: len(sink.requests) >= 16)
+    box.settle(lambda: len(box.worker.subscribers.busy) == MAX_SUBSCRIBERS)  # there are no more
+    sink.wait_for(lambda: len(sink.requests) == MAX_SUBSCRIBERS)
     box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/ops")))
-    box.worker.step(0)
+    box.worker.step(0)  # the next turn, also while subscribers rest
     sink.wait_for(lambda: len(sink.to("/ops")) == 1)
-    assert len(sink.requests) == 17
+    assert len(sink.requests) == MAX_SUBSCRIBERS + 1
     sink.stopping.set()
     box.settle()
 
@@ -415,7 +415,10 @@ def test_thousands_are_written_in_batches_and_each_is_told_once(
         assert announcing.waiting(db.session, now) == []
 
 
-def test_two_workers_write_each_message_once(box: Outbox, pages: Pages) -> None:
+def test_two_workers_write_each_message_once(
+    box: Outbox, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcing, "BATCH", 100)
     now = box.clock.now
     page = pages.page(now=now)
     many(pages, page, [f"https://example.com/{n}" for n in range(150)], now)
