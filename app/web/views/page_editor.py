@@ -22,7 +22,7 @@ from app.web.forms import not_read, not_saved, saved, show_errors
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import page_lines, page_monitors, public_links, times
+from app.web.shown import page_lines, page_monitors, times
 from app.web.shown.page_lines import Line
 
 blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
@@ -249,9 +249,7 @@ def _form_page(
     template = "status_pages/_lines.html" if part else "status_pages/form.html"
     answer = render_template(
         template,
-        form=form,
         shown_page=page,
-        link=public_links.of(page) if page and page.slug else "",
         done=done,
         asked=_what_was_asked(done),
         on_page=page_lines.monitor_ids(form.lines),
