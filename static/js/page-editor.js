@@ -77,18 +77,22 @@ async function ask(button) {
   button.setAttribute("aria-busy", "true");
   const body = new URLSearchParams(new FormData(form));
   body.set("do", button.value);
+  const fresh = document.createElement("template");
   try {
     const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Fragment": "lines" }, redirect: "error" });
     if (!answer.ok) throw new Error(answer.statusText);
-    place.innerHTML = await answer.text();
+    fresh.innerHTML = await answer.text();
   } catch {
     // The plain way shows what is the matter, with everything typed kept.
     button.removeAttribute("aria-busy");
     form.requestSubmit(button);
     return;
   }
+  const next = fresh.content.querySelector("[autofocus]");
+  next?.removeAttribute("autofocus"); // that is for a page that opens
+  place.replaceChildren(fresh.content);
   ready();
-  place.querySelector("[autofocus]")?.focus();
+  next?.focus();
   soon();
 }
 

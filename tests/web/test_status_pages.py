@@ -212,14 +212,19 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         assert current_store().status_pages.list(PageQuery()).total == 1
 
 
-def test_a_heading_without_text_is_a_fault_of_that_heading(app, editor):
-    make_page(app)
+def test_a_heading_without_text_is_a_fault_unless_nothing_stands_below_it(app, editor):
+    shop, *_ = make_three(app)
+    make_page(app, shop)
     editor.open("/status-pages/1/edit").press("Add the heading", heading="Words")
+    press(editor, f"down:m{shop}")
     editor.press("Save", "", **{"group[1]": ""})
     assert editor.status == 422
     assert "Groups: This field is required." in editor.text
     assert 'href="#groups-0-name"' in editor.page.text
     assert 'id="groups-0-name"' in editor.page.text
+    press(editor, f"up:m{shop}")
+    editor.press("Save", "")
+    assert (stored(app).monitors, stored(app).groups) == ((shop,), ())
 
 
 def test_a_line_that_moves_is_not_judged_yet(app, editor):
