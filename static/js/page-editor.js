@@ -109,7 +109,8 @@ place.addEventListener("click", (event) => {
   } else ask(button);
 });
 
-// The Return key in a field for adding presses the button beside it.
+// The Return key in a field for adding presses the button beside it, and saves in all others.
+form.querySelector("[value=enter]").value = "";
 place.addEventListener("keydown", (event) => {
   const field = event.target.closest("[data-enter]");
   if (event.key !== "Enter" || !field) return;

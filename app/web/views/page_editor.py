@@ -259,10 +259,9 @@ def _form_page(
 
 
 def _what_was_asked(done: Done) -> Mapping[str, str]:
-    """The fields for adding as typed; those that did their work are empty again."""
-    typed = {name: request.form.get(name, "") for name in ("find", "tag", "heading")}
-    worked = {"tag", "heading"} if done.focus == "told" else set()
-    return {name: "" if name in worked else text for name, text in typed.items()}
+    """The fields for adding as typed; empty again once they did their work."""
+    names = ("find", "tag", "heading")
+    return {name: "" if done.focus == "told" else request.form.get(name, "") for name in names}
 
 
 # --- The preview ----------------------------------------------------------------------------------

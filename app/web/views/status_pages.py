@@ -61,8 +61,8 @@ def index() -> Response:
 
 
 def _entry(page: StatusPage) -> Entry:
-    posts = current_store().posts.list(PostQuery(page.id, open=True, per_page=1))
-    return Entry(page, public_links.of(page), posts.total or len(posts.items))
+    posts = current_store().posts.list(PostQuery(page.id, open=True))
+    return Entry(page, public_links.of(page), posts.total)
 
 
 @blueprint.get("/<int:id>")
