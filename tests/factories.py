@@ -5,6 +5,7 @@ Rows come back detached: their columns can be read anywhere, without a context.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from flask import Flask
 
 from app.db import changes, db, writing
-from app.db.tables import AssignmentRow, IncidentRow, MonitorRow, MonitorStateRow
+from app.db.tables import (
+    AssignmentRow,
+    IncidentRow,
+    MonitorRow,
+    MonitorStateRow,
+    SubscriberRow,
+)
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -98,6 +105,22 @@ def make_incident(app: Flask, monitor: MonitorRow, **fields: Any) -> IncidentRow
         with writing() as session:
             session.add(incident)
         return _detached(incident)
+
+
+def make_subscriber(app: Flask, page_id: int, **fields: Any) -> SubscriberRow:
+    """Somebody who has confirmed."""
+    values: dict[str, Any] = {
+        "channel": "email",
+        "value": "reader@shop.example",
+        "digest": uuid.uuid4().hex,
+        "created_at": now(),
+        "confirmed_at": now(),
+    } | fields
+    row = SubscriberRow(status_page_id=page_id, **values)
+    with app.app_context():
+        with writing() as session:
+            session.add(row)
+        return _detached(row)
 
 
 def make_key(app: Flask, scope: str = "write", name: str = "test", **fields: Any) -> str:

@@ -119,7 +119,7 @@ class GroupList(ListField):
         self.rows: list[GroupRow] = []
 
     def takes(self, name: Name) -> str | None:
-        if name.index is None or name.half == MONITORS or (name.half == NAME and not name.entry):
+        if name.index is None or _is_known(name):
             return None
         group = f"{self.name}[{name.index[:20]}]"
         return f"Send {group}[{NAME}] and {group}[{MONITORS}][0]."
@@ -150,8 +150,8 @@ class GroupList(ListField):
     def _read(self, formdata: Any, names: list[Name]) -> None:
         rows: dict[tuple[int, str], GroupRow] = {}
         for name in names:
-            row = rows.setdefault(name.place, GroupRow(self.name, name.index or ""))
-            if name.half in (NAME, MONITORS):
+            if _is_known(name):
+                row = rows.setdefault(name.place, GroupRow(self.name, name.index or ""))
                 self._take(row, name, formdata.getlist(_raw(name)))
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
@@ -221,6 +221,10 @@ def _names(field_name: str, formdata: Any) -> list[Name]:
     return sorted(found, key=lambda name: (name.place, name.half or "", place(name.entry or "")))
 
 
+def _is_known(name: Name) -> bool:
+    return name.half == MONITORS or (name.half == NAME and name.entry is None)
+
+
 def _raw(name: Name) -> str:
     entry = "" if name.entry is None else f"[{name.entry}]"
     return f"{name.field}[{name.index}][{name.half}]{entry}"
@@ -228,9 +232,10 @@ def _raw(name: Name) -> str:
 
 def _group(row: GroupRow, seen: set[int]) -> Group:
     """The group of a row; ``seen`` are the monitors of those before, which it adds to."""
-    monitors = tuple(_monitors(row, seen))
     if len(row.monitors) > MAX_PAGE_MONITORS:
         row.errors = {MONITORS: TOO_MANY_MONITORS.format(most=MAX_PAGE_MONITORS)}
+        return Group("")
+    monitors = tuple(_monitors(row, seen))
     try:
         return Group(_name(row.name), monitors)
     except ValueError as fault:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from string import ascii_lowercase, digits
 
-from app.records import MAX_SLUG
+from app.records import MAX_NAME, MAX_SLUG
 
 SLUG = (
     "Use small letters a to z and digits, with single hyphens between them, "
@@ -34,7 +34,9 @@ def check(value: str) -> str:
 
 def of_name(name: str) -> str:
     """A slug like the name; ``status`` where nothing of it is left."""
-    plain = unicodedata.normalize("NFKD", name.lower().translate(_LETTERS)).lower()
+    # Normalizing a long run of combining marks takes quadratic time.
+    short = name[:MAX_NAME].lower().translate(_LETTERS)
+    plain = unicodedata.normalize("NFKD", short).lower()
     kept = "".join(c if c in _KNOWN else " " for c in plain if unicodedata.category(c) != "Mn")
     return _cut("-".join(kept.split()), MAX_SLUG) or NAMELESS
 

@@ -165,7 +165,7 @@ def test_section_1_allow_head_and_options(api, path, allowed):
 def test_section_5_of_the_interface_every_path_and_method_needs_a_key(app, stranger, path):
     make_person(app)
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"):
-        assert stranger(method, path.format(id=1)).status_code == 401
+        assert stranger(method, path.format(id=1, post=1, update=1)).status_code == 401
 
 
 BAD_KEYS = ["", "Bearer", "Bearer ", "Basic abc", "Bearer x", "Bearer wk_abcdefgh_x", "Bearer é",

@@ -22,6 +22,12 @@ TARGETS = [
     ("PUT", "/incidents/1"),
     ("POST", "/maintenance-windows"),
     ("POST", "/checks"),
+    ("POST", "/status-pages"),
+    ("PATCH", "/status-pages/1"),
+    ("POST", "/status-pages/1/posts"),
+    ("PATCH", "/status-pages/1/posts/1"),
+    ("POST", "/status-pages/1/posts/1/updates"),
+    ("PATCH", "/status-pages/1/posts/1/updates/1"),
 ]
 
 
@@ -70,6 +76,21 @@ HOSTILE = {
     "a huge index": (FORM, b"alerts[" + b"9" * 5000 + b"][key]=email"),
     "a negative index": (FORM, b"alerts[-1][key]=email"),
     "a deep name": (FORM, b"alerts" + b"[0]" * 10_000 + b"=x"),
+    "a huge index within one": (
+        FORM,
+        b"groups[0][name]=x&groups[0][monitors][" + b"9" * 5000 + b"]=1&title=",
+    ),
+    "a deeper array": (JSON, b'{"groups": [{"name": "x", "monitors": ' + deep(40_000) + b"}]}"),
+    "arrays where groups have values": (
+        JSON,
+        b'{"groups": [{"name": [1], "monitors": [[2]]}], "names": [{"key": [1], "value": {}}]}',
+    ),
+    "100 groups of 10,000 monitors": (
+        JSON,
+        json.dumps({"groups": [{"name": "x", "monitors": [1] * 1000}] * 100}).encode(),
+    ),
+    "1,000 groups": (JSON, json.dumps({"groups": [{"name": "x"}] * 1000}).encode()),
+    "one group by two names": (FORM, b"groups[1][name]=x&groups[01][name]=y&title="),
     "brackets alone": (FORM, b"[]=x&][=x&[0][key]=x"),
     "a name of 100,000 characters": (FORM, b"a" * 100_000 + b"=x"),
     "a text of 1 MB": (FORM, b"name=" + b"a" * 1_000_000 + b"&cause=" + b"b" * 30_000),
@@ -87,15 +108,27 @@ HOSTILE = {
 
 @pytest.fixture
 def world(api):
-    """One monitor, one incident, one window, and what the API returns for all of them."""
+    """One monitor, one incident, one page with a post, and what the API returns for all of them."""
     monitor = api.monitor()
     times = {"started_at": "2026-01-01T00:00:00", "ended_at": "2026-01-02T00:00:00"}
     api.data("POST", "/incidents", data={"monitor_id": monitor["id"]} | times)
+    page = {"name": "Shop", "monitors": [monitor["id"]]}
+    api.data("POST", "/status-pages", json=page)
+    api.data(
+        "POST", "/status-pages/1/posts", json={"title": "t", "state": "identified", "body": "b"}
+    )
 
     def snapshot():
         found = [
             api.get(path)["data"]
-            for path in ("/monitors", "/incidents", "/maintenance-windows", "/deliveries")
+            for path in (
+                "/monitors",
+                "/incidents",
+                "/maintenance-windows",
+                "/deliveries",
+                "/status-pages",
+                "/status-pages/1/posts",
+            )
         ]
         return found
 
@@ -130,7 +163,9 @@ QUERIES = {
     "an operator": "search[$ne]=x",
     "a huge number": "page=" + "9" * 50_000 + "x",
 }
-LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/monitors/1/results"]
+LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/monitors/1/results",
+         "/status-pages", "/status-pages/1/posts", "/status-pages/1/subscribers",
+         "/status-pages/1/draft"]  # fmt: skip
 
 
 def test_hostile_queries_are_refused(api, world):
@@ -144,10 +179,14 @@ IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 
 
 def test_a_huge_id_is_404(api):
     for digits in IDS:
-        for path in ("monitors", "incidents", "maintenance-windows"):
+        for path in ("monitors", "incidents", "maintenance-windows", "status-pages",
+                     "status-pages/1/posts"):  # fmt: skip
             for method in ("GET", "DELETE", "PATCH"):
                 assert api(method, f"/{path}/{digits}").status_code == 404
         assert api("GET", f"/deliveries/{digits}").status_code == 404
+        for path in ("posts", "posts/1", "posts/1/updates/1", "subscribers", "draft"):
+            assert api("GET", f"/status-pages/{digits}/{path}").status_code == 404
+        assert api("PATCH", f"/status-pages/1/posts/1/updates/{digits}").status_code == 404
         assert api("POST", f"/monitors/{digits}/check").status_code == 404
 
 

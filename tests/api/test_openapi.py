@@ -24,9 +24,12 @@ from app.records import (
     StatisticsRange,
 )
 from app.stats import RANGES
-from tests.factories import make_incident, make_key, make_monitor
+from tests.factories import make_incident, make_key, make_monitor, make_subscriber
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+
+BROKEN = {"started_at": "2026-01-01T00:00:00"}
 
 
 @pytest.fixture
@@ -83,12 +86,24 @@ def test_answers_match_the_document(app, api, written):
     api.data("POST", f"/monitors/{stored['id']}/test-alert")
     window = {"name": "w", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-02T00:00:00"}
     api.data("POST", "/maintenance-windows", data=window)
+    page = api.data("POST", "/status-pages", json={"name": "p", "monitors": [stored["id"]]})
+    path = f"/status-pages/{page['id']}"
+    post = {"title": "t", "state": "identified", "body": "b", "monitors[0]": stored["id"]}
+    posted = api.data("POST", f"{path}/posts", data=post)
+    broken = api.data("POST", "/incidents", data=BROKEN | {"monitor_id": stored["id"]})
+    make_subscriber(app, page["id"])
     month = {"from": "2026-03-01T00:00:00", "to": "2026-04-01T00:00:00"}
     shown = {
         "Monitor": api.get("/monitors", hours="true")["data"],
         "Incident": api.get("/incidents")["data"],
         "Delivery": api.get("/deliveries")["data"],
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
+        "StatusPage": api.get("/status-pages")["data"],
+        "Post": api.get(f"{path}/posts")["data"],
+        "PostUpdate": [api.get(f"{path}/posts/{posted['id']}/updates/1")["data"]],
+        "PostDraft": [api.get(f"{path}/draft", incident_id=broken["id"])["data"]],
+        "Subscriber": api.get(f"{path}/subscribers")["data"],
+        "Cleared": [api("DELETE", f"{path}/subscribers").json],
         "Key": [api.get("/me")["data"]],
         "Overview": [api.get("/overview")["data"]],
         "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],

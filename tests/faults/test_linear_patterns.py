@@ -37,11 +37,21 @@ from app.commands import connection as web_connection
 from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
+from app.forms.status_page import StatusPageForm
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
 from app.records import BODY_CAP_BYTES, MAX_FORM_BYTES, CheckSpec, Pair
-from app.rules import brackets, channel_values, masking, quiet_hours, recurrence, statuses, url
+from app.rules import (
+    brackets,
+    channel_values,
+    masking,
+    quiet_hours,
+    recurrence,
+    slugs,
+    statuses,
+    url,
+)
 from app.rules import text as rules
 from app.stores.remote import connection
 from app.web.frame import fragments
@@ -115,6 +125,14 @@ def api_json(value: str) -> None:
 
 def api_form(value: str) -> None:
     bind(MonitorForm, Body(value.encode(), FORM).pairs())
+
+
+def page_json(value: str) -> None:
+    bind(StatusPageForm, Body(value.encode(), JSON).pairs())
+
+
+def page_form(value: str) -> None:
+    bind(StatusPageForm, Body(value.encode(), FORM).pairs())
 
 
 def remote_answer(value: str) -> None:
@@ -290,6 +308,16 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("form: header name", rules.header_name, around("", "a", " "), 30_000),
     ("form: clock", quiet_hours.parse_clock, times("1"), 30_000),
     ("form: name in brackets", brackets.parse, around("a[", "1"), 30_000),
+    ("form: name in three brackets", brackets.parse, around("a[1][b][", "1"), 30_000),
+    ("form: groups", page_form, times("groups[0][monitors][1]=1&"), 100_000),
+    ("form: groups of many digits", page_form, around("groups[0][monitors][", "1"), 100_000),
+    ("json: groups", page_json, around('{"groups":[{"name":"a","monitors":[', "1,", "1]}]}"),
+     60_000),
+    ("json: many groups", page_json, around('{"groups":[', '{"monitors":[1]},', "{}]}"), 60_000),
+    ("slug: hyphens", slugs.check, times("a-"), 200_000),
+    ("slug: a name", slugs.of_name, times("\u0315\u0300"), 20_000),
+    ("host name: marks", url.host_name, times("\u0315\u0300"), 10_000),
+    ("host name: labels", url.host_name, times("a."), 30_000),
     ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
     ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),
     ("comment: brackets", comments.remarks, times("["), 10_000),

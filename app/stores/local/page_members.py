@@ -21,6 +21,7 @@ from app.records import ComponentName, Group
 from app.stores.base import Fields
 from app.stores.local.search import fits
 
+NO_MONITOR = "There is no monitor with the id {id}."
 NOT_ON_PAGE = "The monitor {id} is not on the page."
 IN_TWO_GROUPS = "The monitor {id} is in two groups."
 
@@ -68,16 +69,23 @@ def change(session: DbSession, page_id: int, fields: Fields) -> None:
     """Change what ``fields`` has of monitors, names and groups. The page is locked. Raises
     Invalid.
     """
+    # First: who deletes a monitor holds it while waiting for the page's rows, which we hold next.
+    wanted = list(dict.fromkeys(fields.get("monitors") or ()))
+    known = held_monitors(session, wanted)
     present = {
         row.monitor_id: row
         for row in session.scalars(
             select(StatusPageMonitorRow)
             .where(StatusPageMonitorRow.status_page_id == page_id)
+            .with_for_update()
             .execution_options(populate_existing=True)
         )
     }
     if "monitors" in fields:
-        present = _set_monitors(session, page_id, present, fields["monitors"] or ())
+        for id in wanted:
+            if id not in known:
+                raise Invalid({"monitors": [NO_MONITOR.format(id=id)]})
+        present = _set_monitors(session, page_id, present, wanted)
     if "names" in fields:
         _set_names(present, fields["names"] or ())
     if "groups" in fields:
@@ -85,8 +93,15 @@ def change(session: DbSession, page_id: int, fields: Fields) -> None:
     session.flush()
 
 
-def missing_monitor(id: int) -> Invalid:
-    return Invalid({"monitors": [f"There is no monitor with the id {id}."]})
+def held_monitors(session: DbSession, ids: Iterable[int]) -> set[int]:
+    """Those of these monitors that exist; none of them is deleted before the transaction ends."""
+    held = (
+        select(MonitorRow.id)
+        .where(MonitorRow.id.in_([id for id in ids if fits(id)]))
+        .order_by(MonitorRow.id)
+        .with_for_update(read=True, key_share=True)
+    )
+    return set(session.scalars(held))
 
 
 def _members(rows: Sequence[StatusPageMonitorRow], groups: Sequence[StatusPageGroupRow]) -> Members:
@@ -107,39 +122,19 @@ def _set_monitors(
     session: DbSession,
     page_id: int,
     present: Mapping[int, StatusPageMonitorRow],
-    monitors: Iterable[int],
+    monitors: Sequence[int],
 ) -> dict[int, StatusPageMonitorRow]:
-    """The page's rows, in the order of these monitors.
-
-    Rows that stay are changed and not written anew: what is deleted and stored again would wait for
-    a monitor that is being deleted, which waits for the row.
-    """
-    wanted = list(dict.fromkeys(monitors))
-    known = present.keys() | _held(session, [id for id in wanted if id not in present])
-    for id in wanted:
-        if id not in known:
-            raise missing_monitor(id)
-    gone = present.keys() - set(wanted)
+    """The page's rows, in the order of these monitors. Rows that stay keep name and group."""
+    gone = present.keys() - set(monitors)
     for id in gone:
         session.delete(present[id])
     _leave_posts(session, page_id, gone)
     rows = {}
-    for position, id in enumerate(wanted):
+    for position, id in enumerate(monitors):
         rows[id] = present.get(id) or StatusPageMonitorRow(status_page_id=page_id, monitor_id=id)
         rows[id].position = position
     session.add_all(rows.values())
     return rows
-
-
-def _held(session: DbSession, ids: Sequence[int]) -> set[int]:
-    """Those of these monitors that exist; none of them is deleted before the transaction ends."""
-    held = (
-        select(MonitorRow.id)
-        .where(MonitorRow.id.in_([id for id in ids if fits(id)]))
-        .order_by(MonitorRow.id)
-        .with_for_update(read=True, key_share=True)
-    )
-    return set(session.scalars(held))
 
 
 def _leave_posts(session: DbSession, page_id: int, gone: Iterable[int]) -> None:

@@ -27,7 +27,7 @@ from app.rules import posts as rules
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.announcing import announce
-from app.stores.local.page_members import NOT_ON_PAGE, on_page
+from app.stores.local.page_members import NOT_ON_PAGE, held_monitors, on_page
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
@@ -233,8 +233,11 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
         errors["state"] = [family]
     else:
         errors |= {name: [fault] for name, fault in rules.time_faults(**merged).items()}
+    wanted = fields.get("monitors") or ()
+    held = held_monitors(session, wanted)
     shown = on_page(session, page_id)
-    missing = [id for id in fields.get("monitors") or () if id not in set(shown)]
+    possible = held & set(shown)
+    missing = [id for id in wanted if id not in possible]
     if missing:
         errors["monitors"] = [NOT_ON_PAGE.format(id=missing[0])]
     incident_id = fields.get("incident_id")

@@ -15,7 +15,10 @@ from tests.stores.contract.checks import ChecksContract
 from tests.stores.contract.deliveries import DeliveriesContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.monitors import MonitorsContract
+from tests.stores.contract.posts import PostsContract
 from tests.stores.contract.results import ResultsContract
+from tests.stores.contract.status_pages import StatusPagesContract
+from tests.stores.contract.subscribers import SubscribersContract
 from tests.stores.contract.windows import WindowsContract
 
 
@@ -27,6 +30,9 @@ class StoreContract(
     ChecksContract,
     DeliveriesContract,
     ChannelsContract,
+    StatusPagesContract,
+    PostsContract,
+    SubscribersContract,
 ):
     """Subclass with a fixture ``store`` on an empty store."""
 

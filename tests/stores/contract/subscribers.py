@@ -1,0 +1,26 @@
+"""What every store promises about the subscribers of status pages (decisions.md 12).
+
+People confirm themselves, so no store adds one: tests/stores/test_subscribers.py has lists.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from app.records import SubscriberQuery
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, needs, not_found
+from tests.stores.contract.status_pages import add_page
+
+
+class SubscribersContract:
+    def test_a_new_page_has_no_subscribers(self, store: Store) -> None:
+        page = add_page(store)
+        found = store.subscribers.list(SubscriberQuery(page.id))
+        assert (list(found.items), found.total, page.subscribers) == ([], 0, 0)
+        assert store.subscribers.clear(page.id) == 0
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_page_has_no_subscribers_to_clear(self, store: Store, id: int) -> None:
+        needs(store, Feature.STATUS_PAGES)
+        not_found(lambda: store.subscribers.clear(id))

@@ -1,0 +1,185 @@
+"""Several who write status pages at the same moment, on both databases (decisions.md 2 and 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.config import Settings
+from app.db import db
+from app.db.tables import StatusPageRow
+from app.errors import Invalid, NotFound
+from app.records import Group, PageQuery
+from app.stores.local import LocalStore
+from tests.stores.contract.making import add_monitor
+from tests.stores.contract.status_pages import add_page
+
+Act = Callable[[LocalStore], Any]
+AtOnce = Callable[[Sequence[Act]], list[Any]]
+
+
+@pytest.fixture
+def store(core: Flask, settings: Settings) -> Iterator[LocalStore]:
+    with core.app_context():
+        yield LocalStore(settings)
+
+
+@pytest.fixture
+def at_once(core: Flask, settings: Settings, store: LocalStore) -> AtOnce:
+    """What each act, begun together with the others, returns; of a refusal the faulty fields."""
+
+    def run(acts: Sequence[Act]) -> list[Any]:
+        together = Barrier(len(acts))
+
+        def one(act: Act) -> Any:
+            with core.app_context():
+                together.wait()
+                try:
+                    return act(LocalStore(settings))
+                except Invalid as fault:
+                    return sorted(fault.errors)
+                except NotFound:
+                    return None
+
+        with ThreadPoolExecutor(len(acts)) as pool:
+            found = list(pool.map(one, acts))
+        db.session.rollback()  # what was read before the threads wrote is another moment's truth
+        return found
+
+    return run
+
+
+def test_a_slug_or_a_domain_goes_to_one_of_many(at_once: AtOnce, store: LocalStore) -> None:
+    for name, value in (("slug", "ours"), ("domain", "a.example")):
+        acts = [lambda s, n=name, v=value: add_page(s, **{n: v}).id for _ in range(5)]
+        found = at_once(acts)
+        assert sorted(isinstance(one, int) for one in found) == [False] * 4 + [True]
+        assert [one for one in found if not isinstance(one, int)] == [[name]] * 4
+
+
+def test_pages_of_one_name_made_at_once_get_a_number_each(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    found = at_once([lambda s: add_page(s).slug for _ in range(6)])
+    assert sorted(found) == ["our-shop", *(f"our-shop-{n}" for n in range(2, 7))]
+
+
+def test_of_two_updates_for_one_slug_the_later_is_refused(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    ids = [add_page(store).id for _ in range(2)]
+    acts = [lambda s, id=id: s.status_pages.update(id, {"slug": "x"}).slug for id in ids]
+    assert sorted(map(str, at_once(acts))) == ["['slug']", "x"]
+
+
+def test_updates_of_different_fields_at_once_both_hold(at_once: AtOnce, store: LocalStore) -> None:
+    a, b = add_monitor(store).id, add_monitor(store).id
+    page = add_page(store, monitors=(a, b))
+    changes: list[dict[str, Any]] = [
+        {"name": "New"},
+        {"theme": "dark"},
+        {"monitors": (b, a)},
+        {"groups": (Group("G", (a,)),)},
+        {"password": "one"},
+        {"password": "two"},
+    ]
+    at_once([lambda s, c=change: s.status_pages.update(page.id, c) for change in changes])
+    found = store.status_pages.get(page.id)
+    assert (found.name, found.theme, found.monitors) == ("New", "dark", (b, a))
+    assert (found.groups, found.password_set) == ((Group("G", (a,)),), True)
+    row = db.session.get(StatusPageRow, page.id)
+    assert row is not None
+    assert row.password_turn == 2
+
+
+def test_of_two_updates_that_do_not_fit_together_the_later_is_refused(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    """Each was judged over the same stored page, before either was kept."""
+    page = add_page(store, password="open sesame")
+    changes: list[dict[str, Any]] = [{"visibility": "password"}, {"password": None}]
+    acts = [lambda s, c=change: s.status_pages.update(page.id, c).id for change in changes]
+    found = at_once(acts)
+    assert ["password"] in found
+    assert page.id in found
+
+
+def test_a_monitor_that_is_deleted_while_pages_take_it_is_on_none(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    kept = add_monitor(store).id
+    for _ in range(3):
+        gone = add_monitor(store).id
+        on, off = add_page(store, monitors=(gone, kept)), add_page(store)
+        found = at_once(
+            [
+                lambda s, id=gone: s.monitors.delete(id),
+                lambda s, p=on.id, id=gone: s.status_pages.update(p, {"monitors": (kept, id)}).id,
+                lambda s, p=off.id, id=gone: s.status_pages.update(p, {"monitors": (id, kept)}).id,
+            ]
+        )
+        assert found[0] is None
+        assert found[1] in (on.id, ["monitors"])
+        assert found[2] in (off.id, ["monitors"])
+        for page in (on, off):
+            assert gone not in store.status_pages.get(page.id).monitors
+
+
+def test_a_monitor_that_is_deleted_while_posts_name_it_is_in_none(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    for _ in range(3):
+        gone = add_monitor(store).id
+        page = add_page(store, monitors=(gone,))
+        told = {"title": "t", "state": "identified", "body": "b", "monitors": (gone,)}
+        post = store.posts.create(page.id, told)
+        found = at_once(
+            [
+                lambda s, id=gone: s.monitors.delete(id),
+                lambda s, p=page.id, t=told: s.posts.create(p, t).state,
+                lambda s, p=page.id, o=post.id, t=told: (
+                    s.posts.update(p, o, t | {"title": "x"}).state
+                ),
+            ]
+        )
+        assert found[0] is None
+        assert {str(one) for one in found[1:]} <= {"identified", "['monitors']"}
+        assert store.posts.get(page.id, post.id).monitors == ()
+
+
+def test_updates_of_a_post_at_once_are_all_kept(at_once: AtOnce, store: LocalStore) -> None:
+    page = add_page(store)
+    told = {"title": "t", "state": "investigating", "body": "0"}
+    post = store.posts.create(page.id, told)
+    texts = [str(n) for n in range(1, 6)]
+    found = at_once(
+        [
+            lambda s, t=text: s.posts.add_update(
+                page.id, post.id, {"state": "identified", "body": t}
+            )
+            for text in texts
+        ]
+    )
+    assert sorted(one.updates[-1].body for one in found) == texts  # each its own
+    kept = store.posts.get(page.id, post.id)
+    assert sorted(one.body for one in kept.updates) == ["0", *texts]
+    assert kept.body == "0"
+
+
+def test_a_page_deleted_while_somebody_writes_on_it_takes_all_with_it(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    page = add_page(store)
+    told = {"title": "t", "state": "investigating", "body": "b"}
+    at_once(
+        [
+            lambda s: s.status_pages.delete(page.id),
+            *([lambda s: s.posts.create(page.id, told)] * 3),
+        ]
+    )
+    assert not store.status_pages.list(PageQuery()).items
