@@ -154,7 +154,9 @@ def edit(page_id: int, id: int) -> Answer:
             raise
         unread, page = fault, _unknown_page(page_id)
         title = request.form.get("title") or f"Post {id}"
-        post = Post(id, page_id, title, PostState.INVESTIGATING, "")
+        announced = "starts_at" in request.form
+        state = PostState.SCHEDULED if announced else PostState.INVESTIGATING
+        post = Post(id, page_id, title, state, "")
     form = BrowserPostForm(record=post, zone=times.zone())
     maintenance = post.state in MAINTENANCE_STATES
     status = 422 if form.is_submitted() else 200
