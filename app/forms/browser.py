@@ -27,7 +27,9 @@ from app.forms.fields import Switch
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import PairList
 from app.forms.monitor import CheckForm, MonitorForm, name_of
+from app.forms.post import PostForm, PostUpdateForm
 from app.forms.schema import Context, SchemaForm
+from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.rules.brackets import parse, write
 
@@ -233,3 +235,21 @@ class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
 
 class BrowserWindowForm(BrowserForm, WindowForm):
     """A maintenance window. Set ``monitors.choices`` to the monitors that can be chosen."""
+
+
+class BrowserStatusPageForm(BrowserForm, StatusPageForm):
+    """A status page. An empty password keeps the stored one."""
+
+    def fields(self) -> dict[str, Any]:
+        fields = super().fields()
+        if fields.get("password") is None:
+            fields.pop("password", None)
+        return fields
+
+
+class BrowserPostForm(BrowserForm, PostForm):
+    """What people write on a status page. Set ``monitors.choices`` to those of the page."""
+
+
+class BrowserPostUpdateForm(BrowserForm, PostUpdateForm):
+    """One more update of a post, or the correction of one."""

@@ -15,7 +15,7 @@ from flask_login import current_user
 from app.checks.kinds import KINDS, kind_of, kinds_that_know
 from app.config import Settings
 from app.forms.monitor import CONDITION_LABELS
-from app.records import PAGE_SIZES, Role, words_of
+from app.records import MAX_NAME, PAGE_SIZES, Role, mask, words_of
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web import views
@@ -42,9 +42,11 @@ def init_app(app: Flask) -> None:
         times=times,
         words=looks,
         words_of=words_of,
+        masked=mask,
         standing=notices.standing,
         Role=Role,
         PAGE_SIZES=PAGE_SIZES,
+        MAX_NAME=MAX_NAME,
         CHANNELS=CHANNELS,
         CONDITION_LABELS=CONDITION_LABELS,
         KINDS=KINDS,

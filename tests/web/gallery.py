@@ -94,6 +94,12 @@ def jump(page: Page) -> None:
     page.get_by_role("dialog").get_by_role("link").first.wait_for()
 
 
+def find_monitors(page: Page) -> None:
+    page.get_by_label("Find monitors").fill("e")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_role("button", name="Add the ticked ones").wait_for()
+
+
 def menu(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 900})
     page.get_by_role("button", name="Menu").click()
@@ -103,6 +109,7 @@ FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",
           "request_headers-0-value": "no name"}  # fmt: skip
 TROUBLED = {"name": "", "start_at": "2027-01-02T10:00", "end_at": "2027-01-01T10:00"}
+FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": "", "zone": "Mars/Base"}
 PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example"
 
 LIVING = {
@@ -175,6 +182,26 @@ LIVING = {
     "window-edit": Sight("/maintenance/1/edit", brief=True),
     "window-faults": Sight("/maintenance/new", then=press("Save", **TROUBLED)),
     "window-delete": Sight("/maintenance/1/delete", brief=True),
+    "status-pages": Sight("/status-pages"),
+    "status-pages-viewer": Sight("/status-pages", VIEWER, brief=True),
+    "status-page": Sight("/status-pages/1"),
+    "status-page-viewer": Sight("/status-pages/2", VIEWER, brief=True),
+    "status-page-edit": Sight("/status-pages/1/edit"),
+    "status-page-new": Sight("/status-pages/new", brief=True),
+    "status-page-find": Sight("/status-pages/1/edit", then=find_monitors),
+    "status-page-faults": Sight("/status-pages/1/edit", then=press("Save", **FAULTY_PAGE)),
+    "status-page-delete": Sight("/status-pages/1/delete", brief=True),
+    "subscribers": Sight("/status-pages/1/subscribers"),
+    "subscribers-clear": Sight("/status-pages/1/subscribers/clear", brief=True),
+    "post": Sight("/status-pages/1/posts/2"),
+    "post-viewer": Sight("/status-pages/1/posts/1", VIEWER, brief=True),
+    "post-new": Sight("/status-pages/1/posts/new"),
+    "post-draft": Sight("/status-pages/1/posts/new?incident_id=1", brief=True),
+    "post-maintenance": Sight("/status-pages/1/posts/new?kind=maintenance"),
+    "post-faults": Sight("/status-pages/1/posts/new", then=press("Publish"), brief=True),
+    "post-edit": Sight("/status-pages/1/posts/1/edit", brief=True),
+    "post-update": Sight("/status-pages/1/posts/2/updates/2", brief=True),
+    "post-delete": Sight("/status-pages/1/posts/2/delete", brief=True),
     "reports": Sight("/reports"),
     "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
     "keys": Sight("/keys"),
@@ -216,6 +243,8 @@ FIRST_DAY = {
     "deliveries": Sight("/deliveries"),
     "maintenance": Sight("/maintenance"),
     "window-new": Sight("/maintenance/new", brief=True),
+    "status-pages": Sight("/status-pages"),
+    "status-page-new": Sight("/status-pages/new", brief=True),
     "reports": Sight("/reports"),
     "keys": Sight("/keys", brief=True),
 }
@@ -274,6 +303,7 @@ def living(app: Flask) -> dict[str, Any]:
     failed = _deliveries(app)
     with app.app_context():
         _windows(ids)
+        scene.add_status_pages(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
     return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}

@@ -15,8 +15,15 @@ from urllib.parse import urlsplit
 from flask import Flask
 
 from app.db import db, journal, rollups, writing
-from app.db.tables import AssignmentRow, DeliveryRow, MonitorEvidenceRow, MonitorStateRow
-from app.records import Location, Result, Timings, Verdict
+from app.db.tables import (
+    AssignmentRow,
+    DeliveryRow,
+    MonitorEvidenceRow,
+    MonitorStateRow,
+    SubscriberRow,
+)
+from app.records import ComponentName, Group, Location, Result, Timings, Verdict
+from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 
 HOURS, DAYS = 3600, 86400
@@ -270,3 +277,48 @@ def _delivery(
         next_attempt_at=done + timedelta(hours=1) if late else None,
         delivered_at=None if late else done,
     )
+
+
+def add_status_pages(ids: dict[str, int]) -> None:
+    """Two pages, one of them with posts and subscribers. Needs an application context."""
+    store = current_store()
+    shown = [ids[name] for name in ("Website", "Shop", "Checkout API", "Login", "Documentation")]
+    mail = next(id for name, id in ids.items() if name.startswith("Mail"))
+    page = store.status_pages.create({
+        "name": "Example Ltd", "monitors": (*shown, mail), "auto_post_after": 10,
+        "description": "How our services are, and what we are doing about it.",
+        "names": (ComponentName(ids["Checkout API"], "Payment"), ComponentName(mail, "Mail")),
+        "groups": (Group("Selling", tuple(shown[1:4])), Group("Everything else", (mail,))),
+    })  # fmt: skip
+    store.status_pages.create({
+        "name": "Status of everything that our partners in the warehouses and offices depend on",
+        "visibility": "unlisted", "monitors": (ids["Warehouse"], ids["Reports"]), "theme": "dark",
+    })  # fmt: skip
+    start = now().replace(minute=0, second=0) + timedelta(days=2)
+    store.posts.create(page.id, {
+        "title": "The database moves to a new home", "state": "scheduled", "monitors": shown[:2],
+        "body": "The shop cannot be reached for up to an hour.",
+        "starts_at": start, "ends_at": start + timedelta(hours=1),
+    })  # fmt: skip
+    post = store.posts.create(page.id, {
+        "title": "Payments take long", "state": "investigating", "monitors": (shown[2],),
+        "body": "Some payments take longer than a minute.\nWe are looking into it.",
+        "incident_id": None,
+    })  # fmt: skip
+    store.posts.add_update(page.id, post.id, {
+        "state": "identified", "body": "A bank answers slowly: https://bank.example.com/status",
+    })  # fmt: skip
+    store.posts.correct_update(page.id, post.id, post.updates[0].id, {
+        "body": "Some payments take longer than a minute. Nobody pays twice.\nWe look into it.",
+    })  # fmt: skip
+    with writing() as session:
+        session.add_all(
+            SubscriberRow(
+                status_page_id=page.id, channel=channel, value=value, digest=value,
+                created_at=now() - timedelta(days=days), confirmed_at=now() - timedelta(days=days),
+            )
+            for days, (channel, value) in enumerate((
+                ("email", "ada.lovelace@example.com"), ("email", "grace@example.org"),
+                ("webhook", "https://hooks.example.com/status/abcdef123456"),
+            ))
+        )  # fmt: skip

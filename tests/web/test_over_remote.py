@@ -15,7 +15,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow
-from app.records import PageQuery
+from app.records import ComponentName, Group, PageQuery
 from app.stores import current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.loopback import serving
@@ -136,3 +136,51 @@ def test_monitors_are_counted_and_filtered_as_over_the_local_store(app, remote):
     assert "24 hours" in text, "with its bar"
     assert remote.open("/monitors?state=odd").status == 422
     assert "Paused" in remote.open("/wall").text
+
+
+def test_status_pages_are_made_and_edited_on_the_remote_server(app, remote):
+    shop = make_monitor(app, name="Shop", tags="\nprod\n").id
+    blog = make_monitor(app, name="Blog", tags="\nprod\n").id
+    assert "Status pages" in remote.open("/").text
+    remote.open("/status-pages/new").press("Search", name="Our shop", find="sho")
+    remote.press("Add the ticked ones", pick=shop)
+    remote.press("Add all with this tag", tag="prod")
+    remote.press("Add the heading", heading="Words")
+    remote.press("Save", "", **{f"own[{blog}]": "Stories"})
+    assert "Our shop is saved." in remote.text
+    with app.app_context():
+        page = current_store().status_pages.list(PageQuery()).items[0]
+    assert (page.name, page.monitors) == ("Our shop", (shop, blog))
+    assert page.groups == (Group("Words"),)
+    assert page.names == (ComponentName(blog, "Stories"),)
+    assert "http://wakeful.test/status/our-shop" in remote.open("/status-pages").text
+    remote.open("/status-pages/1/edit").press("Save", "", slug="", description="How we are")
+    assert "Our shop is saved." in remote.text
+    remote.open("/status-pages/1/edit").press("Save", "", slug="Not good")
+    assert remote.status == 422
+    assert "Use small letters" in remote.text
+    assert "Nobody has subscribed yet" in remote.open("/status-pages/1/subscribers").text
+    assert remote.open("/status-pages/1/subscribers.csv").page.text.startswith("channel,target")
+    remote.open("/status-pages/1/delete").press("Delete this status page")
+    with app.app_context():
+        assert not current_store().status_pages.list(PageQuery()).items
+
+
+def test_posts_are_written_on_the_remote_server(app, remote):
+    monitor = make_monitor(app, name="Shop")
+    incident = make_incident(app, monitor, cause_code="connection_refused")
+    with app.app_context():
+        current_store().status_pages.create({"name": "Our shop", "monitors": (monitor.id,)})
+    assert "Post on a status page" in remote.open(f"/incidents/{incident.id}").text
+    remote.open(f"/status-pages/1/posts/new?incident_id={incident.id}").press("Publish")
+    remote.open("/status-pages/1/posts/1").press("Publish the update", body="It was the disk.")
+    remote.open("/status-pages/1/posts/1/edit").press("Save", title="The shop is away")
+    remote.open("/status-pages/1/posts/1/updates/1").press("Save", body="We look at it.")
+    with app.app_context():
+        post = current_store().posts.get(1, 1)
+    assert (post.title, post.state, post.incident_id) == (
+        "The shop is away", "identified", incident.id,
+    )  # fmt: skip
+    assert [one.body for one in post.updates] == ["We look at it.", "It was the disk."]
+    remote.open("/status-pages/1/posts/1/delete").press("Delete this post")
+    assert "Nothing is written on this page yet" in remote.open("/status-pages/1").text

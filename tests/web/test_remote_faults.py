@@ -21,6 +21,7 @@ from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import HeartbeatRow
+from app.records import Group
 from app.stores import current_store
 from app.web.frame.servers import slug
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
@@ -148,6 +149,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
     editor.open("/maintenance/new")
     editor.press("Save", name="Works", scope="chosen", monitors=str(monitor.id))
     window = editor.path
+    page, posts = _status_page_with_posts(app, monitor.id)
     edit = f"/monitors/{monitor.id}/edit"
     forms: list[tuple[str, str, dict[str, str]]] = [
         ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New", "timeout": "9"}),
@@ -159,6 +161,13 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         ("/maintenance/new", "Save", {"name": "More", "scope": "chosen",
                                       "monitors": str(monitor.id)}),
         (f"{window}/edit", "Save", {"name": "Less"}),
+        ("/status-pages/new", "Save", {"name": "More", "slug": "more"}),
+        (f"{page}/edit", "Save", {"name": "Less", f"own[{monitor.id}]": "The shop"}),
+        (f"{page}/posts/new", "Publish", {"title": "Slow", "body": "We look into it."}),
+        (f"{page}/posts/new?kind=maintenance", "Publish", {"title": "A move", "body": "Soon."}),
+        *((f"{post}/edit", "Save", {"title": "Slower"}) for post in posts),
+        (posts[0], "Publish the update", {"body": "It was the disk."}),
+        (f"{posts[0]}/updates/1", "Save", {"body": "We looked into it."}),
         ("/incidents/new", "Report it", {"monitor_id": str(monitor.id), "cause": "Smoke"}),
         (f"/incidents/{incident.id}", "Add the comment", {"text": "On it."}),
         (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
@@ -190,6 +199,23 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
     assert [pair.value for pair in kept.alerts] == [hook], "a mask was stored in its place"
 
 
+def _status_page_with_posts(app: Flask, monitor: int) -> tuple[str, list[str]]:
+    """Where a page is, and two of its posts: about an incident, and about maintenance."""
+    text = {"title": "Slow", "body": "We look into it.", "monitors": (monitor,)}
+    times = {"starts_at": now(), "ends_at": now() + timedelta(hours=1)}
+    with app.app_context():
+        store = current_store()
+        page = store.status_pages.create(
+            {"name": "Our shop", "monitors": (monitor,), "groups": (Group("All", (monitor,)),)}
+        )
+        posts = [
+            store.posts.create(page.id, text | {"state": "investigating"}),
+            store.posts.create(page.id, text | times | {"state": "scheduled"}),
+        ]
+    address = f"/status-pages/{page.id}"
+    return address, [f"{address}/posts/{post.id}" for post in posts]
+
+
 def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
     app: Flask, settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> None:
@@ -202,6 +228,7 @@ def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
         (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
         (f"/incidents/{incident.id}", "Add the comment", {"text": "On it."}),
         ("/maintenance/new", "Save", {"name": "Works"}),
+        ("/status-pages/new", "Save", {"name": "Our shop"}),
     ):
         editor.open(path).press(button, **typed)
         assert editor.status == 403, path
@@ -418,7 +445,8 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
     server.refused = {"GET"}
     (store,) = editor.client.application.extensions["wakeful.store"].stores
     store.offered._known = None  # as after a start: it was not asked yet
-    for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/deliveries", "/reports"):
+    for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/status-pages",
+                 "/status-pages/new", "/deliveries", "/reports"):  # fmt: skip
         assert editor.open(path).status == 503, path
         assert "has a fault of its own" in editor.text, path
     for path in ("/profile", "/jump"):
@@ -436,6 +464,12 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
             assert lacking not in editor.text
         editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
         editor.press("Report it", cause="It burns")
+        assert "Status pages" not in editor.text
+        assert "Post on a status page" not in editor.text
+        for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
+            assert editor.open(path).status == 404, path
+            assert "The server behind this dashboard has no status pages." in editor.text
+        editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
         incident = editor.path
         editor.press("Acknowledge").press("Add the comment", text="On it.").press("Resolve")
         assert "On it." in editor.text

@@ -17,7 +17,7 @@ from app.records import Location, Result, Verdict
 from app.stats.report import ALL, figures
 from app.stats.tally import Sums
 from app.stores import current_store
-from app.web.views.reports import plain
+from app.web.shown.cells import plain
 from tests.factories import make_incident, make_monitor, now
 
 OCTOBER = datetime(2026, 10, 1, tzinfo=UTC)

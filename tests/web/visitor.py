@@ -147,9 +147,13 @@ class Visitor:
         raise AssertionError(f"no button {button!r}, but {found}")
 
     def press(self, button: str, _value: str | None = None, **fields: object) -> Visitor:
-        """Fill the form with that button and send it. True and False tick and untick boxes."""
+        """Fill the form with that button and send it. True and False tick and untick boxes. What
+        stands in the form several times under one name is sent several times.
+        """
         form, (_, name, value) = self.form_with(button)
-        values = dict(form.values)
+        values: dict[str, str | list[str]] = {
+            key: [text for other, text in form.values if other == key] for key, _ in form.values
+        }
         for key, typed in fields.items():
             assert key in form.names(), f"no field {key!r}, but {sorted(form.names())}"
             if typed is False:
@@ -171,3 +175,8 @@ class Visitor:
 
     def log_in(self, email: str, password: str = PASSWORD) -> Visitor:
         return self.open("/login").press("Log in", email=email, password=password)
+
+
+def token(visitor: Visitor) -> dict[str, str]:
+    """What the forms of the page that is open prove themselves with."""
+    return {"csrf_token": dict(visitor.form_with("Log out")[0].values)["csrf_token"]}

@@ -45,6 +45,11 @@ class RemoteStore(Store):
         return self.connection.name
 
     @property
+    def address(self) -> str:
+        """Where people reach this server."""
+        return self.connection.base.removesuffix("/api/v1")
+
+    @property
     def offers(self) -> frozenset[Feature]:  # type: ignore[override] # found out when first needed
         """What the server offers beyond interface.md. Raises while that is not known."""
         return self.offered.known()

@@ -16,11 +16,15 @@ from app.records import (
     Incident,
     IncidentStatus,
     MonitorStatus,
+    PageState,
+    PostState,
     Role,
     Verdict,
+    Visibility,
     Warn,
 )
 from app.rules.figures import percent as percent
+from app.rules.page_state import SENTENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,33 @@ WINDOW = {
     "planned": Look("Planned", "pending", "paused"),
     "over": Look("Over", "check", "paused"),
     "unreadable": Look("Does not apply", "unknown", "paused"),
+}
+
+# Of a status page, in the words that the public reads.
+PAGE = {
+    PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
+    PageState.DEGRADED: Look(SENTENCES[PageState.DEGRADED], "degraded", "degraded"),
+    PageState.PARTIAL_OUTAGE: Look(SENTENCES[PageState.PARTIAL_OUTAGE], "down", "down"),
+    PageState.MAJOR_OUTAGE: Look(SENTENCES[PageState.MAJOR_OUTAGE], "down", "down"),
+    PageState.MAINTENANCE: Look(SENTENCES[PageState.MAINTENANCE], "maintenance", "maintenance"),
+    PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
+}
+
+POST = {
+    PostState.INVESTIGATING: Look("Investigating", "down", "down"),
+    PostState.IDENTIFIED: Look("Identified", "degraded", "degraded"),
+    PostState.MONITORING: Look("Monitoring", "seen", "maintenance"),
+    PostState.RESOLVED: Look("Resolved", "up", "up"),
+    PostState.SCHEDULED: Look("Scheduled", "pending", "paused"),
+    PostState.IN_PROGRESS: Look("In progress", "maintenance", "maintenance"),
+    PostState.COMPLETED: Look("Completed", "up", "up"),
+}
+
+VISIBILITY = {
+    Visibility.PUBLIC: "Public",
+    Visibility.UNLISTED: "By its link alone",
+    Visibility.PASSWORD: "Behind a password",
+    Visibility.CLOSED: "For people with an account",
 }
 
 EVENTS = {

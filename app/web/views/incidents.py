@@ -20,6 +20,7 @@ from app.records import (
     DeliveryQuery,
     Incident,
     IncidentStatus,
+    StatusPage,
 )
 from app.stores import Feature, current_store
 from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
@@ -72,8 +73,16 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         classifications=list(Classification),
+        pages=_status_pages(incident.monitor_id),
         form=form,
     )
+
+
+def _status_pages(monitor_id: int) -> Sequence[StatusPage]:
+    """Those that show this monitor, for people who may write on them."""
+    if not current_user.may_edit or not servers.offers(Feature.STATUS_PAGES):
+        return ()
+    return current_store().status_pages.of_monitor(monitor_id)
 
 
 def _deliveries(id: int) -> Sequence[Delivery]:

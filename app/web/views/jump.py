@@ -26,6 +26,7 @@ PAGES = (
     ("Incidents", "incidents.index", Role.VIEWER),
     ("Report an incident", "incidents.new", Role.EDITOR),
     ("Maintenance", "windows.index", Role.VIEWER),
+    ("Status pages", "status_pages.index", Role.VIEWER),
     ("Deliveries", "deliveries.index", Role.VIEWER),
     ("Reports", "reports.show", Role.VIEWER),
     ("Wall", "wall.show", Role.VIEWER),

@@ -22,6 +22,7 @@ from app.stores import Feature, current_store
 from app.web.frame import servers
 from app.web.frame.session import guarded
 from app.web.shown import months, times
+from app.web.shown.cells import plain
 from app.web.shown.months import Month
 
 blueprint = guarded(Blueprint("reports", __name__, url_prefix="/reports"))
@@ -40,8 +41,6 @@ COLUMNS = {
     "unknown": "unknown_seconds",
     "gaps": "gap_seconds",
 }
-# A spreadsheet takes a cell that begins so for a formula and runs it.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +146,3 @@ def _csv(report: Report) -> str:
 
 def _cells(figures: Mapping[str, Any]) -> list[Any]:
     return ["" if figures[name] is None else figures[name] for name in COLUMNS]
-
-
-def plain(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,0 +1,188 @@
+"""What a status page shows, as the page's form has it: one list of monitors and headings in order.
+
+A heading begins a group, which goes on to the next heading. Monitors above the first heading are in
+no group. So moving a line, by a button or by hand, is all that it takes to order monitors and
+groups, and to put a monitor into a group.
+
+The browser sends a ``line`` for each (``m17``: the monitor 17; ``g1``: a heading), in their order,
+beside ``group[1]`` (the heading's text) and ``own[17]`` (the name on the page). ``known[17]`` and
+``url[17]`` bring the monitor's own name and URL back, so that the store is not asked for them again
+whenever something moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from werkzeug.datastructures import MultiDict
+
+from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorRef, StatusPage
+from app.rules.text import record_id
+
+Form = MultiDict[str, str]
+
+LINE, OWN, GROUP, KNOWN, URL = "line", "own", "group", "known", "url"
+OURS = (LINE, "monitors", "names", "groups")
+# A page with more is refused; the form shows a little more than that, so that it can be put right.
+MOST_LINES = 2 * (MAX_PAGE_MONITORS + MAX_GROUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A monitor, or the heading of a group (``monitor`` is None). ``key`` names it in buttons.
+
+    ``text`` is what is typed: the monitor's name on the page, or the heading. ``place`` counts
+    monitors and headings separately; the ids of inputs have it.
+    """
+
+    key: str
+    text: str
+    place: int
+    monitor: MonitorRef | None = None
+
+    @property
+    def name(self) -> str:
+        """As the page shows it."""
+        return self.text if self.text.strip() or not self.monitor else self.monitor.name
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A group; the first one has no name."""
+
+    name: str
+    lines: Sequence[Line]
+
+
+def of_page(page: StatusPage, known: Mapping[int, MonitorRef]) -> list[Line]:
+    """The lines of a stored page. ``known``: its monitors."""
+    names = {one.key: one.value for one in page.names}
+    grouped = {id for group in page.groups for id in group.monitors}
+    made = [_monitor(id, names, known) for id in page.monitors if id not in grouped]
+    for number, group in enumerate(page.groups, 1):
+        made.append(Line(f"g{number}", group.name, 0))
+        made += [_monitor(id, names, known) for id in group.monitors]
+    return _placed(made)
+
+
+def of_monitors(monitors: Iterable[MonitorRef]) -> list[Line]:
+    return _placed(Line(f"m{one.id}", "", 0, one) for one in monitors)
+
+
+def sent(form: Form) -> list[Line]:
+    """The lines that a browser sent; what is none is left out."""
+    found: dict[str, Line] = {}
+    for key in form.getlist(LINE)[:MOST_LINES]:
+        line = _sent(form, key)
+        if line is not None:
+            found.setdefault(key, line)
+    return _placed(found.values())
+
+
+def fields(lines: Sequence[Line], form: Form) -> Form:
+    """``form`` as the status page's schema reads it: ``monitors``, ``names`` and ``groups``."""
+    pairs = [
+        (name, value)
+        for name, value in form.items(multi=True)
+        if name.partition("[")[0] not in OURS
+    ]
+    group = ""
+    for line in lines:
+        if line.monitor is None:
+            group = f"groups[{line.place}]"
+            pairs.append((f"{group}[name]", line.text))
+            continue
+        id = str(line.monitor.id)
+        pairs += [
+            ("monitors", id),
+            (f"names[{line.place}][key]", id),
+            (f"names[{line.place}][value]", line.text),
+        ]
+        if group:
+            pairs.append((f"{group}[monitors]", id))
+    return MultiDict(pairs)
+
+
+def sections(lines: Iterable[Line]) -> list[Section]:
+    """The lines as the page shows them: what is in no group first, if there is any."""
+    found: list[tuple[str, list[Line]]] = [("", [])]
+    for line in lines:
+        if line.monitor is None:
+            found.append((line.text, []))
+        else:
+            found[-1][1].append(line)
+    return [Section(name, ones) for name, ones in found if ones or name]
+
+
+def monitor_ids(lines: Iterable[Line]) -> set[int]:
+    return {line.monitor.id for line in lines if line.monitor is not None}
+
+
+# --- What buttons do ------------------------------------------------------------------------------
+
+
+def add(lines: Sequence[Line], monitors: Iterable[MonitorRef]) -> list[Line]:
+    """Add these at the end, but none twice."""
+    present = monitor_ids(lines)
+    return _placed([*lines, *of_monitors(one for one in monitors if one.id not in present)])
+
+
+def add_group(lines: Sequence[Line], name: str) -> list[Line]:
+    used = [int(line.key[1:]) for line in lines if line.monitor is None]
+    return _placed([*lines, Line(f"g{max(used, default=0) + 1}", name, 0)])
+
+
+def remove(lines: Sequence[Line], key: str) -> list[Line]:
+    """Remove a line. The monitors of a heading stay, in the group above."""
+    return _placed(line for line in lines if line.key != key)
+
+
+def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
+    """Move a line one place up (-1) or down (1); a heading with its whole group."""
+    first = next((n for n, line in enumerate(lines) if line.monitor is None), len(lines))
+    groups = key.startswith("g")
+    # What is in no group stays above all groups.
+    head = list(lines[:first]) if groups else []
+    blocks: list[list[Line]] = []
+    for line in lines[len(head) :]:
+        if line.monitor is None or not groups:
+            blocks.append([])
+        blocks[-1].append(line)
+    place = next((n for n, block in enumerate(blocks) if block[0].key == key), None)
+    if place is None or not 0 <= place + step < len(blocks):
+        return list(lines)
+    blocks[place], blocks[place + step] = blocks[place + step], blocks[place]
+    return _placed([*head, *(line for block in blocks for line in block)])
+
+
+def _placed(lines: Iterable[Line]) -> list[Line]:
+    counts = {"m": 0, "g": 0}
+    found = []
+    for line in lines:
+        found.append(replace(line, place=counts[line.key[0]]))
+        counts[line.key[0]] += 1
+    return found
+
+
+def _monitor(id: int, names: Mapping[int, str], known: Mapping[int, MonitorRef]) -> Line:
+    ref = known.get(id) or MonitorRef(id, f"Monitor {id}", "")
+    return Line(f"m{id}", names.get(id, ""), 0, ref)
+
+
+def _sent(form: Form, key: str) -> Line | None:
+    try:
+        number = record_id(key[1:])
+    except ValueError:
+        return None
+    if key == f"g{number}":
+        return Line(key, form.get(f"{GROUP}[{number}]", ""), 0)
+    if key == f"m{number}":
+        return Line(key, form.get(f"{OWN}[{number}]", ""), 0, sent_ref(form, number))
+    return None
+
+
+def sent_ref(form: Form, id: int) -> MonitorRef:
+    """A monitor as the form brings it back."""
+    name = form.get(f"{KNOWN}[{id}]") or f"Monitor {id}"
+    return MonitorRef(id, name, form.get(f"{URL}[{id}]", ""))

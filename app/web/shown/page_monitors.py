@@ -1,0 +1,50 @@
+"""The monitors of a status page, as people know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from app.errors import Unsupported
+from app.records import MonitorQuery, MonitorRef, StatusPage
+from app.stores import Feature, current_store
+from app.web.frame import servers
+
+PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
+NOT_OFFERED = "The server behind this dashboard has no status pages."
+
+
+def offered() -> None:
+    """Raises Unsupported where the store has no status pages."""
+    if not servers.offers(Feature.STATUS_PAGES):
+        raise Unsupported(NOT_OFFERED)
+
+
+def known(page: StatusPage) -> Mapping[int, MonitorRef]:
+    """The monitors that are stored as the page's, by their ids."""
+    return {} if not page.monitors else _found(MonitorQuery(status_page_id=page.id))
+
+
+def tagged(tag: str) -> Mapping[int, MonitorRef]:
+    """The monitors with this tag, by name."""
+    return _found(MonitorQuery(tag=tag))
+
+
+def _found(query: MonitorQuery) -> dict[int, MonitorRef]:
+    found: dict[int, MonitorRef] = {}
+    for number in range(1, PAGES + 1):
+        asked = replace(query, sort_by="name", sort="asc", per_page=PAGE, page=number, uptime=())
+        page = current_store().monitors.list(asked)
+        found |= {one.id: MonitorRef(one.id, one.name, one.url) for one in page.items}
+        if number >= page.last_number:
+            break
+    return found
+
+
+def names_on(page: StatusPage) -> dict[int, str]:
+    """What the page calls its monitors, in their order."""
+    refs, own = known(page), {one.key: one.value for one in page.names}
+    return {
+        id: own.get(id) or (refs[id].name if id in refs else f"Monitor {id}")
+        for id in page.monitors
+    }

@@ -1,0 +1,72 @@
+"""Where the public finds a status page, and what others embed on their own sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from flask import request
+
+from app.records import StatusPage
+from app.stores import current_store
+
+
+def of(page: StatusPage) -> str:
+    """The page's own address. An installation without PUBLIC_URL knows only its path: people reach
+    it as they reach this dashboard, or the server behind it.
+    """
+    link = page.link or f"/status/{page.slug}"
+    if not link.startswith("/"):
+        return link
+    root = getattr(current_store(), "address", "") or request.host_url
+    return f"{root.rstrip('/')}{link}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """What is copied. ``id`` is that of the element that shows it."""
+
+    id: str
+    label: str
+    text: str
+
+
+class Links:
+    """Everything that a page offers to others. ``badge``: the id of the monitor whose badge is
+    shown, as an address has it; the first one, where it is not on the page.
+    """
+
+    def __init__(self, page: StatusPage, badge: str, names: Mapping[int, str]) -> None:
+        self.page = of(page)
+        self._base = self.page.rstrip("/")
+        self._name = page.name
+        summary = f"{self._base}/summary.json" if page.domain else f"{self._base}.json"
+        self.feeds = (
+            ("RSS", f"{self._base}/feed.rss"),
+            ("Atom", f"{self._base}/feed.atom"),
+            ("Calendar of maintenance", f"{self._base}/maintenance.ics"),
+            ("JSON", summary),
+        )
+        self.badge = next((id for id in names if str(id) == badge), next(iter(names), None))
+        self._monitor = names.get(self.badge or 0, "")
+
+    def badges(self) -> Sequence[Snippet]:
+        if self.badge is None:
+            return ()
+        image, alt = f"{self._base}/badge/{self.badge}.svg", f"Status of {self._monitor}"
+        html = f'<a href="{escape(self.page)}"><img src="{escape(image)}" alt="{escape(alt)}"></a>'
+        in_brackets = alt.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+        return (
+            Snippet("badge-html", "HTML", html),
+            Snippet("badge-markdown", "Markdown", f"[![{in_brackets}]({image})]({self.page})"),
+            Snippet("badge-shields", "Data for shields.io", f"{image.removesuffix('.svg')}.json"),
+        )
+
+    def widget(self) -> Snippet:
+        title = escape(f"Status of {self._name}")
+        frame = (
+            f'<iframe src="{escape(self._base)}/widget" title="{title}" width="320" height="120"'
+            ' loading="lazy"></iframe>'
+        )
+        return Snippet("widget-html", "HTML", frame)

@@ -1,0 +1,277 @@
+"""The form of a status page: what it shows, in order, beside a preview of what is typed.
+
+Each button of the form works by a round to the server, which brings the whole form back with what
+it changed. A script asks for the same and takes over the part that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Invalid, NotFound, WakefulError
+from app.forms.browser import BrowserStatusPageForm
+from app.records import MAX_SEARCH, MonitorRef, StatusPage
+from app.rules.text import record_id
+from app.stores import current_store
+from app.web.forms import not_read, not_saved, saved, show_errors
+from app.web.frame.fragments import HEADER
+from app.web.frame.session import SAFE_METHODS, guarded
+from app.web.frame.store_errors import NOT_TAKEN
+from app.web.shown import page_lines, page_monitors, times
+from app.web.shown.page_lines import Line
+
+blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
+
+Answer = str | Response | tuple[str, int]
+
+FOUND = 30  # monitors that a search shows
+MORE_THAN_FOUND = FOUND + 1
+ENTER = "enter"  # the Return key presses the form's first button
+STEPS = {"up": -1, "down": 1}
+
+
+class StatusPageEditorForm(BrowserStatusPageForm):
+    """The page's form with one list of lines in the place of monitors, names and groups."""
+
+    def __init__(self, *args: Any, lines: Sequence[Line] = (), **kwargs: Any) -> None:
+        self.lines = list(lines)
+        super().__init__(*args, **kwargs)
+
+    def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
+        sent = self.meta.wrap_formdata(self, formdata)
+        if sent:
+            self.lines = page_lines.sent(sent)
+            sent = page_lines.fields(self.lines, sent)
+        super().process(sent, *args, **kwargs)
+
+    def forget_errors(self) -> None:
+        """For a form that comes back because a line moved: nothing is judged yet."""
+        for field in self.schema_fields():
+            field.errors = []
+        for row in (*self.names.rows, *self.groups.rows):
+            _forget(row)
+        self.monitors.entry_errors = {}
+
+    def faults_of(self, line: Line) -> list[str]:
+        rows: Sequence[Any] = self.names.rows if line.monitor else self.groups.rows
+        row = next((row for row in rows if row.index == str(line.place)), None)
+        if row is None:
+            return []
+        if line.monitor is None:
+            return list(dict.fromkeys(row.errors.values()))
+        return [*row.key_errors, *row.value_errors]
+
+
+def _forget(row: Any) -> None:
+    if hasattr(row, "errors"):
+        row.errors = {}
+    else:
+        row.key_errors, row.value_errors = [], []
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a button did: the monitors that a search found, and a sentence about it. ``focus`` is
+    the id of the element to go on from.
+    """
+
+    found: Sequence[MonitorRef] | None = None
+    more: bool = False
+    told: str = ""
+    focus: str = ""
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    if request.method in SAFE_METHODS:
+        page_monitors.offered()
+    form = StatusPageEditorForm(data={"zone": times.zone().key}, lines=_asked_for())
+    return _edited(form, None)
+
+
+def _asked_for() -> list[Line]:
+    """The monitor that the address names: a monitor's page leads here."""
+    try:
+        id = record_id(request.args.get("monitor_id", ""))
+        monitor = current_store().monitors.get(id)
+    except (ValueError, NotFound):
+        return []
+    return page_lines.of_monitors([MonitorRef(monitor.id, monitor.name, monitor.url)])
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    try:
+        page = current_store().status_pages.get(id)
+        known = page_monitors.known(page) if request.method in SAFE_METHODS else {}
+    except NOT_TAKEN as fault:
+        return _unread(fault, id)
+    form = StatusPageEditorForm(record=page, lines=page_lines.of_page(page, known))
+    return _edited(form, page)
+
+
+def _unread(fault: WakefulError, id: int) -> Answer:
+    """What was typed into the form of a page that cannot be read now."""
+    if request.method in SAFE_METHODS:
+        raise fault
+    page = StatusPage(id, request.form.get("name") or f"Status page {id}", "")
+    form = StatusPageEditorForm(record=page)
+    return _form_page(form, page, not_read(form, fault), Done())
+
+
+def _edited(form: StatusPageEditorForm, page: StatusPage | None) -> Answer:
+    action = _pressed() if form.is_submitted() else ""
+    if action:
+        return _acted(form, page, action)
+    if form.validate_on_submit():
+        try:
+            record = _save(form, page)
+        except Invalid as fault:
+            show_errors(form, fault)
+        except NOT_TAKEN as fault:
+            return _form_page(form, page, not_saved(form, fault), Done())
+        else:
+            saved(form, f"{record.name} is saved.")
+            return redirect(url_for("status_pages.show", id=record.id))
+    return _form_page(form, page, 422 if form.is_submitted() else 200, Done())
+
+
+def _save(form: StatusPageEditorForm, page: StatusPage | None) -> StatusPage:
+    store = current_store()
+    if page is None:
+        return store.status_pages.create(form.fields())
+    return store.status_pages.update(page.id, form.fields())
+
+
+def _pressed() -> str:
+    """What a button asks for; empty: to save. The Return key in one of the fields for adding means
+    the button beside it.
+    """
+    action = request.form.get("do", "")
+    if action != ENTER:
+        return action
+    for name in ("find", "tag", "heading"):
+        if request.form.get(name, "").strip():
+            return name
+    return ""
+
+
+def _acted(form: StatusPageEditorForm, page: StatusPage | None, action: str) -> Answer:
+    form.validate()  # the token too: what moves a line also asks the store
+    fault = "csrf_token" in form.errors
+    form.forget_errors()
+    if fault:
+        return _form_page(form, page, 400, Done())
+    try:
+        done = _do(form, *action.partition(":")[::2])
+    except NOT_TAKEN as trouble:
+        return _form_page(form, page, not_saved(form, trouble), Done())
+    return _form_page(form, page, 200, done)
+
+
+def _do(form: StatusPageEditorForm, word: str, key: str) -> Done:
+    """Do what a button says to the lines of ``form``."""
+    if word in STEPS:
+        form.lines = page_lines.move(form.lines, key, STEPS[word])
+        return Done(focus=f"{word}-{key}")
+    if word == "remove":
+        place = next((n for n, line in enumerate(form.lines) if line.key == key), 0)
+        form.lines = page_lines.remove(form.lines, key)
+        near = form.lines[place : place + 1] or form.lines[-1:]
+        return Done(focus=f"remove-{near[0].key}" if near else "find")
+    if word == "heading":
+        return _add_heading(form)
+    return {"find": _find, "add": _add_ticked, "tag": _add_tagged}.get(word, _nothing)(form)
+
+
+def _nothing(_form: StatusPageEditorForm) -> Done:
+    return Done(focus="preview")
+
+
+def _find(_form: StatusPageEditorForm) -> Done:
+    wanted = request.form.get("find", "")[:MAX_SEARCH].strip()
+    found = current_store().monitors.refs(search=wanted or None, limit=MORE_THAN_FOUND)
+    return Done(found[:FOUND], len(found) > FOUND, focus="found")
+
+
+def _add_ticked(form: StatusPageEditorForm) -> Done:
+    ids = [int(text) for text in request.form.getlist("pick") if _is_id(text)]
+    return _added(form, [page_lines.sent_ref(request.form, id) for id in ids])
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(record_id(text)) == text
+    except ValueError:
+        return False
+
+
+def _add_tagged(form: StatusPageEditorForm) -> Done:
+    tag = request.form.get("tag", "").strip()
+    if not tag:
+        return Done(told="Write the tag first.", focus="tag")
+    found = page_monitors.tagged(tag)
+    if not found:
+        return Done(told=f"No monitor has the tag {tag}.", focus="tag")
+    return _added(form, list(found.values()))
+
+
+def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
+    before = len(form.lines)
+    form.lines = page_lines.add(form.lines, monitors)
+    count = len(form.lines) - before
+    told = f"{count} monitor{'' if count == 1 else 's'} added at the end."
+    if not monitors:
+        told = "Tick the monitors first."
+    elif not count:
+        told = "They are on the page already."
+    return Done(told=told, focus="told")
+
+
+def _add_heading(form: StatusPageEditorForm) -> Done:
+    name = request.form.get("heading", "").strip()
+    if not name:
+        return Done(told="Write the heading first.", focus="heading")
+    form.lines = page_lines.add_group(form.lines, name)
+    told = f"The heading {name} is added at the end. What stands below it is its group."
+    return Done(told=told, focus="told")
+
+
+def _form_page(
+    form: StatusPageEditorForm, page: StatusPage | None, status: int, done: Done
+) -> Answer:
+    part = request.headers.get(HEADER) == "lines"
+    template = "status_pages/_lines.html" if part else "status_pages/form.html"
+    answer = render_template(
+        template,
+        shown_page=page,
+        done=done,
+        asked=_what_was_asked(done),
+        on_page=page_lines.monitor_ids(form.lines),
+        **_previewed(form),
+    )
+    return answer, status
+
+
+def _what_was_asked(done: Done) -> Mapping[str, str]:
+    """The fields for adding as typed; empty again once they did their work."""
+    names = ("find", "tag", "heading")
+    return {name: "" if done.focus == "told" else request.form.get(name, "") for name in names}
+
+
+# --- The preview ----------------------------------------------------------------------------------
+
+
+@blueprint.post("/preview")
+def preview() -> str:
+    """How the page will look, from the form as it stands: also with faults in it."""
+    return render_template("status_pages/_preview.html", **_previewed(StatusPageEditorForm()))
+
+
+def _previewed(form: StatusPageEditorForm) -> dict[str, Any]:
+    return {"form": form, "sections": page_lines.sections(form.lines)}

@@ -1,0 +1,151 @@
+"""Status pages: list, show with what others embed, subscribers, delete. Their form is in
+``page_editor``, what people write on them in ``posts``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.forms import binding
+from app.records import (
+    Page,
+    PostQuery,
+    Role,
+    StatusPage,
+    Subscriber,
+    SubscriberQuery,
+)
+from app.rules.time import iso
+from app.stores import current_store
+from app.web.forms import DeleteForm
+from app.web.frame import fragments, links
+from app.web.frame.session import guarded, needs
+from app.web.shown import public_links
+from app.web.shown.cells import plain
+from app.web.shown.page_monitors import names_on, offered
+
+blueprint = guarded(Blueprint("status_pages", __name__, url_prefix="/status-pages"))
+
+Answer = str | Response | tuple[str, int]
+
+EXPORTED = 100  # subscribers in one request of the store
+POSTS = 25  # on a page's page
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page in the list. ``open_posts``: scheduled ones are among them."""
+
+    page: StatusPage
+    link: str
+    open_posts: int
+
+
+@blueprint.get("")
+def index() -> Response:
+    offered()
+    found = current_store().status_pages.list(binding.page_query(links.pairs()))
+    return fragments.page(
+        "status_pages/index.html",
+        "status_pages/_list.html",
+        page=found,
+        entries=[_entry(one) for one in found.items],
+        link=links.page_link,
+    )
+
+
+def _entry(page: StatusPage) -> Entry:
+    posts = current_store().posts.list(PostQuery(page.id, open=True))
+    return Entry(page, public_links.of(page), posts.total)
+
+
+@blueprint.get("/<int:id>")
+def show(id: int) -> Response:
+    offered()
+    page = current_store().status_pages.get(id)
+    asked = binding.page_query([pair for pair in links.pairs() if pair[0] == "page"])
+    names = names_on(page)
+    return fragments.page(
+        "status_pages/show.html",
+        "status_pages/_live.html",
+        shown=page,
+        names=names,
+        posts=current_store().posts.list(PostQuery(id, per_page=POSTS, page=asked.page)),
+        link=links.page_link,
+        links=public_links.Links(page, request.args.get("badge", ""), names),
+    )
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    page = current_store().status_pages.get(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_store().status_pages.delete(id)
+        flash(f"{page.name} is deleted. Its address leads nowhere now.", "success")
+        return redirect(url_for(".index"))
+    return render_template("status_pages/delete.html", shown=page)
+
+
+# --- Who is told of posts -------------------------------------------------------------------------
+
+
+@blueprint.get("/<int:id>/subscribers")
+def subscribers(id: int) -> str:
+    page = current_store().status_pages.get(id)
+    asked = binding.page_query(links.pairs())
+    query = SubscriberQuery(id, per_page=asked.per_page, page=asked.page)
+    return render_template(
+        "status_pages/subscribers.html",
+        shown=page,
+        page=current_store().subscribers.list(query),
+        link=links.page_link,
+    )
+
+
+@blueprint.get("/<int:id>/subscribers.csv")
+@needs(Role.EDITOR)
+def export(id: int) -> Response:
+    page = current_store().status_pages.get(id)
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["channel", "target", "subscribed_at", "confirmed_at"])
+    for one in _all_subscribers(id):
+        times = [iso(at) if at else "" for at in (one.created_at, one.confirmed_at)]
+        writer.writerow([plain(one.channel), plain(one.target or ""), *times])
+    return Response(
+        out.getvalue(),
+        headers={
+            "Content-Disposition": f'attachment; filename="subscribers-{page.slug}.csv"',
+            "Cache-Control": "no-store",
+        },
+        content_type="text/csv; charset=utf-8",
+    )
+
+
+def _all_subscribers(id: int) -> Iterator[Subscriber]:
+    number = 1
+    while True:
+        query = SubscriberQuery(id, per_page=EXPORTED, page=number)
+        found: Page[Subscriber] = current_store().subscribers.list(query)
+        yield from found.items
+        if number >= found.last_number or not found.items:
+            return
+        number += 1
+
+
+@blueprint.route("/<int:id>/subscribers/clear", methods=["GET", "POST"])
+def clear(id: int) -> Answer:
+    page = current_store().status_pages.get(id)
+    form = DeleteForm()
+    if form.validate_on_submit():
+        count = current_store().subscribers.clear(id)
+        flash(f"{count} subscription{'' if count == 1 else 's'} deleted.", "success")
+        return redirect(url_for(".show", id=id))
+    return render_template("status_pages/clear.html", shown=page)

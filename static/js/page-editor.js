@@ -1,0 +1,158 @@
+// The editor of a status page: lines move and go in place, the server adds what it finds, and the
+// preview follows what is typed. All of it works by the form's own buttons too.
+const form = document.querySelector("[data-page-editor]");
+const place = form.querySelector("[data-lines]");
+const preview = document.querySelector("[data-preview]");
+const PAUSE = 350; // ms without typing, until the preview is asked for
+
+// --- the preview
+
+let asked = 0;
+let timer;
+async function look() {
+  clearTimeout(timer);
+  const mine = ++asked;
+  try {
+    const answer = await fetch(form.dataset.previewAt, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "error" });
+    const text = await answer.text();
+    // An older answer that comes late says what is typed no more.
+    if (mine === asked && answer.ok) preview.innerHTML = text;
+    if (mine === asked) preview.toggleAttribute("data-stale", !answer.ok);
+  } catch {
+    if (mine === asked) preview.setAttribute("data-stale", "");
+  }
+}
+function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(look, PAUSE);
+}
+form.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-enter], [name=pick]")) soon();
+});
+form.querySelector("[data-refresh]").hidden = true; // it follows by itself
+
+// --- lines
+
+const list = () => place.querySelector("[data-list]");
+const lines = () => [...list().children];
+const isHeading = (line) => line.matches(".heading");
+function tell(text) {
+  place.querySelector("[data-told]").textContent = text;
+}
+const nameOf = (line) => (isHeading(line) ? line.querySelector("input:not([type=hidden])").value : line.querySelector("label").textContent);
+
+// What moves together: a line alone, a heading with its whole group.
+function blocks(line) {
+  if (!isHeading(line)) return lines().map((one) => [one]);
+  const found = [];
+  for (const one of lines()) {
+    if (isHeading(one)) found.push([one]);
+    else found.at(-1)?.push(one);
+  }
+  return found;
+}
+
+function move(line, step) {
+  const all = blocks(line);
+  const here = all.findIndex(([first]) => first === line);
+  const other = all[here + step];
+  if (!other) return tell(`${nameOf(line)} stands at the ${step < 0 ? "top" : "bottom"} already.`);
+  if (step < 0) other[0].before(...all[here]);
+  else other.at(-1).after(...all[here]);
+  tell(`${nameOf(line)} is in place ${lines().indexOf(line) + 1} of ${lines().length}.`);
+  soon();
+}
+
+function remove(line) {
+  const near = line.nextElementSibling ?? line.previousElementSibling;
+  tell(`${nameOf(line)} is removed.`);
+  line.remove();
+  (near?.querySelector("[data-act=remove]") ?? place.querySelector("#find")).focus();
+  soon();
+}
+
+// What needs the server: it sends the lines and the fields for adding as they then are.
+async function ask(button) {
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  const body = new URLSearchParams(new FormData(form));
+  body.set("do", button.value);
+  const fresh = document.createElement("template");
+  try {
+    const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Fragment": "lines" }, redirect: "error" });
+    if (!answer.ok) throw new Error(answer.statusText);
+    fresh.innerHTML = await answer.text();
+  } catch {
+    // The plain way shows what is the matter, with everything typed kept.
+    button.removeAttribute("aria-busy");
+    form.requestSubmit(button);
+    return;
+  }
+  const next = fresh.content.querySelector("[autofocus]");
+  next?.removeAttribute("autofocus"); // that is for a page that opens
+  place.replaceChildren(fresh.content);
+  ready();
+  next?.focus();
+  soon();
+}
+
+place.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-act]");
+  if (!button) return;
+  event.preventDefault();
+  const line = button.closest("[data-line]");
+  const act = button.dataset.act;
+  if (act === "remove") remove(line);
+  else if (line) {
+    move(line, act === "up" ? -1 : 1);
+    button.focus(); // it has moved with its line
+  } else ask(button);
+});
+
+// The Return key in a field for adding presses the button beside it, and saves in all others.
+form.querySelector("[value=enter]").value = "";
+place.addEventListener("keydown", (event) => {
+  const field = event.target.closest("[data-enter]");
+  if (event.key !== "Enter" || !field) return;
+  event.preventDefault();
+  ask(place.querySelector(`[data-act="${field.dataset.enter}"]`));
+});
+
+// --- by hand: a mouse or a finger takes a line by its handle
+
+let held = null;
+place.addEventListener("pointerdown", (event) => {
+  const handle = event.target.closest("[data-handle]");
+  if (!handle || event.button !== 0) return;
+  event.preventDefault();
+  held = handle.closest("[data-line]");
+  held.setAttribute("data-moving", "");
+  handle.setPointerCapture(event.pointerId);
+});
+place.addEventListener("pointermove", (event) => {
+  if (!held) return;
+  const all = blocks(held);
+  const here = all.findIndex(([first]) => first === held);
+  const middle = (block) => (block[0].getBoundingClientRect().top + block.at(-1).getBoundingClientRect().bottom) / 2;
+  if (here > 0 && event.clientY < middle(all[here - 1])) move(held, -1);
+  else if (here < all.length - 1 && event.clientY > middle(all[here + 1])) move(held, 1);
+});
+function drop() {
+  held?.removeAttribute("data-moving");
+  held = null;
+}
+place.addEventListener("pointerup", drop);
+place.addEventListener("pointercancel", drop);
+
+function ready() {
+  for (const part of place.querySelectorAll("[data-handle], [data-drag-hint]")) part.hidden = false;
+}
+ready();
+
+// --- the password belongs to one of the choices
+
+const visibility = form.querySelector("#visibility");
+const password = form.querySelector("[data-password]");
+function showPassword() { password.hidden = visibility.value !== "password" && !password.querySelector(".fault"); }
+visibility.addEventListener("change", showPassword);
+showPassword();

@@ -1,0 +1,149 @@
+"""The editor of a status page in a real browser: what its script adds to the buttons."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from flask import Flask
+from playwright.sync_api import Page, expect
+
+from app.records import PageQuery, StatusPage
+from app.stores import current_store
+from tests.factories import make_monitor
+from tests.web.conftest import DESKTOP
+
+pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+
+VIOLATIONS = "async () => (await axe.run()).violations.map(({ id }) => id)"
+
+
+@pytest.fixture
+def three(app: Flask) -> list[int]:
+    return [make_monitor(app, name=name).id for name in ("Shop", "Blog", "Mail")]
+
+
+def make_page(app: Flask, *monitors: int) -> None:
+    with app.app_context():
+        current_store().status_pages.create({"name": "Our shop", "monitors": monitors})
+
+
+def stored(app: Flask) -> StatusPage:
+    with app.app_context():
+        return current_store().status_pages.list(PageQuery()).items[0]
+
+
+def names(page: Page) -> Any:
+    return page.locator("[data-preview] .preview-line b")
+
+
+def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, three):
+    page = visit("/status-pages/new")
+    page.get_by_label("Name", exact=True).fill("Our shop")
+    expect(page.locator(".preview-name")).to_have_text("Our shop")
+    page.get_by_label("Find monitors").fill("o")
+    page.get_by_label("Find monitors").press("Enter")
+    expect(page.locator("#found")).to_be_focused()
+    page.get_by_label(re.compile("^Shop")).check()
+    page.get_by_label(re.compile("^Blog")).check()
+    page.get_by_role("button", name="Add the ticked ones").click()
+    expect(page.locator("#told")).to_have_text("2 monitors added at the end.")
+    expect(names(page)).to_have_text(["Blog", "Shop"])
+    page.get_by_label("Heading of a new group").fill("Words")
+    page.get_by_label("Heading of a new group").press("Enter")
+    expect(page.get_by_label("Heading", exact=True)).to_have_value("Words")
+
+    down = page.get_by_role("button", name="Blog: move down")
+    down.focus()
+    down.press("Enter")
+    expect(page.locator("#told")).to_have_text("Blog is in place 2 of 3.")
+    expect(down).to_be_focused()
+    down.press("Enter")
+    expect(names(page)).to_have_text(["Shop", "Blog"])
+    expect(page.locator(".preview-group")).to_have_text("Words")
+    page.get_by_label("Blog", exact=True).fill("Stories")
+    expect(names(page)).to_have_text(["Shop", "Stories"])
+    page.evaluate(AXE_SCRIPT)
+    assert page.evaluate(VIOLATIONS) == []
+
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Our shop is saved.")).to_be_visible()
+    kept = stored(app)
+    shop, blog, _ = three
+    assert kept.monitors == (shop, blog)
+    assert [(group.name, group.monitors) for group in kept.groups] == [("Words", (blog,))]
+    assert [(name.key, name.value) for name in kept.names] == [(blog, "Stories")]
+
+
+@DESKTOP
+def test_a_line_is_dragged_by_its_handle(app, visit, three):
+    make_page(app, *three)
+    page = visit("/status-pages/1/edit")
+    handles = page.locator("[data-handle]")
+    start, end = handles.nth(2).bounding_box(), handles.nth(0).bounding_box()
+    assert start is not None
+    assert end is not None
+    page.mouse.move(start["x"] + 5, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 5, end["y"] - 20, steps=8)
+    page.mouse.up()
+    expect(names(page)).to_have_text(["Mail", "Shop", "Blog"])
+    page.get_by_role("button", name="Shop: remove").click()
+    expect(page.get_by_role("button", name="Blog: remove")).to_be_focused()
+    expect(names(page)).to_have_text(["Mail", "Blog"])
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Our shop is saved.")).to_be_visible()
+    _, blog, mail = three
+    assert stored(app).monitors == (mail, blog)
+
+
+@DESKTOP
+def test_only_the_newest_preview_is_shown(app, visit, three):
+    make_page(app, *three)
+    page = visit("/status-pages/1/edit")
+    # The first answer is held back until the second one has come.
+    page.evaluate(
+        """() => {
+          const ask = window.fetch;
+          let first = true;
+          window.fetch = async (...asked) => {
+            const answer = await ask(...asked);
+            if (!first) { setTimeout(window.release, 0); return answer; }
+            first = false;
+            document.body.dataset.held = "";
+            await new Promise((go) => { window.release = go; });
+            setTimeout(() => { document.body.dataset.late = ""; }, 0);
+            return answer;
+          };
+        }"""
+    )
+    name = page.get_by_label("Name", exact=True)
+    name.fill("Older")
+    expect(page.locator("body[data-held]")).to_be_attached()
+    name.fill("Newer")
+    expect(page.locator("body[data-late]")).to_be_attached()
+    expect(page.locator(".preview-name")).to_have_text("Newer")
+
+
+@DESKTOP
+def test_what_the_server_does_not_take_goes_the_plain_way(app, visit, three):
+    page = visit("/status-pages/new")
+    page.get_by_label("Name", exact=True).fill("Kept")
+    # As a lost connection, which Chromium itself would tell the console of.
+    page.evaluate("() => { window.fetch = () => Promise.reject() }")
+    page.get_by_label("Find monitors").fill("blog")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.get_by_label(re.compile("^Blog"))).to_be_visible()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Kept")
+
+
+@DESKTOP
+def test_the_password_is_asked_for_where_it_is_needed(visit):
+    page = visit("/status-pages/new")
+    password = page.get_by_label("Password of the page")
+    expect(password).to_be_hidden()
+    page.get_by_label("Visible").select_option("password")
+    expect(password).to_be_visible()

@@ -1,0 +1,373 @@
+"""Status pages on the dashboard: made, put in order, shown, embedded, deleted."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.db import writing
+from app.db.tables import SubscriberRow
+from app.records import ComponentName, Group, PageQuery, StatusPage
+from app.stores import current_store
+from tests.factories import make_monitor, now
+from tests.web.visitor import Visitor, token
+
+pytestmark = pytest.mark.sqlite
+
+
+def make_page(app: Flask, *monitors: int, **fields: Any) -> StatusPage:
+    with app.app_context():
+        return current_store().status_pages.create(
+            {"name": "Our shop", "monitors": monitors} | fields
+        )
+
+
+def stored(app: Flask) -> StatusPage:
+    with app.app_context():
+        return current_store().status_pages.list(PageQuery()).items[0]
+
+
+def make_three(app: Flask) -> list[int]:
+    names = ("Shop", "Blog", "Mail")
+    return [
+        make_monitor(app, name=name, url=f"https://{name.lower()}.example.com/").id
+        for name in names
+    ]
+
+
+def subscribe(app: Flask, page: int, *targets: str, confirmed: bool = True) -> None:
+    with app.app_context(), writing() as session:
+        session.add_all(
+            SubscriberRow(
+                status_page_id=page, channel="email", value=target, digest=target,
+                created_at=now(), confirmed_at=now() if confirmed else None,
+            )
+            for target in targets
+        )  # fmt: skip
+
+
+def press(visitor: Visitor, value: str, **fields: object) -> Visitor:
+    """Press the button with this value, whatever it says."""
+    for form in visitor.forms:
+        for name, _, own in form.buttons:
+            if own == value:
+                return visitor.press(name, value, **fields)
+    raise AssertionError(f"no button sends {value!r}")
+
+
+def order(visitor: Visitor) -> list[str]:
+    form, _ = visitor.form_with("Add the heading")
+    return [value for name, value in form.values if name == "line"]
+
+
+def test_the_first_page_is_made_from_the_menu(app, editor):
+    make_monitor(app, name="Shop")
+    assert "Status pages" in editor.open("/").text
+    editor.open("/status-pages")
+    assert "No status page yet" in editor.text
+    editor.open("/status-pages/new").press("Save", name="Our shop", description="How we are")
+    assert editor.status == 200
+    assert "Our shop is saved." in editor.text
+    page = stored(app)
+    assert (page.slug, page.visibility, page.description) == ("our-shop", "public", "How we are")
+    text = editor.open("/status-pages").text
+    assert "Our shop" in text
+    assert "http://wakeful.test/status/our-shop" in text
+    assert "Public, 0 monitors" in text
+
+
+def test_monitors_are_found_by_search_and_added(app, editor):
+    shop, blog, _ = make_three(app)
+    editor.open("/status-pages/new").press("Search", name="Kept", find="shop.example")
+    assert editor.status == 200
+    assert "Blog" not in editor.text
+    editor.press("Add the ticked ones", pick=shop)
+    assert "1 monitor added at the end." in editor.text
+    editor.press("Search", find="B")
+    editor.press("Add the ticked ones", pick=blog)
+    assert order(editor) == [f"m{shop}", f"m{blog}"]
+    editor.press("Search", find="shop")
+    assert "Shop is on the page" in editor.text
+    press(editor, "enter")
+    assert "Shop is on the page" in editor.text, "the Return key in the search field searches again"
+    editor.press("Save", "", find="")
+    page = stored(app)
+    assert (page.name, page.monitors) == ("Kept", (shop, blog))
+
+
+def test_a_search_shows_the_first_and_says_that_there_are_more(app, editor):
+    for number in range(35):
+        make_monitor(app, name=f"Node {number:02}")
+    editor.open("/status-pages/new").press("Search", find="node")
+    assert "Node 29" in editor.text
+    assert "Node 30" not in editor.text
+    assert "There are more." in editor.text
+    assert "No monitor fits that." in editor.press("Search", find="nothing like it").text
+
+
+def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
+    ids = [make_monitor(app, name=f"Node {n:03}", tags="\nprod\n").id for n in range(130)]
+    other = make_monitor(app, name="Other", tags="\ntest\n").id
+    editor.open("/status-pages/new").press("Add all with this tag", name="All", tag="prod")
+    assert "130 monitors added at the end." in editor.text
+    assert "They are on the page already." in editor.press("Add all with this tag", tag="prod").text
+    assert "No monitor has the tag odd." in editor.press("Add all with this tag", tag="odd").text
+    assert "Write the tag first." in editor.press("Add all with this tag", tag="").text
+    press(editor, "enter", tag="test")
+    assert order(editor)[-1] == f"m{other}", "the Return key adds what was typed beside it"
+    editor.press("Save", "")
+    assert stored(app).monitors == (*ids, other)
+
+
+def test_lines_are_put_in_order_without_a_script(app, editor):
+    shop, blog, mail = make_three(app)
+    make_page(app, shop, blog, mail)
+    editor.open("/status-pages/1/edit")
+    press(editor, f"up:m{mail}")
+    assert order(editor) == [f"m{shop}", f"m{mail}", f"m{blog}"]
+    press(editor, f"up:m{shop}")
+    assert order(editor)[0] == f"m{shop}", "nothing is above the first"
+    press(editor, f"down:m{shop}")
+    assert order(editor) == [f"m{mail}", f"m{shop}", f"m{blog}"]
+    assert stored(app).monitors == (shop, blog, mail), "nothing is saved yet"
+    press(editor, f"remove:m{shop}")
+    editor.press("Save", "")
+    assert stored(app).monitors == (mail, blog)
+
+
+def test_what_stands_below_a_heading_is_its_group(app, editor):
+    shop, blog, mail = make_three(app)
+    make_page(app, shop, blog, mail)
+    editor.open("/status-pages/1/edit").press("Add the heading", heading="Words")
+    assert order(editor) == [f"m{shop}", f"m{blog}", f"m{mail}", "g1"]
+    press(editor, f"down:m{mail}")
+    editor.press("Add the heading", heading="Selling")
+    press(editor, "up:g2")  # groups change places as a whole
+    assert order(editor) == [f"m{shop}", f"m{blog}", "g2", "g1", f"m{mail}"]
+    editor.press("Save", "", **{f"own[{mail}]": "Letters", "group[1]": "Paper"})
+    page = stored(app)
+    assert page.groups == (Group("Selling"), Group("Paper", (mail,)))
+    assert page.names == (ComponentName(mail, "Letters"),)
+    editor.open("/status-pages/1/edit")
+    assert order(editor) == [f"m{shop}", f"m{blog}", "g1", "g2", f"m{mail}"]
+    press(editor, "remove:g2")
+    editor.press("Save", "")
+    assert stored(app).groups == (Group("Selling", (mail,)),), "its monitors go to the group above"
+
+
+def test_names_of_monitors_beyond_what_a_list_shows_are_known(app, editor):
+    shop, *_ = make_three(app)
+    make_page(app, shop)
+    editor.open("/status-pages/1/edit")
+    assert "Shop" in editor.text
+    assert "Shop" in press(editor, f"up:m{shop}").text
+
+
+def test_the_preview_shows_what_is_typed_and_saves_nothing(app, editor):
+    shop, *_ = make_three(app)
+    editor.open(f"/status-pages/new?monitor_id={shop}")
+    editor.press(
+        "Refresh the preview", name="Mine", **{f"own[{shop}]": "The <b>shop</b>"}, show_urls=True
+    )
+    assert editor.status == 200
+    preview = editor.text.partition("Preview")[2]
+    assert "Mine" in preview
+    assert "The <b>shop</b>" in preview
+    assert "https://shop.example.com/" in preview
+    with app.app_context():
+        assert not current_store().status_pages.list(PageQuery()).items
+    form, _ = editor.form_with("Refresh the preview")
+    answer = editor.client.post("/status-pages/preview", data=dict(form.values) | {"name": ""})
+    assert answer.status_code == 200
+    assert "Your page" in answer.text
+    assert "<html" not in answer.text
+
+
+def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
+    shop, *_ = make_three(app)
+    make_page(app, name="First")
+    long = "x" * 256
+    for typed, sentence in (
+        ({"name": ""}, "Name: This field is required."),
+        ({"slug": "Not good"}, "Use small letters"),
+        ({"slug": "first"}, "Another status page has this address."),
+        ({"visibility": "password"}, "A page behind a password needs one."),
+        ({"domain": "https://x.example/"}, "Send a host name alone"),
+        ({"auto_post_after": "99"}, "from 1 to 60"),
+        ({"zone": "Mars/Base"}, "Time zone:"),
+        ({f"own[{shop}]": long}, "Names:"),
+    ):
+        typed = {"name": "Kept"} | typed
+        editor.open(f"/status-pages/new?monitor_id={shop}").press("Save", "", **typed)
+        assert editor.status == 422, typed
+        assert sentence in editor.text, typed
+        values = dict(editor.form_with("Add the heading")[0].values)
+        assert {name: values[name] for name in typed} == typed
+        assert order(editor) == [f"m{shop}"]
+    with app.app_context():
+        assert current_store().status_pages.list(PageQuery()).total == 1
+
+
+def test_a_heading_without_text_is_a_fault_unless_nothing_stands_below_it(app, editor):
+    shop, *_ = make_three(app)
+    make_page(app, shop)
+    editor.open("/status-pages/1/edit").press("Add the heading", heading="Words")
+    press(editor, f"down:m{shop}")
+    editor.press("Save", "", **{"group[1]": ""})
+    assert editor.status == 422
+    assert "Groups: This field is required." in editor.text
+    assert 'href="#groups-0-name"' in editor.page.text
+    assert 'id="groups-0-name"' in editor.page.text
+    press(editor, f"up:m{shop}")
+    editor.press("Save", "")
+    assert (stored(app).monitors, stored(app).groups) == ((shop,), ())
+
+
+def test_a_line_that_moves_is_not_judged_yet(app, editor):
+    shop, blog, _ = make_three(app)
+    make_page(app, shop, blog)
+    editor.open("/status-pages/1/edit")
+    press(editor, f"down:m{shop}", name="", auto_post_after="99")
+    assert editor.status == 200
+    assert "This needs another look" not in editor.text
+    assert ("auto_post_after", "99") in editor.form_with("Add the heading")[0].values
+
+
+def test_an_untouched_page_is_saved_as_it_was(app, editor):
+    shop, blog, mail = make_three(app)
+    before = make_page(
+        app, shop, blog, mail,
+        names=(ComponentName(blog, "Words"),), groups=(Group("All", (blog, mail)),),
+        visibility="password", password="open sesame", auto_post_after=5, zone="Asia/Tokyo",
+        theme="dark", show_urls=True, domain="status.example.com", description="x",
+    )  # fmt: skip
+    editor.open("/status-pages/1/edit").press("Save", "")
+    assert "Our shop is saved." in editor.text
+    after = stored(app)
+    assert after.password_set, "an empty password keeps the stored one"
+    assert (before.monitors, before.names, before.groups) == (
+        after.monitors,
+        after.names,
+        after.groups,
+    )
+    assert (before.slug, before.zone, before.theme, before.domain) == (
+        after.slug, after.zone, after.theme, after.domain,
+    )  # fmt: skip
+
+
+def test_two_people_who_change_different_things_both_keep_theirs(app, editor):
+    shop, *_ = make_three(app)
+    make_page(app, shop)
+    editor.open("/status-pages/1/edit")
+    with app.app_context():
+        current_store().status_pages.update(1, {"description": "Of somebody else"})
+    editor.press("Save", "", name="New name")
+    page = stored(app)
+    assert (page.name, page.description) == ("New name", "Of somebody else")
+
+
+def test_what_others_embed_can_be_copied(app, viewer):
+    shop, blog, _ = make_three(app)
+    make_page(app, shop, blog, names=(ComponentName(blog, 'Words "and" more'),))
+    page = viewer.open("/status-pages/1")
+    assert f'<img src="http://wakeful.test/status/our-shop/badge/{shop}.svg"' in page.text
+    assert f"[![Status of Shop](http://wakeful.test/status/our-shop/badge/{shop}.svg)]" in page.text
+    assert 'src="http://wakeful.test/status/our-shop/widget"' in page.text
+    assert "http://wakeful.test/status/our-shop.json" in page.text
+    assert "http://wakeful.test/status/our-shop/feed.rss" in page.text
+    page = viewer.open(f"/status-pages/1?badge={blog}")
+    assert f"badge/{blog}.svg" in page.text
+    assert 'alt="Status of Words &quot;and&quot; more"' in page.text
+    with app.app_context():
+        current_store().status_pages.update(1, {"domain": "status.example.com"})
+    page = viewer.open("/status-pages/1?badge=odd")
+    assert f"https://status.example.com/badge/{shop}.svg" in page.text
+    assert "https://status.example.com/summary.json" in page.text
+
+
+def test_subscribers_are_masked_exported_by_editors_and_cleared(app, editor, viewer):
+    page = make_page(app)
+    assert "Nobody has subscribed yet" in editor.open("/status-pages/1/subscribers").text
+    subscribe(app, page.id, "ada.lovelace@example.com", "=grace@example.com")
+    subscribe(app, page.id, "unsure@example.com", confirmed=False)
+    text = viewer.open("/status-pages/1/subscribers").text
+    assert "••••.com" in text
+    assert "lovelace" not in viewer.page.text
+    assert "Download as CSV" not in text
+    assert viewer.open("/status-pages/1/subscribers.csv").status == 403
+    answer = editor.open("/status-pages/1/subscribers.csv").page
+    assert answer.mimetype == "text/csv"
+    assert answer.headers["Cache-Control"] == "no-store"
+    targets = [row[1] for row in csv.reader(io.StringIO(answer.text))][1:]
+    assert targets == ["'=grace@example.com", "ada.lovelace@example.com"]
+    assert viewer.open("/status-pages/1/subscribers/clear").status == 403
+    editor.open("/status-pages/1/subscribers/clear")
+    assert "Delete all subscribers of Our shop?" in editor.text
+    editor.press("Delete all subscribers")
+    assert "3 subscriptions deleted." in editor.text
+    assert stored(app).subscribers == 0
+
+
+def test_deleting_asks_first(app, editor, viewer):
+    make_page(app)
+    assert viewer.open("/status-pages/1/delete").status == 403
+    editor.open("/status-pages/1/delete")
+    assert "Delete Our shop?" in editor.text
+    editor.press("Delete this status page")
+    assert "Our shop is deleted." in editor.text
+    assert editor.open("/status-pages/1").status == 404
+
+
+def test_viewers_look_and_strangers_log_in(app, viewer, stranger):
+    make_page(app)
+    text = viewer.open("/status-pages/1").text
+    assert "Our shop" in text
+    for word in ("Edit", "Delete", "Write a post"):
+        assert word not in text
+    assert "New status page" not in viewer.open("/status-pages").text
+    for path in ("/status-pages/new", "/status-pages/1/edit"):
+        assert viewer.open(path).status == 403
+    assert viewer.client.post("/status-pages/preview", data=token(viewer)).status_code == 403
+    assert stranger.open("/status-pages").path == "/login"
+
+
+def test_odd_lines_and_ids_harm_nothing(app, editor):
+    make_page(app)
+    editor.open("/status-pages/1/edit")
+    sent = {
+        **token(editor), "name": "Kept", "group[1]": "G",
+        "line": ["m1x", "g-1", "x", "m0", "m99999", "m99999", "g1"],
+        "pick": ["x", "9" * 99], "do": "add",
+    }  # fmt: skip
+    answer = editor.client.post("/status-pages/1/edit", data=sent)
+    assert answer.status_code == 200
+    answer = editor.client.post("/status-pages/1/edit", data=sent | {"do": ""})
+    assert answer.status_code == 422
+    assert "There is no monitor with the id 99999." in answer.text
+    assert (
+        editor.client.post("/status-pages/1/edit", data=token(editor) | {"do": "up:m5"}).status_code
+        == 200
+    )
+    assert (
+        editor.client.post("/status-pages/1/edit", data=token(editor) | {"do": "odd"}).status_code
+        == 200
+    )
+    assert editor.open("/status-pages/new?monitor_id=x").status == 200
+    assert editor.open("/status-pages/99").status == 404
+
+
+def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor):
+    shop, *_ = make_three(app)
+    make_page(app, shop)
+    editor.open("/status-pages/1/edit")
+    with app.app_context():
+        current_store().status_pages.delete(1)
+    editor.press("Save", "", name="Long thought about", description="Kept")
+    assert editor.status == 404
+    values = dict(editor.form_with("Add the heading")[0].values)
+    assert (values["name"], values["description"]) == ("Long thought about", "Kept")
+    assert order(editor) == [f"m{shop}"]
