@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from argon2 import PasswordHasher
 from flask import Flask
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.postgres", "tests.support.browser"]
 
 SECRET_KEY = "a secret key for tests only"
+
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("wakeful", deadline=None)
+hypothesis.settings.load_profile("wakeful")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -37,4 +37,4 @@ def test_a_page_with_all_that_there_is(app: Flask, client: FlaskClient):
     assert "Major outage" in front.text
     for word in ("Inner", "Mails leave late", "Upgrade"):
         assert word in front.text
-    assert "It could not be reached." in history.text
+    assert "The service does not respond." in history.text
