@@ -58,6 +58,7 @@ from app.rules.recurrence import applies_to, in_maintenance
 from app.stats.tally import percent
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
+from app.stores.local.status_pages import link_of
 from app.stores.local.subscribing import Subscribing
 from app.stores.local.windows import active_windows
 from app.stores.public import Address, PublicPages
@@ -219,7 +220,7 @@ class LocalPublicPages(PublicPages):
             show_response_times=row.show_response_times,
             zone=row.zone,
             theme=row.theme,
-            link=f"https://{row.domain}/" if row.domain else f"{self._base}/status/{row.slug}",
+            link=link_of(row, self._base),
             password_set=row.password_hash is not None,
             state=state,
             created_at=row.created_at,

@@ -18,6 +18,7 @@ from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
 from app.errors import Conflict, Invalid, NotFound
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
+from app.rules.page_links import page_link
 from app.rules.url import parse_url
 from app.stores import base
 from app.stores.base import Fields
@@ -180,9 +181,8 @@ def locked_page(session: DbSession, id: int) -> StatusPageRow:
 
 def link_of(page: StatusPageRow | StatusPage, public_url: str | None) -> str:
     """Where the public finds a page; without PUBLIC_URL the path alone."""
-    if page.domain:
-        return f"https://{page.domain}/"
-    return f"{(public_url or '').rstrip('/')}/status/{page.slug}"
+    link = page_link((public_url or "").rstrip("/"), page.slug, page.domain)
+    return f"{link}/" if page.domain else link
 
 
 def _hashed(fields: Fields) -> str | None:

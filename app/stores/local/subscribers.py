@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from sqlalchemy import select
 
-from sqlalchemy import CursorResult, delete, select
-
+from app.alerts.subscribers import end
 from app.db import db, writing
 from app.db.tables import SubscriberRow
 from app.db.types import readable
@@ -14,6 +13,8 @@ from app.stores import base
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
+
+AT_ONCE = 1000  # in one statement
 
 
 class Subscribers(Part, base.Subscribers):
@@ -33,10 +34,13 @@ class Subscribers(Part, base.Subscribers):
         return Page([_record(row) for row in rows], query.page, query.per_page, total)
 
     def clear(self, page_id: int) -> int:
-        of_page = delete(SubscriberRow).where(SubscriberRow.status_page_id == page_id)
+        of_page = select(SubscriberRow.id).where(SubscriberRow.status_page_id == page_id)
         with writing() as session:
             locked_page(session, page_id)
-            return cast(CursorResult[Any], session.execute(of_page)).rowcount
+            ids = session.scalars(of_page).all()
+            for start in range(0, len(ids), AT_ONCE):
+                end(session, ids[start : start + AT_ONCE])
+            return len(ids)
 
 
 def _record(row: SubscriberRow) -> Subscriber:
