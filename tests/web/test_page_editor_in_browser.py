@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,12 +36,19 @@ def stored(app: Flask) -> StatusPage:
         return current_store().status_pages.list(PageQuery()).items[0]
 
 
+def begin(visit: Callable[[str], Page]) -> Page:
+    """The form of a new page, once it has taken the focus: the console tells who types sooner."""
+    page = visit("/status-pages/new")
+    page.locator("#name:focus").wait_for()
+    return page
+
+
 def names(page: Page) -> Any:
     return page.locator("[data-preview] .preview-line b")
 
 
 def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, three):
-    page = visit("/status-pages/new")
+    page = begin(visit)
     page.get_by_label("Name", exact=True).fill("Our shop")
     expect(page.locator(".preview-name")).to_have_text("Our shop")
     page.get_by_label("Find monitors").fill("o")
@@ -129,20 +137,21 @@ def test_only_the_newest_preview_is_shown(app, visit, three):
 
 @DESKTOP
 def test_what_the_server_does_not_take_goes_the_plain_way(app, visit, three):
-    page = visit("/status-pages/new")
+    page = begin(visit)
     page.get_by_label("Name", exact=True).fill("Kept")
     # As a lost connection, which Chromium itself would tell the console of.
     page.evaluate("() => { window.fetch = () => Promise.reject() }")
     page.get_by_label("Find monitors").fill("blog")
     with page.expect_navigation():
         page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator("#found")).to_be_focused()
     expect(page.get_by_label(re.compile("^Blog"))).to_be_visible()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Kept")
 
 
 @DESKTOP
 def test_the_password_is_asked_for_where_it_is_needed(visit):
-    page = visit("/status-pages/new")
+    page = begin(visit)
     password = page.get_by_label("Password of the page")
     expect(password).to_be_hidden()
     page.get_by_label("Visible").select_option("password")

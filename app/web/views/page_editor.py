@@ -7,7 +7,7 @@ it changed. A script asks for the same and takes over the part that it needs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserStatusPageForm
-from app.records import MAX_SEARCH, MonitorRef, StatusPage
+from app.records import MAX_PAGE_MONITORS, MAX_SEARCH, MonitorRef, StatusPage
 from app.rules.text import record_id
 from app.stores import current_store
 from app.web.forms import not_read, not_saved, saved, show_errors
@@ -31,6 +31,7 @@ Answer = str | Response | tuple[str, int]
 
 FOUND = 30  # monitors that a search shows
 MORE_THAN_FOUND = FOUND + 1
+AT_MOST = f"A page has at most {MAX_PAGE_MONITORS} monitors."
 ENTER = "enter"  # the Return key presses the form's first button
 STEPS = {"up": -1, "down": 1}
 
@@ -218,7 +219,9 @@ def _add_tagged(form: StatusPageEditorForm) -> Done:
     found = page_monitors.tagged(tag)
     if not found:
         return Done(told=f"No monitor has the tag {tag}.", focus="tag")
-    return _added(form, list(found.values()))
+    done = _added(form, list(found.values()))
+    full = len(found) >= MAX_PAGE_MONITORS
+    return replace(done, told=f"{done.told} {AT_MOST}") if full else done
 
 
 def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
