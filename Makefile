@@ -23,7 +23,7 @@ TEST := $(VENV)/test.stamp
 
 # Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx), and
 # PostgreSQL.
-DEBIAN_PACKAGES := chromium fonts-dejavu-core fonts-liberation nginx postgresql
+DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation nginx postgresql
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal

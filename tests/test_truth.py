@@ -7,14 +7,15 @@ Each row goes through POST /api/v1/checks of a real server. The rows are in test
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 
 import pytest
 
 from tests.lab.lab import Lab
-from tests.lab.runner import Checker, OverHttp, Seen, peak_memory_of, run_row, running
+from tests.lab.runner import Checker, OverHttp, Running, peak_memory_of, run_row, running
 from tests.lab.table import ROWS, Row
 
+AHEAD = 32  # rows that run while the first of them is looked at
 MEMORY_MB = 10  # what a check may take at most (issue 3)
 
 ALL = [pytest.param(row, id=row.name) for row in ROWS]
@@ -35,21 +36,19 @@ def checker(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chec
 
 
 @pytest.fixture(scope="module")
-def seen(
-    request: pytest.FixtureRequest, lab: Lab, checker: Checker
-) -> Iterator[dict[str, Future[Seen]]]:
-    """The outcomes of all rows that this run selected. Most rows wait, so they run side by side."""
+def seen(request: pytest.FixtureRequest, lab: Lab, checker: Checker) -> Iterator[Running]:
+    """The outcomes of the rows that this run selected. Most rows wait, so they run side by side."""
     wanted = {
         item.callspec.params["row"].name: item.callspec.params["row"]
         for item in request.session.items
         if item.fspath == request.path and hasattr(item, "callspec")
     }
-    with running(wanted.values(), lab, checker) as futures:
-        yield futures
+    with running(wanted.values(), lab, checker, AHEAD) as rows:
+        yield rows
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_what_happened_is_named_rightly(row: Row, lab: Lab, seen: dict[str, Future[Seen]]) -> None:
+def test_what_happened_is_named_rightly(row: Row, lab: Lab, seen: Running) -> None:
     if row.v6 and not lab.has_ipv6:
         pytest.skip("this machine has no IPv6")
     faults = seen[row.name].result(timeout=60).faults()
@@ -58,9 +57,9 @@ def test_what_happened_is_named_rightly(row: Row, lab: Lab, seen: dict[str, Futu
 
 @pytest.mark.parametrize("row", HEAVY)
 def test_a_check_takes_little_memory_whatever_the_target_sends(
-    row: Row, lab: Lab, checker: Checker, seen: dict[str, Future[Seen]]
+    row: Row, lab: Lab, checker: Checker, seen: Running
 ) -> None:
-    wait(seen.values(), timeout=60)  # other rows' memory is not this one's
+    wait(seen.started.values(), timeout=60)  # other rows' memory is not this one's
     run_row(row, lab, checker)  # what is loaded once, at first use, belongs to no check
     assert peak_memory_of(lambda: run_row(row, lab, checker)) < MEMORY_MB
 

@@ -4,13 +4,11 @@
 
 import logging
 import os
-import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -34,9 +32,8 @@ from tests.faults.test_database_away import (  # noqa: F401 (fixtures)
     locked,
     read_only,
 )
+from tests.support.command import wakeful
 from tests.web.visitor import Visitor
-
-PROGRAM = Path(sys.executable).with_name("wakeful")
 
 
 @pytest.fixture(autouse=True)
@@ -253,14 +250,7 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
     for address in (None, "sqlite:///other.db"):
         environ |= {"WAKEFUL_DATABASE_URL": address} if address else {}
         file = instance / ("other.db" if address else "wakeful.db")
-        done = subprocess.run(
-            [PROGRAM, "doctor"],
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = wakeful(["doctor"], environ)
         assert list(tmp_path.iterdir()) == []
         assert done.returncode == 1
         assert f"WRONG  folder: There is no folder {instance}." in done.stdout

@@ -4,8 +4,6 @@ empty one: that would split the installation in two.
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -18,10 +16,10 @@ from app.config import read
 from app.db import connections, db, schema, writing
 from app.db.tables import SettingRow
 from tests.factories import make_key, make_monitor, make_person, now
+from tests.support.command import wakeful
 from tests.web.visitor import Visitor
 
 pytestmark = [pytest.mark.sqlite]
-PROGRAM = Path(sys.executable).with_name("wakeful")
 
 
 @pytest.fixture
@@ -127,14 +125,7 @@ def environ(request, tmp_path):
 
 
 def command(environ, *words):
-    done = subprocess.run(
-        [PROGRAM, *words],
-        env={"PATH": "/usr/bin:/bin"} | environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = wakeful(list(words), {"PATH": "/usr/bin:/bin"} | environ)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
 

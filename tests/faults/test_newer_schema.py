@@ -23,14 +23,13 @@ from app.db.tables import SettingRow
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
 from tests.conftest import SECRET_KEY
+from tests.support.command import HOME, wakeful
 
 SENTENCE = (
     "The database was written by a newer version of Wakeful (revision 9999; this version knows"
     f" {schema.wanted()}). Install the newer version, or restore a backup."
 )
 MOMENT = datetime(2026, 11, 21, 8, tzinfo=UTC)
-PROGRAMS = Path(sys.executable).parent
-HOME = MIGRATIONS.parents[2]
 
 
 @pytest.fixture
@@ -42,24 +41,18 @@ def newer(core):
         yield core
 
 
-def run(settings, *words):
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
+def environ(settings):
+    return {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
         "WAKEFUL_DATABASE_URL": settings.database_url.replace("+psycopg", ""),
         "WAKEFUL_INSTANCE": str(settings.instance),
         "WAKEFUL_SECRET_KEY": SECRET_KEY,
         "WAKEFUL_BIND": "127.0.0.1:0",
         "WAKEFUL_CANARIES": "",
     }
-    return subprocess.run(
-        words,
-        env=environ,
-        cwd=HOME,
-        input="a passphrase 1\n",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+
+
+def run(settings, words):
+    return wakeful(words.split(), environ(settings), "a passphrase 1\n")
 
 
 @pytest.mark.timeout(240)
@@ -80,7 +73,7 @@ def run(settings, *words):
 )
 @pytest.mark.sqlite
 def test_every_command_refuses_it_with_the_sentence(newer, settings, words):
-    done = run(settings, str(PROGRAMS / "wakeful"), *words.split())
+    done = run(settings, words)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{SENTENCE}\n")
 
 
@@ -111,7 +104,7 @@ def test_tables_whose_version_is_lost_meanwhile_are_found_under_the_lock(unversi
 @pytest.mark.sqlite
 @pytest.mark.parametrize("words", ["serve", "worker", "db upgrade", "key list", "doctor"])
 def test_commands_refuse_tables_without_a_version(unversioned, settings, words):
-    done = run(settings, str(PROGRAMS / "wakeful"), *words.split())
+    done = run(settings, words)
     assert done.returncode == 1
     said = done.stdout if words == "doctor" else done.stderr
     assert schema.UNVERSIONED in said
@@ -149,7 +142,7 @@ def test_it_names_the_copy_that_the_newer_version_has_left(newer, settings, clie
 
 
 def test_the_doctor_gives_the_same_sentence(newer, settings):
-    done = run(settings, str(PROGRAMS / "wakeful"), "doctor")
+    done = run(settings, "doctor")
     assert done.returncode == 1
     assert f"WRONG  tables: {SENTENCE}\n" in done.stdout
     assert "db upgrade" not in done.stdout
@@ -167,7 +160,15 @@ def test_the_doctor_gives_the_same_sentence(newer, settings):
     ],
 )
 def test_any_gunicorn_ends_with_the_sentence(newer, settings, words, code):
-    done = run(settings, sys.executable, *words)
+    done = subprocess.run(
+        [sys.executable, *words],
+        env=environ(settings),
+        cwd=HOME,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
     assert done.returncode == code
     assert SENTENCE in done.stderr
     assert "Traceback" not in done.stderr

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -127,18 +127,52 @@ def run_row(row: Row, lab: Lab, checker: Checker, lateness: Lateness | None = No
     return Seen(row, result, seconds, lateness.since(began) if lateness else 0.0)
 
 
+class Running(Mapping[str, "Future[Seen]"]):
+    """Rows by name, in the order in which they are asked for. Each that is asked for starts those
+    of ``ahead`` places: of the workers of a test run, each runs about what it asks for.
+    """
+
+    def __init__(
+        self, rows: Iterable[Row], start: Callable[[Row], Future[Seen]], ahead: int | None
+    ) -> None:
+        self.rows = {row.name: row for row in rows}
+        self.places = {name: place for place, name in enumerate(self.rows)}
+        self.started: dict[str, Future[Seen]] = {}
+        self.start, self.ahead = start, ahead or len(self.rows)
+
+    def __getitem__(self, name: str) -> Future[Seen]:
+        place = self.places[name]
+        for one in list(self.rows.values())[place : place + self.ahead]:
+            if one.name not in self.started:
+                self.started[one.name] = self.start(one)
+        return self.started[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 @contextmanager
-def running(rows: Iterable[Row], lab: Lab, checker: Checker) -> Iterator[dict[str, Future[Seen]]]:
-    """All rows, several at once, by name. Those that wait begin first."""
-    ordered = sorted(rows, key=lambda row: "timeout" not in row.fields)
-    for row in ordered:
-        row.at.url(lab)  # starts the listener: that time is not the check's
+def running(
+    rows: Iterable[Row], lab: Lab, checker: Checker, ahead: int | None = None
+) -> Iterator[Running]:
+    """Rows, several at once. Without ``ahead`` those that wait begin first."""
+    ordered = list(rows)
+    if ahead is None:
+        ordered.sort(key=lambda row: "timeout" not in row.fields)
     with closing(Lateness()) as late, ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = {row.name: pool.submit(run_row, row, lab, checker, late) for row in ordered}
+
+        def start(row: Row) -> Future[Seen]:
+            row.at.url(lab)  # starts the listener: that time is not the check's
+            return pool.submit(run_row, row, lab, checker, late)
+
+        run = Running(ordered, start, ahead)
         try:
-            yield futures
+            yield run
         finally:
-            for future in futures.values():
+            for future in run.started.values():
                 future.cancel()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,9 +83,10 @@ def narrow_chromium(
 def _launched(
     playwright: Playwright, place: Path, file: str, sans: str, mono: str, package: str
 ) -> Iterator[Browser]:
-    program = shutil.which("chromium")
+    # The same without what a person sees around the page takes half of the time.
+    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if not program:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
+        pytest.skip("Chromium is not installed: apt-get install chromium-headless-shell")
     found = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
     if not found:
         pytest.skip(f"The font {sans} is not installed: apt-get install {package}")
@@ -113,15 +114,16 @@ def opened(browser: Browser, **options: Any) -> Iterator[Page]:
     context = browser.new_context(**options)
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
-    faults = heard(page)
-    yield page
-    context.close()
+    with heard(page) as faults:
+        yield page
+        context.close()
     assert not faults, faults
 
 
-def heard(page: Page, status: int = 422) -> list[str]:
-    """What the page's console will say, as it comes. ``status``: of an answer that is meant to be
-    an error, like 422, with which a form comes back.
+@contextmanager
+def heard(page: Page, status: int = 422) -> Iterator[list[str]]:
+    """What the page's console says, as it comes. ``status``: of an answer that is meant to be an
+    error, like 422, with which a form comes back.
     """
     faults: list[str] = []
     meant = tuple(f"{OF_STATUS} {one}" for one in {422, status})
@@ -130,9 +132,15 @@ def heard(page: Page, status: int = 422) -> list[str]:
         if not text.startswith(meant):
             faults.append(text)
 
-    page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.on("console", lambda said: hear(said.text))
-    return faults
+    listeners: dict[Any, Callable[[Any], None]] = {
+        "pageerror": lambda fault: faults.append(str(fault)),
+        "console": lambda said: hear(said.text),
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    yield faults
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
 
 
 @pytest.fixture

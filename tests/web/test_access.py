@@ -64,7 +64,8 @@ def test_a_wrong_password_keeps_the_email_and_says_nothing_about_who_exists(app,
     stranger.log_in("bob@example.org", "wrong")
     assert stranger.text.replace("bob@", "ada@") == known
     stranger.log_in("ada@example.org")
-    assert stranger.path == "/"
+    assert stranger.page.location == "/"
+    assert stranger.open("/").path == "/"
 
 
 def test_too_many_attempts_are_told_how_long_to_wait(app, stranger):
@@ -260,7 +261,7 @@ def test_a_new_password_ends_every_other_session(app, editor):
     )  # fmt: skip
     assert editor.path == "/profile"
     assert elsewhere.open("/monitors").path == "/login"
-    assert Visitor(app).log_in("editor@wakeful.test", NEW_PASSWORD).path == "/"
+    assert Visitor(app).log_in("editor@wakeful.test", NEW_PASSWORD).open("/").path == "/"
 
 
 def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin):

@@ -24,7 +24,7 @@ from tests.web import gallery
 from tests.web.conftest import log_in
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -43,36 +43,35 @@ TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAl
 
 
 class Place:
-    """One installation, and a profile of each browser for each person who looks at it."""
+    """One installation, and a page in each browser for each person who looks at it."""
 
     def __init__(self, url: str, names: Mapping[str, Any]) -> None:
         self.url, self.names = url, names
-        self.profiles: dict[tuple[Browser, str], BrowserContext] = {}
+        self.pages: dict[tuple[Browser, str], Page] = {}
 
-    def profile(self, browser: Browser, who: str) -> BrowserContext:
-        """Somebody's browser, logged in; kept, so that style sheets are fetched once."""
-        if (browser, who) not in self.profiles:
+    def page(self, browser: Browser, who: str) -> Page:
+        """Somebody's page, logged in; kept, because a new one costs more than a look at it."""
+        if (browser, who) not in self.pages:
             context = browser.new_context(base_url=self.url, reduced_motion="reduce")
             context.set_default_timeout(PATIENCE_MS)
-            self.profiles[browser, who] = context
+            self.pages[browser, who] = context.new_page()
             if who:
-                page = context.new_page()
-                log_in(page, who)
-                page.close()
-        return self.profiles[browser, who]
+                log_in(self.pages[browser, who], who)
+        return self.pages[browser, who]
 
     @contextmanager
     def opened(self, browser: Browser, sight: gallery.Sight, found: list[str]) -> Iterator[Page]:
         """The page of one sight; what is wrong on the way there is added to ``found``."""
-        page = self.profile(browser, sight.who).new_page()
+        page = self.page(browser, sight.who)
         page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
-        faults = heard(page, sight.status)
-        answer = page.goto(sight.path.format_map(self.names))
-        if answer is None or answer.status != sight.status:
-            found.append(f"{sight.path} answers {answer and answer.status}")
-        sight.then(page)
-        yield page
-        page.close()
+        page.emulate_media(color_scheme="light")
+        with heard(page, sight.status) as faults:
+            answer = page.goto(sight.path.format_map(self.names))
+            if answer is None or answer.status != sight.status:
+                found.append(f"{sight.path} answers {answer and answer.status}")
+            sight.then(page)
+            yield page
+        page.unroute_all()
         found += faults
 
     def look(self, browser: Browser, name: str, sight: gallery.Sight) -> list[str]:
@@ -99,8 +98,8 @@ class Place:
         return found
 
     def close(self) -> None:
-        for context in self.profiles.values():
-            context.close()
+        for page in self.pages.values():
+            page.context.close()
 
 
 def _too_wide(page: Page, width: int) -> list[str]:

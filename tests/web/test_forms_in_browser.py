@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 from app.records import MonitorQuery
 from app.stores import current_store
 from app.web.frame import progress
-from tests.factories import make_incident, make_monitor, make_person
+from tests.factories import make_incident, make_monitor
 from tests.support.browser import opened
-from tests.web.conftest import log_in
+from tests.web.conftest import let_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
@@ -260,7 +260,8 @@ def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch)
 def plain(app: Flask, site: str, chromium: Browser, screen: dict[str, Any]) -> Iterator[Page]:
     """A browser that runs no scripts, logged in as an editor."""
     with opened(chromium, base_url=site, **screen, java_script_enabled=False) as page:
-        log_in(page, make_person(app, "editor").email)
+        let_in(page, app, site)
+        page.goto("/")
         yield page
 
 
