@@ -13,8 +13,9 @@ from email.utils import format_datetime
 from html import escape
 from xml.etree import ElementTree
 
-from app.pages.text import base, clean, html, line, link_of_post, local, newest, shown, words
+from app.pages.text import base, clean, html, line, link_of_post, local, newest, shown
 from app.records import Post, PostUpdate, PublicPage
+from app.rules.page_looks import post_word
 from app.rules.time import iso
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -90,7 +91,7 @@ def _of_post(page: PublicPage, post: Post) -> Iterator[Entry]:
         corrected = _corrected(post, update, first=number == 0)
         yield Entry(
             id=_tag(page, f"/posts/{post.id}/updates/{update.id}"),
-            title=f"{line(post.title)} ({words(update.state)})",
+            title=f"{line(post.title)} ({post_word(update.state)})",
             html=_html(page, post, update, corrected),
             link=link_of_post(page, post.id, post.created_at),
             state=update.state,

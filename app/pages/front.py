@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 from app.pages import routes
 from app.pages.bars import bars
 from app.pages.place import HTML, Place
-from app.pages.words import COMPONENTS, PAGES, POSTS, Times, linked, zone_of
+from app.pages.words import Times, linked, zone_of
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -25,6 +25,7 @@ from app.records import (
 )
 from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
+from app.rules.page_looks import COMPONENT, PAGE, POST
 
 WRONG = "The password is wrong."
 FIRST_PLANS = 10  # windows that are shown; the calendar has all
@@ -45,7 +46,7 @@ def page(page: PublicPage, place: Place) -> bytes:
         page.page,
         place,
         made_at=page.made_at,
-        state=PAGES[page.state],
+        state=PAGE[page.state],
         sections=sections(page.components),
         open_posts=[p for p in page.posts if p.state not in ENDED_STATES and p not in announced],
         announced=announced,
@@ -74,7 +75,7 @@ def names_of(components: Sequence[Component]) -> Mapping[int, str]:
 def _others(components: Sequence[Component]) -> str:
     """What the sentence on the whole does not say: how many are not as they should be."""
     counts = [
-        (sum(one.state == state for one in components), COMPONENTS[state].word.lower())
+        (sum(one.state == state for one in components), COMPONENT[state].word.lower())
         for state in ComponentState
         if state != ComponentState.OPERATIONAL
     ]
@@ -100,8 +101,8 @@ def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
         "page": page,
         "place": place,
         "times": Times(zone_of(page.zone)),
-        "looks": COMPONENTS,
-        "post_looks": POSTS,
+        "looks": COMPONENT,
+        "post_looks": POST,
         "bars": bars,
         "percent": percent,
         "span": span,

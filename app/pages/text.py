@@ -49,11 +49,6 @@ def html(text: str) -> str:
     return "".join(pieces).replace("\n", "<br>")
 
 
-def words(state: str) -> str:
-    """``in_progress`` as people write it."""
-    return state.replace("_", " ").capitalize()
-
-
 def newest(*moments: datetime | None) -> datetime:
     """The latest of these; long ago where there is none."""
     return max((moment for moment in moments if moment is not None), default=LONG_AGO)

@@ -1,53 +1,15 @@
-"""How states, times and texts look on a status page, in the page's zone."""
+"""How times and texts look on a status page, in the page's zone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from markupsafe import Markup
 
-from app.records import ComponentState, PageState, PostState
-from app.rules.page_state import SENTENCES
 from app.rules.post_text import parts
 from app.rules.time import iso
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """``icon`` is one of ``components/icons.html``, ``tone`` a colour of ``tokens.css``."""
-
-    word: str
-    icon: str
-    tone: str
-
-
-COMPONENTS: Mapping[str, Look] = {
-    ComponentState.OPERATIONAL: Look("Operational", "up", "up"),
-    ComponentState.DEGRADED: Look("Degraded", "degraded", "degraded"),
-    ComponentState.OUTAGE: Look("Down", "down", "down"),
-    ComponentState.MAINTENANCE: Look("Maintenance", "maintenance", "maintenance"),
-    ComponentState.UNKNOWN: Look("Unknown", "unknown", "unknown"),
-}
-PAGES: Mapping[str, Look] = {
-    PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
-    PageState.DEGRADED: Look(SENTENCES[PageState.DEGRADED], "degraded", "degraded"),
-    PageState.PARTIAL_OUTAGE: Look(SENTENCES[PageState.PARTIAL_OUTAGE], "down", "down"),
-    PageState.MAJOR_OUTAGE: Look(SENTENCES[PageState.MAJOR_OUTAGE], "down", "down"),
-    PageState.MAINTENANCE: Look(SENTENCES[PageState.MAINTENANCE], "maintenance", "maintenance"),
-    PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
-}
-POSTS: Mapping[str, Look] = {
-    PostState.INVESTIGATING: Look("Investigating", "down", "down"),
-    PostState.IDENTIFIED: Look("Identified", "degraded", "degraded"),
-    PostState.MONITORING: Look("Monitoring", "seen", "maintenance"),
-    PostState.RESOLVED: Look("Resolved", "up", "up"),
-    PostState.SCHEDULED: Look("Scheduled", "pending", "paused"),
-    PostState.IN_PROGRESS: Look("In progress", "maintenance", "maintenance"),
-    PostState.COMPLETED: Look("Completed", "up", "up"),
-}
 
 
 def zone_of(name: str) -> tzinfo:

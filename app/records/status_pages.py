@@ -176,9 +176,8 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class PostTemplate:
-    """A post to start from. ``id`` is None for those that come with Wakeful."""
+    """A post to start from."""
 
-    id: int | None
     name: str
     title: str
     state: Annotated[str, PostState]

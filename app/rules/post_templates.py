@@ -1,4 +1,4 @@
-"""The posts to start from that come with Wakeful. Pure."""
+"""The posts to start from. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from app.records import PostState, PostTemplate
 
 BUILT_IN: tuple[PostTemplate, ...] = (
     PostTemplate(
-        None,
         "Investigating",
         "Service disruption",
         PostState.INVESTIGATING,
@@ -14,28 +13,24 @@ BUILT_IN: tuple[PostTemplate, ...] = (
         " more.",
     ),
     PostTemplate(
-        None,
         "Identified",
         "Service disruption",
         PostState.IDENTIFIED,
         "We have found the cause and are working on a fix.",
     ),
     PostTemplate(
-        None,
         "Monitoring",
         "Service disruption",
         PostState.MONITORING,
         "A fix is in place. We are watching whether everything works again.",
     ),
     PostTemplate(
-        None,
         "Resolved",
         "Service disruption",
         PostState.RESOLVED,
         "The problem is resolved. We are sorry for the inconvenience.",
     ),
     PostTemplate(
-        None,
         "Maintenance",
         "Scheduled maintenance",
         PostState.SCHEDULED,

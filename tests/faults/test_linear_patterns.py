@@ -437,7 +437,6 @@ web/frame/fragments.py _AGING
 web/frame/fragments.py _TOKEN
 web/shown/comments.py _HEAD
 pages/history.py _MONTH
-pages/words.py _LINK
 web/shown/months.py _MONTH
 web/views/bulk.py _URL
 web/views/bulk.py _URL_BEHIND_A_NAME

@@ -12,6 +12,7 @@ from app.db import writing
 from app.db.tables import PersonRow
 from app.errors import Unavailable
 from app.records import ComponentName, Post, PostQuery
+from app.rules.post_templates import BUILT_IN
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 from tests.web.visitor import token
@@ -79,6 +80,43 @@ def test_maintenance_is_announced_in_the_zone_of_the_person(app, editor, shop):
     assert post.starts_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
     assert post.ends_at == datetime(2027, 7, 1, 23, 30, tzinfo=UTC)
     assert "1 Jul 2027 22:00:00 CEST" in editor.text
+
+
+def test_a_new_post_starts_from_a_template(app, editor, shop):
+    text = editor.open("/status-pages/1/posts/new").text
+    assert "Start from: Investigating , Identified , Monitoring , Resolved , Maintenance" in text
+    for template in BUILT_IN:
+        kind = "kind=maintenance&amp;" if template.name == "Maintenance" else ""
+        address = f"/status-pages/1/posts/new?{kind}template={template.name}"
+        assert f'href="{address}"' in editor.page.text
+        editor.open(address.replace("&amp;", "&"))
+        values = dict(editor.form_with("Publish")[0].values)
+        assert values["title"] == template.title
+        assert values["state"] == template.state
+        assert values["body"].strip() == template.body
+        assert f'aria-current="true">{template.name}</a>' in editor.page.text
+        assert (values.get("starts_at") is not None) == (template.name == "Maintenance")
+    editor.press("Publish", title="We move")
+    post = stored(app)
+    assert (post.title, post.state, post.body) == ("We move", "scheduled", BUILT_IN[-1].body)
+
+
+def test_a_template_that_does_not_exist_is_an_empty_post(editor, shop):
+    editor.open("/status-pages/1/posts/new?template=Unheard-of")
+    values = dict(editor.form_with("Publish")[0].values)
+    assert (editor.status, values["title"], values["body"].strip()) == (200, "", "")
+
+
+def test_no_template_is_offered_where_it_would_overwrite_a_text(app, editor, monitor, shop):
+    incident = make_incident(app, monitor)
+    editor.open(f"/status-pages/1/posts/new?incident_id={incident.id}&template=Maintenance")
+    assert "Start from" not in editor.text
+    assert "Problems with The shop" in dict(editor.form_with("Publish")[0].values)["title"]
+    editor.open("/status-pages/1/posts/new").press("Publish", title="Kept", body="")
+    assert editor.status == 422
+    assert "Start from" not in editor.text
+    write(app)
+    assert "Start from" not in editor.open("/status-pages/1/posts/1/edit").text
 
 
 def test_an_incident_leads_to_a_draft_for_the_public(app, editor, viewer, monitor, shop):

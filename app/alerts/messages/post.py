@@ -8,6 +8,7 @@ from app.alerts.messages.facts import Facts, told_at
 from app.alerts.messages.message import Link, Message, Tone
 from app.records import PostState
 from app.rules.page_links import confirm_link, page_link, unsubscribe_link
+from app.rules.page_looks import post_word
 
 _TONES = {
     PostState.INVESTIGATING: Tone.BAD,
@@ -21,7 +22,7 @@ def post(facts: Facts, context: Context) -> Message:
     """Of a post, or of an update of one."""
     told, page = facts["post"], _page(facts, context)
     end = unsubscribe_link(page, facts["unsubscribe"])
-    state = told["state"].replace("_", " ").capitalize()
+    state = post_word(told["state"])
     details = [("State", state)]
     details += [("Affected", ", ".join(told["monitors"]))] if told["monitors"] else []
     details += [

@@ -128,7 +128,9 @@ class PostUpdateRow(Model):
 
 
 class PostTemplateRow(Model):
-    """A post to start from."""
+    """A post to start from, written by people. Nothing reads or writes it yet: those that are
+    offered are in ``app/rules/post_templates.py``.
+    """
 
     __tablename__ = "post_templates"
     __table_args__ = (NEVER_REUSED,)

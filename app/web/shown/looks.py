@@ -1,12 +1,11 @@
 """The appearance of each state: a shape, a word and a colour, in one place.
 
-``shape`` names an icon of ``components/icons.html``, ``tone`` a colour of ``tokens.css``.
+Those of status pages are in ``app/rules/page_looks.py``, because the public sees them too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from app.records import (
@@ -16,23 +15,16 @@ from app.records import (
     Incident,
     IncidentStatus,
     MonitorStatus,
-    PageState,
-    PostState,
     Role,
     Verdict,
     Visibility,
     Warn,
 )
 from app.rules.figures import percent as percent
-from app.rules.page_state import SENTENCES
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    word: str
-    shape: str
-    tone: str
-
+from app.rules.page_looks import COMPONENT as COMPONENT
+from app.rules.page_looks import PAGE as PAGE
+from app.rules.page_looks import POST as POST
+from app.rules.page_looks import Look as Look
 
 MONITOR = {
     MonitorStatus.UP: Look("Up", "up", "up"),
@@ -80,26 +72,6 @@ WINDOW = {
     "planned": Look("Planned", "pending", "paused"),
     "over": Look("Over", "check", "paused"),
     "unreadable": Look("Does not apply", "unknown", "paused"),
-}
-
-# Of a status page, in the words that the public reads.
-PAGE = {
-    PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
-    PageState.DEGRADED: Look(SENTENCES[PageState.DEGRADED], "degraded", "degraded"),
-    PageState.PARTIAL_OUTAGE: Look(SENTENCES[PageState.PARTIAL_OUTAGE], "down", "down"),
-    PageState.MAJOR_OUTAGE: Look(SENTENCES[PageState.MAJOR_OUTAGE], "down", "down"),
-    PageState.MAINTENANCE: Look(SENTENCES[PageState.MAINTENANCE], "maintenance", "maintenance"),
-    PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
-}
-
-POST = {
-    PostState.INVESTIGATING: Look("Investigating", "down", "down"),
-    PostState.IDENTIFIED: Look("Identified", "degraded", "degraded"),
-    PostState.MONITORING: Look("Monitoring", "seen", "maintenance"),
-    PostState.RESOLVED: Look("Resolved", "up", "up"),
-    PostState.SCHEDULED: Look("Scheduled", "pending", "paused"),
-    PostState.IN_PROGRESS: Look("In progress", "maintenance", "maintenance"),
-    PostState.COMPLETED: Look("Completed", "up", "up"),
 }
 
 VISIBILITY = {

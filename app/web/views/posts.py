@@ -15,16 +15,18 @@ from app.records import (
     MAINTENANCE_STATES,
     Post,
     PostState,
+    PostTemplate,
     PostUpdate,
     StatusPage,
 )
+from app.rules.page_looks import POST
+from app.rules.post_templates import BUILT_IN
 from app.rules.text import record_id
 from app.stores import current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
-from app.web.shown.looks import POST
 from app.web.shown.page_monitors import names_on, offered
 
 blueprint = guarded(Blueprint("posts", __name__, url_prefix="/status-pages/<int:page_id>/posts"))
@@ -32,6 +34,7 @@ blueprint = guarded(Blueprint("posts", __name__, url_prefix="/status-pages/<int:
 Answer = str | Response | tuple[str, int]
 
 MAINTENANCE = "maintenance"  # in the address: what kind of post is written
+TEMPLATES = {template.name: template for template in BUILT_IN}
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
 # What an update of a post most likely says.
 NEXT = {
@@ -86,11 +89,14 @@ def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> 
 
 @blueprint.route("/new", methods=["GET", "POST"])
 def new(page_id: int) -> Answer:
-    """``kind``, ``incident_id`` and ``template`` in the address say what the post starts with."""
+    """``kind``, ``template`` and ``incident_id`` in the address say what the post starts with."""
+    template = TEMPLATES.get(request.args.get("template", ""))
     maintenance = request.args.get("kind") == MAINTENANCE
+    if template:
+        maintenance = template.state in MAINTENANCE_STATES
     try:
         page = _page(page_id)
-        first = _first(page, maintenance)
+        first = _first(page, maintenance, template)
     except NOT_TAKEN as fault:
         return _unread_new(fault, page_id, maintenance)
     maintenance = first["state"] in MAINTENANCE_STATES
@@ -110,7 +116,7 @@ def new(page_id: int) -> Answer:
     return _form_page(form, page, None, maintenance, status)
 
 
-def _first(page: StatusPage, maintenance: bool) -> Mapping[str, Any]:
+def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -> Mapping[str, Any]:
     """What a new post starts with."""
     incident_id = request.args.get("incident_id", "")
     if incident_id and request.method in SAFE_METHODS:
@@ -119,14 +125,14 @@ def _first(page: StatusPage, maintenance: bool) -> Mapping[str, Any]:
         except ValueError:
             raise NotFound("incident", incident_id) from None
         return {**current_store().posts.draft(page.id, id), "incident_id": id}
-    if not maintenance:
-        return {"state": PostState.INVESTIGATING}
-    start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-    return {
-        "state": PostState.SCHEDULED,
-        "starts_at": start,
-        "ends_at": start + timedelta(hours=1),
-    }
+    text: dict[str, Any] = {"state": PostState.INVESTIGATING}
+    if maintenance:
+        start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+        end = start + timedelta(hours=1)
+        text = {"state": PostState.SCHEDULED, "starts_at": start, "ends_at": end}
+    if template:
+        text |= {"title": template.title, "state": template.state, "body": template.body}
+    return text
 
 
 def _unread_new(fault: WakefulError, page_id: int, maintenance: bool) -> Answer:
@@ -179,8 +185,16 @@ def _form_page(
     form: BrowserPostForm, page: StatusPage, post: Post | None, maintenance: bool, status: int
 ) -> Answer:
     form.monitors.choices = [(str(id), name) for id, name in _choices(form, page)]
+    # Nothing to start from where a link would lose what was typed, or a draft.
+    fresh = post is None and not form.is_submitted() and "incident_id" not in request.args
     rendered = render_template(
-        "posts/form.html", form=form, shown=page, post=post, maintenance=maintenance
+        "posts/form.html",
+        form=form,
+        shown=page,
+        post=post,
+        maintenance=maintenance,
+        templates=BUILT_IN if fresh else (),
+        maintenance_states=MAINTENANCE_STATES,
     )
     return rendered, status
 
