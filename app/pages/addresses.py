@@ -35,6 +35,7 @@ class Directory:
     def __init__(self, addresses: Sequence[Address]) -> None:
         self.addresses = tuple(addresses)
         self.by_slug: Mapping[str, Address] = {one.slug: one for one in addresses}
+        self.by_id: Mapping[int, Address] = {one.id: one for one in addresses}
         self.by_host: Mapping[str, Address] = {
             one.domain.lower(): one for one in addresses if one.domain
         }

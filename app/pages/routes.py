@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from werkzeug.wrappers import Response
 
+from app.access.subscriptions import Purpose
 from app.pages import badges, calendar, feeds, subscribe, summary, widget
 from app.pages.place import HTML, Place, Visit
 from app.records import Component, PublicPage
@@ -49,12 +50,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """``by_token``: the token in the address says who may come; nobody is asked for a password."""
+    """``purpose``: of the token in the address. The token says who may come and to which page,
+    whatever its address is now; nobody is asked for a password.
+    """
 
     name: str
     answer: Callable[[Visit], Response]
     methods: frozenset[str] | set[str] = frozenset({"GET"})
-    by_token: bool = False
+    purpose: Purpose | None = None
 
 
 def _of_page(make: Callable[[PublicPage], bytes]) -> Make:
@@ -97,6 +100,6 @@ SHOWN: Sequence[Shown] = (
 FORM = frozenset({"GET", "POST"})
 ASKED: Sequence[Asked] = (
     Asked("subscribe", subscribe.sign_up, FORM),
-    Asked("confirm/<token>", subscribe.confirm, FORM, by_token=True),
-    Asked("unsubscribe/<token>", subscribe.unsubscribe, FORM, by_token=True),
+    Asked("confirm/<token>", subscribe.confirm, FORM, Purpose.CONFIRM),
+    Asked("unsubscribe/<token>", subscribe.unsubscribe, FORM, Purpose.UNSUBSCRIBE),
 )

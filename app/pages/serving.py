@@ -21,9 +21,10 @@ from flask import Flask
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Request, Response
 
+from app.access.subscriptions import Purpose
 from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
-from app.pages import front, history, routes
+from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
     FOLDER,
     FRONT,
@@ -36,7 +37,7 @@ from app.pages.addresses import (
     own_target,
     target_of,
 )
-from app.pages.answers import Answer, fixed, html_headers, not_found, shown, unavailable
+from app.pages.answers import EVERYBODY, Answer, fixed, html_headers, not_found, shown, unavailable
 from app.pages.assets import Assets
 from app.pages.copies import Copies
 from app.pages.memory import Made, Memory
@@ -145,7 +146,7 @@ class StatusPages:
         target = target_of(path)
         address = self._pages_known().by_slug.get(target.slug)
         if address is None:
-            return not_found()
+            return self._of_token(environ, None, target, own_host=False)
         return self._of_page(environ, address, target, own_host=False)
 
     # --- a page's answers
@@ -155,8 +156,8 @@ class StatusPages:
     ) -> Answer:
         way = links(target, own_host=own_host)
         asked, token = self._find_asked(target.name)
-        if asked is not None and asked.by_token:
-            return self._ask(environ, address, way, asked, token, own_host)
+        if asked is not None and asked.purpose is not None:
+            return self._of_token(environ, address, target, own_host=own_host)
         admitted = self._visitors.may_read(address, environ)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
@@ -176,6 +177,33 @@ class StatusPages:
             return self._of_month(environ, address, way, own_host)
         assert shown_ is not None  # noqa: S101 - one of the two was found
         return self._of_front(address, way, shown_, component, own_host)
+
+    def _of_token(
+        self, environ: Environ, there: Address | None, target: Target, *, own_host: bool
+    ) -> Answer:
+        """For a link with a token. ``there``: the page that its address names now; the link may be
+        older than that. Without a token of ours, nothing tells whether there is a page that
+        strangers cannot read.
+        """
+        asked, token = self._find_asked(target.name)
+        if asked is None or asked.purpose is None:
+            return not_found()
+        address = self._page_of_token(asked.purpose, token or "")
+        if address is not None and (there is None or there.id == address.id or not own_host):
+            way = links(Target(address.slug, target.name), own_host=own_host)
+            return self._ask(environ, address, way, asked, token, own_host)
+        if there is None or there.visibility not in EVERYBODY:
+            return not_found()
+        void = replace(asked, answer=subscribe.void)
+        return self._ask(environ, there, links(target, own_host=own_host), void, token, own_host)
+
+    def _page_of_token(self, purpose: Purpose, token: str) -> Address | None:
+        with self._app.app_context():
+            id = self._public.page_of_token(purpose, token)
+        found = None if id is None else self._pages_known().by_id.get(id)
+        # Nobody joins a page that was closed since; leaving it stays possible.
+        closed = found is not None and found.visibility == Visibility.CLOSED
+        return None if closed and purpose is Purpose.CONFIRM else found
 
     def _find(self, name: str) -> tuple[Shown | None, int | None]:
         """The line of the table for this name, and the monitor's id in it."""

@@ -63,6 +63,10 @@ def unsubscribe(visit: Visit) -> Response:
     )
 
 
+def void(visit: Visit) -> Response:
+    return _said(visit, "This link is not valid", "It was used up, or is too old.", 404)
+
+
 def _by_token(
     visit: Visit,
     act: Callable[[str], StatusPage],
@@ -76,7 +80,7 @@ def _by_token(
     try:
         act(visit.token or "")
     except NotFound:
-        return _said(visit, "This link is not valid", "It was used up, or is too old.", 404)
+        return void(visit)
     return _said(visit, done, meaning)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from flask import Flask
@@ -37,12 +36,16 @@ class Visitors:
         return self.logged_in(environ)
 
     def _has_password(self, address: Address, environ: dict[str, Any]) -> bool:
+        # Cookies of other sites under the same domain come too. The standard library's parser stops
+        # at the first one that it cannot read, and would miss ours.
+        wanted = [address.id, address.password_turn]
+        return any(self._said(one) == wanted for one in Request(environ).cookies.getlist(COOKIE))
+
+    def _said(self, cookie: str) -> Any:
         try:
-            cookie = SimpleCookie(environ.get("HTTP_COOKIE", "")).get(COOKIE)
-            said = self._signer.loads(cookie.value, COOKIE_SECONDS) if cookie else None
-        except (BadData, CookieError):
-            return False
-        return bool(said == [address.id, address.password_turn])
+            return self._signer.loads(cookie, COOKIE_SECONDS)
+        except BadData:
+            return None
 
     def logged_in(self, environ: dict[str, Any]) -> bool:
         """Whether this is somebody with an account, logged in to the dashboard."""

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.access.subscriptions import Purpose
 from app.records import PublicMonth, PublicPage, StatusPage
 
 
@@ -60,6 +61,12 @@ class PublicPages(ABC):
         """Send a confirmation link, or a token to echo. Says nothing of whether somebody subscribed
         before. Raises Invalid with the field's name, and Throttled after too many sign-ups from
         ``address``, the client's.
+        """
+
+    @abstractmethod
+    def page_of_token(self, purpose: Purpose, token: str) -> int | None:
+        """The id of the page that a link was sent for; None for a token that was never given out
+        or has expired. Reads nothing from the database.
         """
 
     @abstractmethod

@@ -13,6 +13,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
+from app.access.subscriptions import Purpose, read_token
 from app.config import Settings
 from app.db import db, patience, rollups
 from app.db.faults import unavailable
@@ -187,6 +188,10 @@ class LocalPublicPages(PublicPages):
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         with _reading():
             self._subscribing.subscribe(id, channel, target, address=address)
+
+    def page_of_token(self, purpose: Purpose, token: str) -> int | None:
+        found = read_token(purpose, token, self._clock())
+        return None if found is None else found.page_id
 
     def confirm(self, token: str) -> StatusPage:
         with _reading():

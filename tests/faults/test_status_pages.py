@@ -1,0 +1,151 @@
+"""What attacks on status pages have found: names that strangers could read, links that died,
+readers who were locked out, and damage that spread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import select
+
+from app.access.subscriptions import Purpose, make_token
+from app.db import db
+from app.db.tables import SubscriberRow
+from tests.factories import make_subscriber, now
+from tests.pages.made import change_page, make_page, make_shown
+
+SECRET = "let me in, please"
+OWN = {"base_url": "https://status.example.com"}
+
+Later = Callable[[float], None]
+
+
+@pytest.fixture
+def later(app: Flask) -> Later:
+    """Lets so many seconds pass for what status pages keep in memory."""
+    pages, passed = app.extensions["wakeful.pages"], 0.0
+
+    def later(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+        pages.clock = lambda: time.monotonic() + passed
+
+    return later
+
+
+def link(app: Flask, page: int, purpose: Purpose) -> str:
+    """The path under a page that the messages to a new subscriber name."""
+    row = make_subscriber(app, page)
+    with app.app_context():
+        return f"{purpose}/{make_token(purpose, page, row.id, row.digest, now())}"
+
+
+def subscribers(app: Flask) -> list[int]:
+    with app.app_context():
+        return list(db.session.scalars(select(SubscriberRow.id)))
+
+
+# --- Links with a token ---------------------------------------------------------------------------
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("purpose", Purpose)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_wrong_token_tells_nothing_of_pages_that_strangers_cannot_read(
+    app: Flask, client: FlaskClient, purpose: str, method: str
+) -> None:
+    make_page(app, slug="closed", name="Project Falcon", visibility="closed")
+    make_page(app, slug="secret", name="Project Falcon", password=SECRET)
+    make_page(app, slug="hidden", name="Falcon", visibility="closed", domain="status.example.com")
+
+    answers = [
+        client.open(f"/status/{slug}/{purpose}/1-1-0-0-0", method=method)
+        for slug in ("unknown", "closed", "secret")
+    ]
+    answers.append(client.open(f"/{purpose}/1-1-0-0-0", method=method, **OWN))
+
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({answer.data for answer in answers}) == 1
+    assert "Falcon" not in answers[0].text
+
+
+@pytest.mark.sqlite
+def test_a_link_that_is_too_old_says_so_where_everybody_reads_the_page(
+    app: Flask, client: FlaskClient
+) -> None:
+    make_page(app)
+
+    answer = client.get("/status/example/confirm/1-1-0-0-0")
+
+    assert answer.status_code == 404
+    assert "This link is not valid" in answer.text
+
+
+@pytest.mark.sqlite
+def test_nobody_joins_a_page_that_was_closed_since_and_all_can_leave_it(
+    app: Flask, client: FlaskClient
+) -> None:
+    page = make_page(app, visibility="closed")
+
+    assert client.get(f"/status/example/{link(app, page, Purpose.CONFIRM)}").status_code == 404
+    end = link(app, page, Purpose.UNSUBSCRIBE)
+    assert client.get(f"/status/example/{end}").status_code == 200
+    before = len(subscribers(app))
+    assert client.post(f"/status/example/{end}").status_code == 200
+    assert len(subscribers(app)) == before - 1
+
+
+def test_links_in_old_messages_outlive_a_new_slug(
+    app: Flask, client: FlaskClient, later: Later
+) -> None:
+    page = make_page(app, slug="before")
+    end = link(app, page, Purpose.UNSUBSCRIBE)
+    assert client.get("/status/before").status_code == 200
+    change_page(app, page, slug="after")
+    later(10)
+
+    assert client.get("/status/before").status_code == 404
+    question = client.get(f"/status/before/{end}")
+    assert question.status_code == 200
+    assert 'href="../../after"' in question.text
+    assert client.post(f"/status/before/{end}").status_code == 200
+    assert subscribers(app) == []
+
+
+@pytest.mark.sqlite
+def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
+    app: Flask, client: FlaskClient
+) -> None:
+    mine = make_page(app, name="Shops", slug="shops")
+    make_page(app, name="Falcon", slug="falcon", domain="status.example.com")
+    end = link(app, mine, Purpose.UNSUBSCRIBE)
+
+    there = client.get(f"/status/falcon/{end}").text
+    assert "Shops" in there
+    assert "Falcon" not in there
+    assert client.get(f"/{end}", **OWN).status_code == 404
+    assert len(subscribers(app)) == 1
+
+
+# --- Passwords ------------------------------------------------------------------------------------
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "other",
+    ['seen={"a":1}', "list[0]=1", "words=two words", "=", "wakeful_page=of-another-page", "\xe9=1"],
+)
+def test_cookies_of_other_sites_lock_no_reader_out(
+    app: Flask, client: FlaskClient, other: str
+) -> None:
+    make_page(app, [make_shown(app, "Shop")], password=SECRET)
+    said = client.post("/status/example", data={"password": SECRET})
+    own = said.headers["Set-Cookie"].partition(";")[0]
+    stranger = app.test_client(use_cookies=False)
+
+    for sent in (f"{other}; {own}", f"{own}; {other}"):
+        assert "Shop" in stranger.get("/status/example", headers={"Cookie": sent}).text
