@@ -31,9 +31,11 @@ from app.db.tables import (
     MaintenanceWindowRow,
     MonitorRow,
     PersonRow,
+    PostRow,
     ResultRow,
     RollupRow,
     SettingRow,
+    StatusPageRow,
 )
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
 from app.records import SECRET_FIELDS
@@ -54,6 +56,9 @@ _NOUNS = {
     "people": "person",
     "incidents": "incident",
     "deliveries": "delivery",
+    "status_pages": "status page",
+    "posts": "post",
+    "subscribers": "subscriber",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS,
@@ -62,6 +67,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
         "failing": "failing checks kept",
     },
     "deliveries": {"value": "target", "facts": "message"},
+    "subscribers": {"value": "target"},
 }
 # The column by which people know a row.
 _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
@@ -70,6 +76,8 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "monitor_evidence": MonitorRow.name,
     "maintenance_windows": MaintenanceWindowRow.name,
     "people": PersonRow.email,
+    "status_pages": StatusPageRow.name,
+    "posts": PostRow.title,
 }
 
 

@@ -147,7 +147,7 @@ def test_a_200_counts_as_delivered(way: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("channel", "sms"),
     [
-        *((channel, "twilio") for channel in SENDERS if channel not in ("email", "apprise")),
+        *((channel, "twilio") for channel in Channel if channel not in ("email", "apprise")),
         ("sms", "vonage"),
     ],
 )

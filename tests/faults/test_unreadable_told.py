@@ -18,13 +18,15 @@ from app.db.tables import (
     MonitorEvidenceRow,
     MonitorRow,
     SettingRow,
+    StatusPageRow,
+    SubscriberRow,
 )
 from app.db.types import Encrypted, Why
 from app.net.canary import MEMORY
 from app.records import SECRET_FIELDS, Notice
 from app.stores import health
 from tests.alerts.conftest import Outbox
-from tests.factories import make_incident, make_monitor, make_person
+from tests.factories import make_incident, make_monitor, make_person, now
 from tests.faults.broken import KINDS, TEXT_KINDS, corrupt
 from tests.web.visitor import Visitor
 
@@ -62,6 +64,7 @@ def whole(app):
         (delivery,) = box.tell("incident.opened", shop, incident)
         with app.app_context(), writing() as session:
             session.add(MonitorEvidenceRow(monitor_id=shop.id, last_good=CHECK, failing=[CHECK]))
+            subscriber = make_subscriber(session, f"status-{shop.id}")
     with app.app_context():
         for name in ("one", "other"):
             Access(app.extensions["wakeful.settings"]).set_setting(name, "a secret setting")
@@ -72,8 +75,27 @@ def whole(app):
         IncidentRow.evidence: incident.id,
         DeliveryRow.value: delivery,
         DeliveryRow.facts: delivery,
+        SubscriberRow.value: subscriber,
         SettingRow.value: "other",
     }
+
+
+def make_subscriber(session, slug):
+    moment = now()
+    page = StatusPageRow(name="Status", slug=slug, created_at=moment, updated_at=moment)
+    session.add(page)
+    session.flush()
+    row = SubscriberRow(
+        status_page_id=page.id,
+        channel="email",
+        value="reader@example.test",
+        digest="d" * 64,
+        created_at=moment,
+        confirmed_at=moment,
+    )
+    session.add(row)
+    session.flush()
+    return row.id
 
 
 EDIT = "Edit the monitor and enter it again, or remove it."
@@ -93,6 +115,10 @@ NAMED = {
     ),
     DeliveryRow.value: ("target of delivery {}", BY_AGE),
     DeliveryRow.facts: ("message of delivery {}", BY_AGE),
+    SubscriberRow.value: (
+        "target of subscriber {}",
+        "Nothing is sent to this subscriber. Subscribing again mends it.",
+    ),
     SettingRow.value: ("setting {}", "Set it again on the Settings page."),
 }
 

@@ -112,15 +112,17 @@ def known(app: Flask) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("pages", "zone"),
     [
-        (("/", "/wall", "/monitors"), "Asia/Tokyo"),
+        (("/",), "Asia/Tokyo"),
+        (("/wall", "/monitors"), "Asia/Tokyo"),
         (("/monitors/{monitor}",), "America/New_York"),
         (("/incidents", "/incidents/{incident}"), "Asia/Tokyo"),
         (("/deliveries", "/deliveries/{delivery}", "/reports"), "America/New_York"),
         (("/maintenance", "/maintenance/{window}"), "Asia/Tokyo"),
     ],
 )
+@pytest.mark.parametrize("half", [0, 1])  # of the places: two workers of a run share them
 def test_no_lie_breaks_a_page(
-    app: Flask, liar: Liar, editor: Visitor, pages: Sequence[str], zone: str
+    app: Flask, liar: Liar, editor: Visitor, pages: Sequence[str], zone: str, half: int
 ) -> None:
     ids = known(app)
     dashboard = editor.client.application
@@ -133,7 +135,7 @@ def test_no_lie_breaks_a_page(
         liar.path, liar.said = "", {}
         assert editor.open(address).status == 200, address
         for path, answer in list(liar.said.items()):
-            for place in places(answer):
+            for place in list(places(answer))[half::2]:
                 for _ in range(EACH):
                     lie = LIES[next(turn) % len(LIES)]
                     liar.path, liar.place, liar.lie = path, place, lie

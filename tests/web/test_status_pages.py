@@ -285,8 +285,8 @@ def test_what_others_embed_can_be_copied(app, viewer):
     with app.app_context():
         current_store().status_pages.update(1, {"domain": "status.example.com"})
     page = viewer.open("/status-pages/1?badge=odd")
-    assert f"https://status.example.com/badge/{shop}.svg" in page.text
-    assert "https://status.example.com/summary.json" in page.text
+    assert f"http://status.example.com/badge/{shop}.svg" in page.text
+    assert "http://status.example.com/summary.json" in page.text
 
 
 def test_subscribers_are_masked_exported_by_editors_and_cleared(app, editor, viewer):
