@@ -242,8 +242,8 @@ def test_a_chore_that_fails_holds_no_other_up(house, monkeypatch):
     monkeypatch.setattr(Housekeeper, "watch_the_unwatched", lambda _self: done.set())
     stop = threading.Event()
     threads = house.keeper.start(stop)
-    assert done.wait(10)
+    assert done.wait(60)
     stop.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
