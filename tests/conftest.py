@@ -55,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sqlite: the database makes no difference, SQLite will do")
     config.addinivalue_line("markers", "one_on_postgres: on PostgreSQL the first case will do")
     config.addinivalue_line("markers", "settings(**changes): replaces fields of the settings")
+    # The same examples in every run, and no limit on the time that each takes on a busy machine.
+    hypothesis.settings.load_profile("ci")
     # A developer's own settings must not decide whether a test passes, here or in a child process.
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]

@@ -71,4 +71,4 @@ def test_it_says_that_it_is_one_really_fails_and_starts_again_after_ctrl_c(tmp_p
         with pytest.raises(ProcessLookupError):  # no process of the group is left
             os.killpg(demo.pid, 0)
         with pytest.raises(requests.ConnectionError):
-            requests.get(f"{url}/healthz", timeout=5)
+            requests.get(f"{url}/healthz", timeout=30)

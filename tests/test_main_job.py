@@ -63,14 +63,14 @@ class Client:
 
     def get(self, path: str, **query: Any) -> Any:
         answer = requests.get(
-            f"{self.base}/api/v1/{path}", headers=self.headers, params=query, timeout=30
+            f"{self.base}/api/v1/{path}", headers=self.headers, params=query, timeout=60
         )
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
     def post(self, path: str, **form: Any) -> Any:
         answer = requests.post(
-            f"{self.base}/api/v1/{path}", headers=self.headers, data=form, timeout=30
+            f"{self.base}/api/v1/{path}", headers=self.headers, data=form, timeout=60
         )
         assert answer.status_code == 201, answer.text
         return answer.json()["data"]

@@ -346,9 +346,9 @@ def test_a_missing_list_and_dead_servers_give_an_unknown_expiry(
         assert found.note.count("could not be reached") == 2
         began = time.monotonic()
         silent = f"127.0.0.1:{hole.port}"
-        found = ask(registries(f"http://{silent}/"), {"test": silent}, timeout=1)
+        found = ask(registries(f"http://{silent}/"), {"test": silent}, timeout=3)
         assert found.note.count("in time") == 2
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 6
     finally:
         closed.close()
         hole.close()
@@ -368,8 +368,8 @@ def test_endless_answers_are_cut_off(
     listener = Listener(talk)
     try:
         began = time.monotonic()
-        found = ask(registries(), {"test": f"127.0.0.1:{listener.port}"})
-        assert time.monotonic() - began < 3
+        found = ask(registries(), {"test": f"127.0.0.1:{listener.port}"}, timeout=60)
+        assert time.monotonic() - began < 30
     finally:
         listener.close()
     assert "the answer is too large" in found.note

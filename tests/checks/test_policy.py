@@ -231,7 +231,7 @@ def prober(names: NameServer) -> Iterator[Prober]:
 def check_all(prober: Prober, urls: list[str]) -> dict[str, Outcome]:
     futures: dict[str, Future[Outcome]] = {url: Future() for url in urls}
     for url, future in futures.items():
-        prober.submit(CheckSpec(url=url, timeout=10), future.set_result)
+        prober.submit(CheckSpec(url=url, timeout=30), future.set_result)
     return {url: future.result(20) for url, future in futures.items()}
 
 
@@ -283,7 +283,7 @@ def test_no_redirect_leads_to_a_name_with_a_closed_address(
 def test_a_name_with_open_and_closed_addresses_uses_only_the_open_ones(
     prober: Prober, redirector: Web
 ) -> None:
-    outcome = prober.check(CheckSpec(url=f"http://mixed.test:{redirector.port}/", timeout=5))
+    outcome = prober.check(CheckSpec(url=f"http://mixed.test:{redirector.port}/", timeout=30))
     assert outcome.result.verdict == Verdict.UP
     assert outcome.result.ip == REDIRECTOR
     assert outcome.evidence is not None
@@ -296,7 +296,7 @@ def test_a_name_is_judged_again_at_each_hop(
     names.asked.clear()
     there = quote(f"http://rebinding.test:{redirector.port}/again", safe="")
     outcome = prober.check(
-        CheckSpec(url=f"http://rebinding.test:{redirector.port}/to?{there}", timeout=5)
+        CheckSpec(url=f"http://rebinding.test:{redirector.port}/to?{there}", timeout=30)
     )
     assert refused({"": outcome}) == {}
     assert names.asked["rebinding.test", "A"] == 2
@@ -308,7 +308,7 @@ def test_the_connection_goes_to_the_address_that_was_judged(
 ) -> None:
     """DNS is not asked again between the judgement and the connection."""
     names.asked.clear()
-    outcome = prober.check(CheckSpec(url=f"http://rebinding.test:{redirector.port}/", timeout=5))
+    outcome = prober.check(CheckSpec(url=f"http://rebinding.test:{redirector.port}/", timeout=30))
     assert (outcome.result.verdict, outcome.result.ip) == (Verdict.UP, REDIRECTOR)
     assert names.asked["rebinding.test", "A"] == 1
 
@@ -326,7 +326,7 @@ def test_policy_is_checked_again_when_the_socket_is_opened(names: NameServer, tr
 
     policy = Fooled()
     prober = Prober(policy=lambda: policy, dns_servers=[names.server])
-    outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{trap.port}/", timeout=5))
+    outcome = prober.check(CheckSpec(url=f"http://127.0.0.1:{trap.port}/", timeout=30))
     prober.close(5)
     assert refused({"": outcome}) == {}
     assert trap.caught() == []
@@ -376,7 +376,7 @@ def test_no_apprise_url_leads_to_a_closed_address(trap: Trap, redirector: Web) -
 def test_a_url_that_is_not_plain_http_is_not_connected_to(
     prober: Prober, trap: Trap, url: str
 ) -> None:
-    outcome = prober.check(CheckSpec(url=url.format(port=trap.port), timeout=5))
+    outcome = prober.check(CheckSpec(url=url.format(port=trap.port), timeout=30))
     assert outcome.result.cause_code == Cause.CHECK_ERROR
     assert trap.caught() == []
 
@@ -404,7 +404,7 @@ def test_a_changed_policy_applies_to_the_next_check(names: NameServer, redirecto
     """A change on the Settings page applies to the next check."""
     policies = [Policy.parse("")]
     prober = Prober(policy=lambda: policies[-1], dns_servers=[names.server])
-    spec = CheckSpec(url=f"http://{REDIRECTOR}:{redirector.port}/", timeout=5)
+    spec = CheckSpec(url=f"http://{REDIRECTOR}:{redirector.port}/", timeout=30)
     before = prober.check(spec).result.verdict
     policies.append(ALLOWED)
     after = prober.check(spec).result.verdict

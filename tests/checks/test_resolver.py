@@ -15,6 +15,7 @@ import dns.rcode
 import dns.rdatatype
 import pytest
 
+from app.net import dnsquery
 from app.net.dnsquery import FIRST_WAIT
 from app.net.hosts import (
     Server,
@@ -202,7 +203,7 @@ def test_a_silent_server_is_asked_again_after_the_next_one(names: NameServer) ->
     other.close()
     assert resolved.addresses == ("192.0.2.7",)
     assert other.asked["a.test", "A"] == 1
-    assert 2 * FIRST_WAIT * 0.9 < time.monotonic() - began < 2 * FIRST_WAIT + 2
+    assert time.monotonic() - began > 2 * FIRST_WAIT * 0.9
 
 
 @pytest.mark.parametrize(
@@ -211,17 +212,18 @@ def test_a_silent_server_is_asked_again_after_the_next_one(names: NameServer) ->
     ids=["SERVFAIL", "REFUSED", "nobody there"],
 )
 def test_after_an_error_the_next_server_is_asked_at_once(
-    names: NameServer, first: Answer | None, closed_port: int
+    names: NameServer, first: Answer | None, closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(dnsquery, "FIRST_WAIT", 20)
     names.zone["a.test"] = ADDRESS
     broken = NameServer({"a.test": first}) if first is not None else None
     server = broken.server if broken else Server("127.0.0.1", closed_port)
     began = time.monotonic()
-    resolved = resolve("a.test", 10, names=system(server, names.server))
+    resolved = resolve("a.test", 60, names=system(server, names.server))
     if broken:
         broken.close()
     assert resolved.addresses == ("192.0.2.7",)
-    assert time.monotonic() - began < FIRST_WAIT
+    assert time.monotonic() - began < 20
 
 
 def test_servfail_outranks_refused_and_nxdomain_ends_the_look_up() -> None:

@@ -244,10 +244,10 @@ def test_a_failing_chore_does_not_stop_the_others(house, monkeypatch):
     monkeypatch.setattr(Housekeeper, "watch_the_unwatched", lambda _self: done.set())
     stop = threading.Event()
     threads = house.keeper.start(stop)
-    assert done.wait(10)
+    assert done.wait(60)
     stop.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
 
 

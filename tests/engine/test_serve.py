@@ -93,7 +93,7 @@ def test_children_end_with_the_supervisor(service):
     eventually(ready(base), "the checker shows life")
     before = parts(service)
     service.process.kill()
-    service.process.wait(10)
+    service.process.wait(60)
     eventually(lambda: not any(map(alive, before.values())), "no part outlives it", 30)
 
 

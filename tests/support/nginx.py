@@ -84,5 +84,5 @@ class Nginx:
     def stop(self) -> None:
         if self.process:
             self.process.terminate()
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None

@@ -91,7 +91,7 @@ class Service:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(60)
         finally:
             self.process.kill()
             self._reader.join(5)

@@ -74,7 +74,7 @@ class Web:
 
     def get(self, path: str, **more: Any) -> requests.Response:
         """A request on a connection of its own."""
-        return requests.get(self.base + path, timeout=20, allow_redirects=False, **more)
+        return requests.get(self.base + path, timeout=60, allow_redirects=False, **more)
 
     def post(self, path: str, fields: Any = None, **more: Any) -> requests.Response:
         return requests.post(self.base + path, fields, timeout=60, allow_redirects=False, **more)
@@ -84,7 +84,7 @@ class Web:
         client = socket.socket()
         if buffer is not None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        client.settimeout(30)
+        client.settimeout(60)
         client.connect(("127.0.0.1", self.port))
         client.sendall(sent)
         return client
@@ -92,7 +92,7 @@ class Web:
     def log_in(self, email: str, password: str) -> requests.Session:
         session = requests.Session()
         fields = {"email": email, "password": password, "csrf_token": csrf(session, self.base)}
-        answer = session.post(f"{self.base}/login", fields, timeout=30, allow_redirects=False)
+        answer = session.post(f"{self.base}/login", fields, timeout=60, allow_redirects=False)
         assert answer.status_code == 302, answer.text
         return session
 
@@ -114,7 +114,7 @@ class Web:
 
 
 def csrf(session: requests.Session, base: str) -> str:
-    page = session.get(f"{base}/login", timeout=30).text
+    page = session.get(f"{base}/login", timeout=60).text
     found = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page)
     assert found, page
     return found[1]
@@ -139,7 +139,7 @@ def web_process(
             yield web
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
 
 if __name__ == "__main__":
