@@ -10,7 +10,7 @@ from typing import Any
 from werkzeug.wrappers import Response
 
 from app.pages import routes
-from app.pages.bars import bars
+from app.pages.bars import KeptBars
 from app.pages.place import HTML, Place
 from app.pages.words import COMPONENTS, PAGES, POSTS, Times, linked, zone_of
 from app.records import (
@@ -26,6 +26,7 @@ from app.records import (
 from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
 
+BARS = KeptBars()
 WRONG = "The password is wrong."
 FIRST_PLANS = 10  # windows that are shown; the calendar has all
 
@@ -102,7 +103,7 @@ def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
         "times": Times(zone_of(page.zone)),
         "looks": COMPONENTS,
         "post_looks": POSTS,
-        "bars": bars,
+        "bars": BARS.of,
         "percent": percent,
         "span": span,
         "linked": linked,
