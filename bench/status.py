@@ -86,7 +86,9 @@ def make_pages(app: Flask) -> int:
 
 
 def change(app: Flask, id: int) -> None:
-    """What it takes to read and make a page after a change."""
+    """What it takes to read and make a page after a change, in processor time: others may use the
+    machine.
+    """
     public = app.extensions["wakeful.public"]
     pages = app.extensions["wakeful.pages"]
     took, read = [], []
@@ -98,13 +100,13 @@ def change(app: Flask, id: int) -> None:
         with app.app_context(), writing() as session:
             session.get(StatusPageRow, id).name = f"large {number}"
         now += 3.0
-        began = time.perf_counter()
+        began = time.process_time()
         assert client.get("/status/large").status_code == 200  # noqa: S101
-        took.append((time.perf_counter() - began) * 1000)
+        took.append((time.process_time() - began) * 1000)
         with app.app_context():
-            began = time.perf_counter()
+            began = time.process_time()
             public.page(id)
-            read.append((time.perf_counter() - began) * 1000)
+            read.append((time.process_time() - began) * 1000)
             db.session.remove()
     print(
         f"{'100 monitors, after a change':32}{statistics.median(took):10.1f} ms  goal {GOAL_MS:g}"

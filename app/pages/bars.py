@@ -6,11 +6,12 @@ a few dozen bytes where nothing happened.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from app.records import PublicDay
+from app.records import Component, PublicDay
 from app.rules.figures import percent, span
 
 STEP, BAR = 4, 3  # units for each day; of them the bar
@@ -28,6 +29,33 @@ class Bars:
     lines: Sequence[tuple[str, str]]
     data: str
     label: str
+
+
+_Shown = tuple[float | None, Sequence[PublicDay]]
+
+
+class KeptBars:
+    """The bars of at most ``most`` monitors, the least used forgotten first. Few change from one
+    reading to the next, and comparing days costs a hundredth of drawing them.
+    """
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, tuple[_Shown, Bars]] = OrderedDict()
+
+    def of(self, component: Component) -> Bars:
+        # A monitor is drawn with days of its pages' zones, and of each month.
+        key = (component.id, component.days[0].day if component.days else None)
+        before = self._kept.pop(key, None)
+        shown = component.uptime, component.days
+        if before is not None and before[0] == shown:
+            drawn = before[1]
+        else:
+            drawn = bars(component.days, component.uptime)
+        self._kept[key] = shown, drawn
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return drawn
 
 
 def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:

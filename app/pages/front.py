@@ -10,7 +10,7 @@ from typing import Any
 from werkzeug.wrappers import Response
 
 from app.pages import routes
-from app.pages.bars import bars
+from app.pages.bars import KeptBars
 from app.pages.place import HTML, Place
 from app.pages.words import Times, linked, zone_of
 from app.records import (
@@ -27,6 +27,7 @@ from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
 from app.rules.page_looks import COMPONENT, PAGE, POST
 
+BARS = KeptBars()
 WRONG = "The password is wrong."
 FIRST_PLANS = 10  # windows that are shown; the calendar has all
 
@@ -103,7 +104,7 @@ def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
         "times": Times(zone_of(page.zone)),
         "looks": COMPONENT,
         "post_looks": POST,
-        "bars": bars,
+        "bars": BARS.of,
         "percent": percent,
         "span": span,
         "linked": linked,

@@ -4,13 +4,16 @@ Two invariants keep readers simple: rows of hours exist only before ``MonitorSta
 (after it, the results themselves are read), and the row of a day is the sum of its hours' rows.
 """
 
-from app.db.rollups.reading import between, days, figures, pieces, single
+from app.db.rollups.days import Days, KeptDays, Seconds
+from app.db.rollups.reading import between, figures, pieces, single
 from app.db.rollups.rows import incidents_between
 from app.db.rollups.writing import reroll, roll
 
 __all__ = [
+    "Days",
+    "KeptDays",
+    "Seconds",
     "between",
-    "days",
     "figures",
     "incidents_between",
     "pieces",

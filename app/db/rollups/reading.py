@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import (
@@ -15,11 +13,9 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Select,
-    String,
     and_,
     bindparam,
     case,
-    cast,
     func,
     literal_column,
     or_,
@@ -32,11 +28,10 @@ from app.db.rollups.rows import (
     DAY_S,
     HOUR_S,
     MONITORS,
-    RESPONSES,
     ROLLUPS,
-    WHOLE,
     checks,
     limit_of,
+    responses,
     sums_of,
     troubles,
 )
@@ -45,7 +40,7 @@ from app.db.types import to_ms
 from app.records import UPTIME_RANGES
 from app.stats.series import start_of
 from app.stats.strip import Hour, start_of_strip, strips
-from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Sums, percent, tally
+from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Check, Sums, percent, tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +64,10 @@ def figures(
     now_ms = to_ms(now)
     starts = {name: start_of(name, now_ms) for name in UPTIME_RANGES if name in ranges}
     since = [*starts.values(), *([start_of_strip(now_ms)] if hours else [])]
-    tails = _tails(ids, min(since), now_ms, RESPONSES) if since else {}
+    latest = tails(ids, min(since), now_ms, responses) if since else {}
     return Figures(
-        _uptimes(ids, now_ms, starts, tails) if starts else {id: {} for id in ids},
-        strips(now_ms, _hours(ids, now_ms, tails)) if hours else {},
+        _uptimes(ids, now_ms, starts, latest) if starts else {id: {} for id in ids},
+        strips(now_ms, _hours(ids, now_ms, latest)) if hours else {},
     )
 
 
@@ -112,7 +107,7 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
         .order_by(RollupRow.start)
     )
     found = [(row.start * 1000, sums_of(row)) for row in rows]
-    return found + list(_tails([monitor_id], start_ms, now_ms, WHOLE)[monitor_id].items())
+    return found + list(tails([monitor_id], start_ms, now_ms, checks)[monitor_id].items())
 
 
 def between(
@@ -135,7 +130,7 @@ def between(
     )
     for row in rows:
         found[row.monitor_id].append((row.start * 1000, sums_of(row)))
-    for id, hours in _tails(ids, start_ms, last, WHOLE).items():
+    for id, hours in tails(ids, start_ms, last, checks).items():
         found[id] += hours.items()
     return found
 
@@ -157,87 +152,6 @@ def single(
         if check.at >= start_ms and check.response_time is not None and check.response_counts
     ]
     return tally(seen, trouble, limit, width_ms, start_ms, end), times
-
-
-def days(
-    ids: Sequence[int], midnights: Sequence[int], now: datetime
-) -> dict[int, list[tuple[int, int, int, int]]]:
-    """Seconds up, down, unknown and in maintenance of each monitor on each day, a day being the
-    time between two of ``midnights`` (ms).
-
-    An hour that a midnight divides counts for the day in which it starts.
-    """
-    count = len(midnights) - 1
-    found = {id: [(0, 0, 0, 0)] * count for id in ids}
-    last = min(midnights[-1], to_ms(now))
-    if not ids or midnights[0] >= last:
-        return found
-    known: dict[str, tuple[int, tuple[int, int, int, int]]] = {}  # most monitors' days are equal
-    for id, packed in db.session.execute(_packed_days(midnights, now), {"ids": ids}):
-        of_monitor = found[id]
-        for text in packed.split(","):
-            day = known.get(text)
-            if day is None:
-                place, up, down, unknown, maintenance = map(int, text.split(":"))
-                day = known[text] = (place, (up, down, unknown, maintenance))
-            of_monitor[day[0]] = day[1]
-    for id, hours in _tails(ids, midnights[0], last, RESPONSES).items():
-        for begin, sums in hours.items():
-            place = bisect_right(midnights, begin) - 1
-            if 0 <= place < count:
-                found[id][place] = _plus(found[id][place], _hour(sums))
-    return found
-
-
-def _plus(day: tuple[int, int, int, int], hour: Hour) -> tuple[int, int, int, int]:
-    up, down, unknown, maintenance = day
-    return up + hour.up, down + hour.down, unknown + hour.unknown, maintenance + hour.maintenance
-
-
-def _packed_days(midnights: Sequence[int], now: datetime) -> Select[Any]:
-    """A row for each monitor: its days as ``place:up:down:unknown:maintenance`` by comma. As rows
-    of their own, they would take three times as long.
-    """
-    today = to_ms(now) // DAY_MS * DAY_MS
-    runs = union_all(*(_part_of_days(*run) for run in _even_days(midnights, today))).subquery()
-    id, *columns = runs.c
-    text: Any = cast(columns[0], String)
-    for column in columns[1:]:
-        text = text + ":" + cast(column, String)
-    return select(id, func.aggregate_strings(text, ",")).group_by(id)
-
-
-def _even_days(midnights: Sequence[int], today: int) -> list[tuple[int, int, int, int]]:
-    """Runs of days that one statement sums: start and end (s), the place of the first day, and the
-    period of the rows to read: whole UTC days before ``today`` have rows of their own.
-    """
-    runs: list[tuple[int, int, int, int]] = []
-    for place, (begin, end) in enumerate(pairwise(midnights)):
-        even = end - begin == DAY_MS
-        period = DAY_S if even and begin % DAY_MS == 0 and begin < today else HOUR_S
-        if runs and even and runs[-1][3] == period and (runs[-1][1] - runs[-1][0]) % DAY_S == 0:
-            runs[-1] = (runs[-1][0], end // 1000, *runs[-1][2:])
-        else:
-            runs.append((begin // 1000, end // 1000, place, period))
-    return runs
-
-
-def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
-    sums = (ROLLUPS.c.up_s, ROLLUPS.c.down_s, ROLLUPS.c.unknown_s, ROLLUPS.c.maintenance_s)
-    # A day that the clocks make longer or shorter is a run of its own.
-    day = (ROLLUPS.c.start - start) // DAY_S + first if (end - start) % DAY_S == 0 else None
-    place = (literal_column(str(first)) if day is None else day).label("place")
-    where = (
-        ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
-        ROLLUPS.c.period == period,
-        ROLLUPS.c.start >= start,
-        ROLLUPS.c.start < end,
-    )
-    if period == DAY_S:
-        return select(ROLLUPS.c.monitor_id, place, *sums).where(*where)
-    summed = [func.sum(column).label(column.name) for column in sums]
-    grouped = (ROLLUPS.c.monitor_id, *(() if day is None else (literal_column("2"),)))
-    return select(ROLLUPS.c.monitor_id, place, *summed).where(*where).group_by(*grouped)
 
 
 _STRIPS = select(
@@ -266,11 +180,11 @@ def _hours(
     for id, begin, *figures in rows:
         found[id].append((begin * 1000, Hour(*figures)))
     for id, tail in tails.items():
-        found[id] += [(begin, _hour(sums)) for begin, sums in tail.items() if begin >= start]
+        found[id] += [(begin, hour_of(sums)) for begin, sums in tail.items() if begin >= start]
     return found
 
 
-def _hour(sums: Sums) -> Hour:
+def hour_of(sums: Sums) -> Hour:
     return Hour(
         sums.up // 1000,
         -(-sums.down // 1000),  # rounded up: a second of downtime must not vanish
@@ -281,17 +195,24 @@ def _hour(sums: Sums) -> Hour:
     )
 
 
-def _tails(
-    ids: Sequence[int], since: int, now: int, what: Select[Any]
+def tails(
+    ids: Sequence[int],
+    since: int,
+    now: int,
+    read: Callable[[Sequence[int], int, int], Mapping[int, Sequence[Check]]],
+    states: Iterable[Any] | None = None,
 ) -> dict[int, dict[int, Sums]]:
     """The hours of each monitor since ``since`` (ms) that are not summed yet, from its results.
 
     One query for all monitors that are summed until the same time, as almost all are. One query for
-    all would read every result as soon as one monitor was never summed. ``what``: see ``checks``.
+    all would read every result as soon as one monitor was never summed. ``read`` is ``checks``,
+    ``responses`` or ``runs``; ``states``: the rows of ``MONITORS``, where they are known.
     """
     hours: dict[int, dict[int, Sums]] = {id: {} for id in ids}
     together: dict[int, list[Any]] = {}
-    for monitor in db.session.execute(MONITORS, {"ids": ids}):
+    if states is None:
+        states = db.session.execute(MONITORS, {"ids": ids})
+    for monitor in states:
         rolled = monitor.rolled_until
         start = since if rolled is None else max(since, to_ms(rolled))
         together.setdefault(start, []).append(monitor)
@@ -299,7 +220,7 @@ def _tails(
         if start < now:
             group = [monitor.monitor_id for monitor in behind]
             trouble = troubles(group, start, now)
-            seen = checks(group, start - max(map(limit_of, behind)), now, what)
+            seen = read(group, start - max(map(limit_of, behind)), now)
             for monitor in behind:
                 id, limit = monitor.monitor_id, limit_of(monitor)
                 hours[id] = tally(seen[id], trouble[id], limit, HOUR_MS, start, now)

@@ -45,6 +45,7 @@ MONITORS = (
     select(
         MonitorStateRow.monitor_id,
         MonitorStateRow.rolled_until,
+        MonitorStateRow.sums_version,
         MonitorRow.interval,
         MonitorRow.timeout,
     )
@@ -99,6 +100,11 @@ def checks(
         covers = None if covers_s is None else covers_s * 1000
         found[id].append(Check(at, VERDICTS[verdict], maintenance, response_time, row[6:], covers))
     return found
+
+
+def responses(ids: Sequence[int], start: int, end: int) -> dict[int, list[Check]]:
+    """As ``checks``, without the phases of response times."""
+    return checks(ids, start, end, RESPONSES)
 
 
 def incidents_between(ids: Sequence[int], start: int, end: int) -> dict[int, list[Incident]]:

@@ -34,10 +34,11 @@ CHUNK = 25
 NEVER = 2**62  # ms; later than any time that is asked for
 
 _STATES = MonitorStateRow.__table__
+# Whoever changes sums says so here, in the same transaction: readers keep them until then.
 _ROLLED = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(_STATES.c.monitor_id == bindparam("of"))
-    .values(rolled_until=bindparam("until"))
+    .values(rolled_until=bindparam("until"), sums_version=_STATES.c.sums_version + 1)
 )
 _LOCKED = MONITORS.with_for_update(of=MonitorStateRow)
 # A row of MONITORS, and the times (ms) between which it is summed.
@@ -108,6 +109,7 @@ def reroll(monitor_id: int, from_: datetime, to: datetime | None = None) -> None
             if start < end:
                 _forget(session, monitor_id, start, end)
                 _sum(session, [(monitor, start, end)])
+                session.execute(_ROLLED, [{"of": monitor_id, "until": monitor.rolled_until}])
 
 
 def _locked(session: DbSession, ids: Sequence[int]) -> Sequence[Any]:

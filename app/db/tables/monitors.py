@@ -106,6 +106,8 @@ class MonitorStateRow(Model):
     domain_alerted: Mapped[datetime | None] = mapped_column(NamedMoment)
     # Rollups are right before this moment
     rolled_until: Mapped[datetime | None] = mapped_column(Moment)
+    # Grows with each change of this monitor's rollups
+    sums_version: Mapped[int] = mapped_column(default=0, server_default="0")
 
 
 class MonitorEvidenceRow(Model):

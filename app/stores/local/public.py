@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cache
+from functools import cache, lru_cache, reduce
+from operator import add
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -96,6 +98,7 @@ class LocalPublicPages(PublicPages):
         self._base = settings.public_url or ""
         self._clock = clock
         self._subscribing = Subscribing(settings, clock)
+        self._kept = rollups.KeptDays()
         self.channels = tuple(
             one for one in SUBSCRIBER_CHANNELS if one != Channel.EMAIL or settings.smtp_url
         )
@@ -235,7 +238,7 @@ class LocalPublicPages(PublicPages):
     def _components(
         self, row: StatusPageRow, shown: Sequence[_Shown], days: Sequence[date], now: datetime
     ) -> list[Component]:
-        figures = _days([one.id for one in shown], days, _zone(row.zone), now)
+        figures = self._days([one.id for one in shown], days, _zone(row.zone), now)
         return [
             Component(
                 id=one.id,
@@ -250,6 +253,21 @@ class LocalPublicPages(PublicPages):
             )
             for one in shown
         ]
+
+    def _days(
+        self, ids: Sequence[int], days: Sequence[date], zone: ZoneInfo, now: datetime
+    ) -> dict[int, tuple[float | None, Sequence[PublicDay]]]:
+        """The percentage over ``days``, and each of them, by monitor."""
+        midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
+        read = self._kept.read(ids, midnights, now)
+        incidents = rollups.incidents_between(ids, midnights[0], midnights[-1])
+        found = {}
+        for id in ids:
+            own = read[id]
+            up, down, *_ = reduce(_plus, own.since.values(), own.summed.whole)
+            touched = _touched(midnights, incidents[id], to_ms(now))
+            found[id] = (percent(up, down), _public_days(days, own, touched))
+        return found
 
 
 class _Shown:
@@ -359,31 +377,33 @@ def _next_month(year: int, month: int) -> date:
     return date(year + month // 12, month % 12 + 1, 1)
 
 
-def _days(
-    ids: Sequence[int], days: Sequence[date], zone: ZoneInfo, now: datetime
-) -> dict[int, tuple[float | None, list[PublicDay]]]:
-    """The percentage over ``days``, and each of them, by monitor."""
-    midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
-    seconds = rollups.days(ids, midnights, now)
-    incidents = rollups.incidents_between(ids, midnights[0], midnights[-1])
-    made: dict[Any, PublicDay] = {}  # most days of most monitors are equal
-    found = {}
-    for id in ids:
-        touched = _touched(midnights, incidents[id], to_ms(now))
-        own = []
-        for place, sums in enumerate(seconds[id]):
-            key = (place, sums, touched.get(place, 0))
-            day = made.get(key)
-            if day is None:
-                up, down, unknown, maintenance = sums
-                uptime = percent(up, down)
-                day = PublicDay(days[place], uptime, down, maintenance, unknown, key[2])
-                made[key] = day
-            own.append(day)
-        up, down, *_ = map(sum, zip(*seconds[id], strict=True))
-        whole = percent(up, down)
-        found[id] = (whole, own)
-    return found
+def _public_days(
+    days: Sequence[date], found: rollups.Days, touched: Mapping[int, int]
+) -> Sequence[PublicDay]:
+    """Made again where something has changed: mostly, that is today."""
+    made: Sequence[PublicDay]
+    summed = found.summed
+    before, made = summed.made.get(days[0], (None, ()))
+    if before != touched:
+        made = [_day(day, summed.days[n], touched.get(n, 0)) for n, day in enumerate(days)]
+        summed.made[days[0]] = touched, made
+    if not found.since:
+        return made
+    fresh = list(made)
+    for n, seconds in found.since.items():
+        fresh[n] = _day(days[n], _plus(summed.days[n], seconds), touched.get(n, 0))
+    return fresh
+
+
+@lru_cache(maxsize=20_000)  # most days of most monitors are equal
+def _day(day: date, seconds: rollups.Seconds, incidents: int) -> PublicDay:
+    up, down, unknown, maintenance = seconds
+    return PublicDay(day, percent(up, down), down, maintenance, unknown, incidents)
+
+
+def _plus(one: rollups.Seconds, other: rollups.Seconds) -> rollups.Seconds:
+    up, down, unknown, maintenance = map(add, one, other)
+    return up, down, unknown, maintenance
 
 
 def _touched(
@@ -395,9 +415,9 @@ def _touched(
         if classification in _EXCUSED:
             continue
         stop = max(start + 1, now if end is None else end)
-        for place in range(len(midnights) - 1):
-            if start < midnights[place + 1] and stop > midnights[place]:
-                found[place] = found.get(place, 0) + 1
+        first = max(0, bisect_right(midnights, start) - 1)
+        for place in range(first, min(bisect_left(midnights, stop), len(midnights) - 1)):
+            found[place] = found.get(place, 0) + 1
     return found
 
 

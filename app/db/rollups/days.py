@@ -1,0 +1,171 @@
+"""The days of many monitors, for status pages: read from the rollups once, and kept."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Select, String, bindparam, cast, func, literal_column, select, union_all
+
+from app.db import db
+from app.db.rollups.reading import hour_of, tails
+from app.db.rollups.rows import DAY_S, HOUR_S, MONITORS, ROLLUPS
+from app.db.rollups.runs import runs
+from app.db.types import to_ms
+from app.stats.strip import Hour
+from app.stats.tally import DAY_MS
+
+# Seconds up, down, unknown and in maintenance.
+Seconds = tuple[int, int, int, int]
+NOTHING: Seconds = (0, 0, 0, 0)
+
+
+@dataclass(slots=True, eq=False)
+class Days:
+    """The days of a monitor: what is summed of them, and ``since``, by the place of the day, what
+    came after the last summed hour.
+
+    ``summed`` is one object as long as nothing in it changes: what is made of it may be kept.
+    """
+
+    summed: Summed
+    since: Mapping[int, Seconds]
+
+
+@dataclass(slots=True, eq=False)
+class Summed:
+    """``whole`` is the sum of ``days``. ``made`` is free for what a reader makes of them."""
+
+    days: Sequence[Seconds]
+    version: int = 0
+    whole: Seconds = NOTHING
+    made: dict[Any, Any] = field(default_factory=dict)
+
+
+class KeptDays:
+    """The days of at most ``most`` monitors, the least used forgotten first.
+
+    Sums of a monitor are kept until its ``sums_version`` says that they were written again. It is
+    read before them: sums that are newer than their version are read again, older ones would stay.
+    """
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._kept: OrderedDict[tuple[int, tuple[int, ...]], Summed] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def read(self, ids: Sequence[int], midnights: Sequence[int], now: datetime) -> dict[int, Days]:
+        """The days of each monitor, a day being the time between two of ``midnights`` (ms).
+
+        An hour that a midnight divides counts for the day in which it starts.
+        """
+        between = tuple(midnights)
+        states = db.session.execute(MONITORS, {"ids": ids}).all() if ids else ()
+        summed = self._summed({row.monitor_id: row.sums_version for row in states}, between, now)
+        last = min(between[-1], to_ms(now))
+        since: dict[int, dict[int, Seconds]] = {id: {} for id in ids}
+        if between[0] < last:
+            for id, hours in tails(ids, between[0], last, runs, states).items():
+                for begin, sums in hours.items():
+                    place = bisect_right(between, begin) - 1
+                    if 0 <= place < len(between) - 1:
+                        before = since[id].get(place, NOTHING)
+                        since[id][place] = _plus(before, hour_of(sums))
+        # A monitor that was deleted this moment has no state.
+        nothing = Summed([NOTHING] * (len(between) - 1))
+        return {id: Days(summed.get(id, nothing), since[id]) for id in ids}
+
+    def _summed(
+        self, versions: Mapping[int, int], between: tuple[int, ...], now: datetime
+    ) -> dict[int, Summed]:
+        found = {}
+        with self._guard:
+            for id, version in versions.items():
+                kept = self._kept.get((id, between))
+                if kept is not None and kept.version == version:
+                    self._kept.move_to_end((id, between))
+                    found[id] = kept
+        fresh = _read({id: v for id, v in versions.items() if id not in found}, between, now)
+        with self._guard:
+            for id, summed in fresh.items():
+                self._kept[id, between] = summed
+                self._kept.move_to_end((id, between))
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return found | fresh
+
+
+def _read(versions: Mapping[int, int], between: Sequence[int], now: datetime) -> dict[int, Summed]:
+    days: dict[int, list[Seconds]] = {id: [NOTHING] * (len(between) - 1) for id in versions}
+    if versions:
+        known: dict[str, tuple[int, Seconds]] = {}  # most monitors' days are equal
+        for id, packed in db.session.execute(_packed_days(between, now), {"ids": list(versions)}):
+            for text in packed.split(","):
+                day = known.get(text)
+                if day is None:
+                    place, up, down, unknown, maintenance = map(int, text.split(":"))
+                    day = known[text] = (place, (up, down, unknown, maintenance))
+                days[id][day[0]] = day[1]
+    return {id: Summed(days[id], version, _sum(days[id])) for id, version in versions.items()}
+
+
+def _sum(days: Sequence[Seconds]) -> Seconds:
+    up, down, unknown, maintenance = map(sum, zip(*days, strict=True))
+    return up, down, unknown, maintenance
+
+
+def _plus(day: Seconds, hour: Hour) -> Seconds:
+    up, down, unknown, maintenance = day
+    return up + hour.up, down + hour.down, unknown + hour.unknown, maintenance + hour.maintenance
+
+
+def _packed_days(midnights: Sequence[int], now: datetime) -> Select[Any]:
+    """A row for each monitor: its days as ``place:up:down:unknown:maintenance`` by comma. As rows
+    of their own, they would take three times as long.
+    """
+    today = to_ms(now) // DAY_MS * DAY_MS
+    runs = union_all(*(_part_of_days(*run) for run in _even_days(midnights, today))).subquery()
+    id, *columns = runs.c
+    text: Any = cast(columns[0], String)
+    for column in columns[1:]:
+        text = text + ":" + cast(column, String)
+    return select(id, func.aggregate_strings(text, ",")).group_by(id)
+
+
+def _even_days(midnights: Sequence[int], today: int) -> list[tuple[int, int, int, int]]:
+    """Runs of days that one statement sums: start and end (s), the place of the first day, and the
+    period of the rows to read: whole UTC days before ``today`` have rows of their own.
+    """
+    runs: list[tuple[int, int, int, int]] = []
+    for place, (begin, end) in enumerate(pairwise(midnights)):
+        even = end - begin == DAY_MS
+        period = DAY_S if even and begin % DAY_MS == 0 and begin < today else HOUR_S
+        if runs and even and runs[-1][3] == period and (runs[-1][1] - runs[-1][0]) % DAY_S == 0:
+            runs[-1] = (runs[-1][0], end // 1000, *runs[-1][2:])
+        else:
+            runs.append((begin // 1000, end // 1000, place, period))
+    return runs
+
+
+def _part_of_days(start: int, end: int, first: int, period: int) -> Select[Any]:
+    sums = (ROLLUPS.c.up_s, ROLLUPS.c.down_s, ROLLUPS.c.unknown_s, ROLLUPS.c.maintenance_s)
+    # A day that the clocks make longer or shorter is a run of its own.
+    day = (ROLLUPS.c.start - start) // DAY_S + first if (end - start) % DAY_S == 0 else None
+    place = (literal_column(str(first)) if day is None else day).label("place")
+    where = (
+        ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
+        ROLLUPS.c.period == period,
+        ROLLUPS.c.start >= start,
+        ROLLUPS.c.start < end,
+    )
+    if period == DAY_S:
+        return select(ROLLUPS.c.monitor_id, place, *sums).where(*where)
+    summed = [func.sum(column).label(column.name) for column in sums]
+    grouped = (ROLLUPS.c.monitor_id, *(() if day is None else (literal_column("2"),)))
+    return select(ROLLUPS.c.monitor_id, place, *summed).where(*where).group_by(*grouped)
