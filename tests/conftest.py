@@ -46,11 +46,6 @@ pytest_plugins = ["tests.support.postgres", "tests.support.browser"]
 SECRET_KEY = "a secret key for tests only"
 
 
-# How long an example takes says how busy the machine is.
-hypothesis.settings.register_profile("wakeful", deadline=None)
-hypothesis.settings.load_profile("wakeful")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sqlite: the database makes no difference, SQLite will do")
     config.addinivalue_line("markers", "one_on_postgres: on PostgreSQL the first case will do")

@@ -120,6 +120,7 @@ def known(app: Flask) -> dict[str, int]:
         (("/maintenance", "/maintenance/{window}"), "Asia/Tokyo"),
     ],
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [0, 1])  # of the places: two workers of a run share them
 def test_no_lie_breaks_a_page(
     app: Flask, liar: Liar, editor: Visitor, pages: Sequence[str], zone: str, half: int
