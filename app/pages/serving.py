@@ -155,9 +155,12 @@ class StatusPages:
     ) -> Answer:
         way = links(target, own_host=own_host)
         asked, token = self._find_asked(target.name)
-        if asked is not None and asked.by_token:
-            return self._ask(environ, address, way, asked, token, own_host)
         admitted = self._visitors.may_read(address, environ)
+        if asked is not None and asked.by_token:
+            # Any other token would tell strangers that there is such a page, and its name.
+            if not (admitted or self._gave_out(token, asked, address)):
+                return not_found()
+            return self._ask(environ, address, way, asked, token, own_host)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
         shown_, component = self._find(target.name)
@@ -176,6 +179,10 @@ class StatusPages:
             return self._of_month(environ, address, way, own_host)
         assert shown_ is not None  # noqa: S101 - one of the two was found
         return self._of_front(address, way, shown_, component, own_host)
+
+    def _gave_out(self, token: str | None, asked: Asked, address: Address) -> bool:
+        with self._app.app_context():
+            return self._public.gave_out(address.id, asked.name.partition("/")[0], token or "")
 
     def _find(self, name: str) -> tuple[Shown | None, int | None]:
         """The line of the table for this name, and the monitor's id in it."""

@@ -63,6 +63,12 @@ class PublicPages(ABC):
         """
 
     @abstractmethod
+    def gave_out(self, id: int, purpose: str, token: str) -> bool:
+        """Whether this is a token of this page, to ``confirm`` or to ``unsubscribe``. Asks no
+        database.
+        """
+
+    @abstractmethod
     def confirm(self, token: str) -> StatusPage:
         """Confirm a subscription. NotFound for a token that was never given out or has expired."""
 

@@ -15,6 +15,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
+from app.access.subscriptions import Purpose, read_token
 from app.config import Settings
 from app.db import db, patience, rollups
 from app.db.faults import unavailable
@@ -190,6 +191,10 @@ class LocalPublicPages(PublicPages):
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
         with _reading():
             self._subscribing.subscribe(id, channel, target, address=address)
+
+    def gave_out(self, id: int, purpose: str, token: str) -> bool:
+        found = read_token(Purpose(purpose), token, self._clock())
+        return found is not None and found.page_id == id
 
     def confirm(self, token: str) -> StatusPage:
         with _reading():
