@@ -182,7 +182,7 @@ def settings(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) 
         "canaries": "",
         "public_url": "http://wakeful.test",
     }
-    for marker in request.node.iter_markers("settings"):
+    for marker in reversed(list(request.node.iter_markers("settings"))):  # the nearest wins
         fields |= marker.kwargs
     return Settings(**fields)
 

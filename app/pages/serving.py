@@ -159,6 +159,11 @@ class StatusPages:
         if asked is not None and asked.purpose is not None:
             return self._of_token(environ, address, target, own_host=own_host)
         admitted = self._visitors.may_read(address, environ)
+        if asked is not None and asked.by_token:
+            # Any other token would tell strangers that there is such a page, and its name.
+            if not (admitted or self._gave_out(token, asked, address)):
+                return not_found()
+            return self._ask(environ, address, way, asked, token, own_host)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
         shown_, component = self._find(target.name)

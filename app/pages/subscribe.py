@@ -15,7 +15,7 @@ from app.errors import Invalid, NotFound, Throttled
 from app.pages.place import Visit
 from app.records import Channel, StatusPage
 
-LABELS = {Channel.EMAIL: "Email address", Channel.WEBHOOK: "Webhook URL"}
+LABELS = {Channel.EMAIL: "Email address", Channel.WEBHOOK: "webhook URL"}
 SENT = {
     Channel.EMAIL: "We have sent a message to this address, unless it cannot be reached. Open the "
     "link in it within 48 hours to confirm.",

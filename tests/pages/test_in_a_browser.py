@@ -14,13 +14,18 @@ from tests.factories import make_incident, now
 from tests.pages.made import make_day, make_page, make_post, make_shown, make_window
 from tests.support.browser import opened
 from tests.support.loopback import serving
+from tests.support.pages import Pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.sqlite,
+    pytest.mark.settings(smtp_url="smtp://127.0.0.1:9"),
+]
 
-SCREENS = [(375, "dark"), (1440, "light"), (375, "light"), (1440, "dark")]
+SCREENS = [(width, theme) for width in (375, 768, 1440) for theme in ("dark", "light")]
 
 
 @pytest.fixture
@@ -45,7 +50,18 @@ def site(app: Flask) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("path", ["example", "example/history", "locked", ""])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "example",
+        "example/history",
+        "example/subscribe",
+        "example/confirm/not-a-token",
+        "example/unsubscribe/not-a-token",
+        "locked",
+        "",
+    ],
+)
 def test_axe_finds_nothing(site: str, chromium: Browser, path: str):
     for width, theme in SCREENS:
         screen = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
@@ -106,3 +122,62 @@ def test_nothing_is_asked_of_others(site: str, chromium: Browser):
         page.goto(f"{site}/status/example")
     assert asked
     assert not [url for url in asked if not url.startswith(site)]
+
+
+def test_somebody_subscribes_with_the_keyboard_and_reads_what_was_wrong(
+    app: Flask, site: str, chromium: Browser
+):
+    for width, theme in SCREENS:
+        screen = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+        with opened(chromium, **screen) as page:
+            page.goto(f"{site}/status/example")
+            page.get_by_role("link", name="Get told").first.press("Enter")
+            page.get_by_label("Email", exact=True).press("Tab")
+            page.keyboard.type("nobody")
+            page.keyboard.press("Enter")
+            field = page.get_by_label("Email address or webhook URL")
+            assert "address" in page.get_by_role("alert").inner_text()
+            assert field.input_value() == "nobody"
+            assert Axe().run(page).violations_count == 0, (width, theme)
+            field.fill(f"{theme}{width}@example.com")
+            field.press("Enter")
+            assert "We have sent a message" in page.get_by_role("status").inner_text()
+            assert Axe().run(page).violations_count == 0, (width, theme)
+            confirm = Pages(app).messages()[-1].facts["token"]
+            page.goto(f"{site}/status/example/confirm/{confirm}")
+            page.get_by_role("button", name="Confirm").press("Enter")
+            page.get_by_role("heading", name="You are subscribed").wait_for()
+            assert not page.context.cookies()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert len(Pages(app).subscribers()) == len(SCREENS)
+
+
+def test_a_password_opens_the_page_on_every_screen(site: str, chromium: Browser):
+    for width, theme in SCREENS:
+        screen = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+        with opened(chromium, **screen) as page:
+            page.goto(f"{site}/status/locked")
+            page.get_by_label("Password").fill("wrong")
+            page.keyboard.press("Enter")
+            assert "wrong" in page.get_by_role("alert").inner_text()
+            assert Axe().run(page).violations_count == 0, (width, theme)
+            page.get_by_label("Password").fill("let me in, please")
+            page.keyboard.press("Enter")
+            page.get_by_role("heading", name="Last 90 days").wait_for()
+            assert Axe().run(page).violations_count == 0, (width, theme)
+
+
+@pytest.mark.parametrize("look", [{"media": "print"}, {"forced_colors": "active"}])
+def test_in_print_and_in_high_contrast_bars_and_states_are_seen(
+    site: str, chromium: Browser, look: dict[str, str]
+):
+    with opened(chromium) as page:
+        page.emulate_media(**look)
+        page.goto(f"{site}/status/example")
+        seen = """() => [...document.querySelectorAll('.days path')].map(
+            path => getComputedStyle(path).stroke)"""
+        strokes = page.evaluate(seen)
+        assert len(set(strokes)) >= 3, "good, partly down and nothing are told apart"
+        assert page.get_by_text("Operational").first.is_visible()
+        button = page.get_by_role("link", name="Get told").first
+        assert button.is_visible() == ("forced_colors" in look)

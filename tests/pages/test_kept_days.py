@@ -306,6 +306,25 @@ def _add_any(id: int, start: int, end: int, chance: random.Random) -> None:
         session.execute(insert(ResultRow), rows)
 
 
+@pytest.mark.parametrize("gap", [60, 75, 119, 149, 150, 151, 160, 225, 226, 400])
+def test_a_gap_is_seen_from_the_moment_that_nothing_covers(app: Flask, gap: int):
+    monitor = make_monitor(app, interval=60, timeout=30)
+    before = [NOON - HOUR + n * MINUTE for n in range(20)]
+    after = [before[-1] + timedelta(seconds=gap) + n * MINUTE for n in range(20)]
+    with app.app_context():
+        add_results(monitor.id, before + after)
+        found = runs([monitor.id], to_ms(NOON - 2 * HOUR), to_ms(NOON))[monitor.id]
+    covered = [(one.at, one.at + (one.covers or 0)) for one in found]
+    end = to_ms(after[-1]) + 150_000
+    if gap <= 150:
+        assert covered == [(to_ms(before[0]), end)]
+    else:
+        assert covered == [
+            (to_ms(before[0]), to_ms(before[-1]) + 150_000),
+            (to_ms(after[0]), end),
+        ]
+
+
 def test_a_run_without_a_gap_is_one_check(app: Flask, shop: MonitorRow):
     with app.app_context():
         found = runs([shop.id], to_ms(NOON - DAY), to_ms(NOON) + 1)[shop.id]

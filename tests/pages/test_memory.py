@@ -14,13 +14,14 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import create_app
+from app import create_app, create_core
 from app.config import Settings
 from app.db import db
+from app.engine import recorder
 from app.errors import NotFound, Unavailable
 from app.pages.memory import Memory
 from app.pages.serving import MONTHS, StatusPages
-from tests.factories import make_incident, now
+from tests.factories import make_incident, make_outcome, now
 from tests.pages.made import make_page, make_post, make_shown
 
 pytestmark = pytest.mark.sqlite
@@ -84,6 +85,41 @@ def test_a_change_is_on_the_page_within_ten_seconds(
 
     assert after.status_code == 200
     assert "Major outage" in after.text
+
+
+def test_a_state_that_another_process_confirms_is_on_the_page_within_ten_seconds(
+    app: Flask, client: FlaskClient, settings: Settings, later: Callable[[float], None]
+):
+    shop = make_shown(app, "Shop")
+    make_page(app, [shop])
+    before = client.get("/status/example")
+    kept = int(before.headers["Cache-Control"].rpartition("=")[2])
+    checker = create_core(settings)
+    at = now()
+
+    def check(verdict: str) -> None:
+        nonlocal at
+        at += timedelta(seconds=60)
+        with checker.app_context():
+            recorder.record([(shop.id, make_outcome(verdict, at))], at)
+
+    def seen(before: str) -> str:
+        """What somebody reads whose browser kept the page until now."""
+        later(10 - kept)
+        return client.get("/status/example", headers={"If-None-Match": before}).text
+
+    assert "All systems operational" in before.text
+    check("down")
+    assert seen(before.headers["ETag"]) == "", "one failed check is not confirmed: 304"
+    for _ in range(shop.confirmations):
+        check("down")
+    assert "Major outage" in seen(before.headers["ETag"])
+    down = client.get("/status/example").headers["ETag"]
+    for _ in range(3):
+        check("up")
+    assert "All systems operational" in seen(down)
+    with checker.app_context():
+        db.engine.dispose()
 
 
 def test_what_readers_ask_beside_the_address_is_not_kept(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import timedelta
+from urllib.parse import urljoin
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from app.pages import routes
 from tests.factories import make_incident, now
@@ -49,23 +53,73 @@ def test_addresses_hosts_and_internal_names_are_in_no_answer(app: Flask, client:
     other = make_page(app, [hidden], name="canary page", slug="secret", visibility="unlisted")
     make_post(app, other, "secret post", monitors=[hidden])
 
-    paths = ["/status", "/status/example", "/status/example.json", "/status/example?x=canary"]
-    for name in ("history", *(one.name for one in (*routes.SHOWN, *routes.ASKED))):
-        for id in (shown.id, hidden.id):
-            paths.append(f"/status/example/{name.replace('<id>', str(id))}")
-    answers = [client.get(path) for path in dict.fromkeys(paths)]
-    answers += [
-        client.get(
-            path.removeprefix("/status/example") or "/", base_url="http://status.example.com"
-        )
-        for path in paths[1:]
-    ]
+    make_page(app, [hidden, shown], name="canary door", slug="door", password="the secret word")
 
-    assert [answer.status_code for answer in answers[:2]] == [200, 200]
-    for answer in answers:
-        told = f"{answer.headers}{answer.text}".lower()
-        found = [word for word in CANARIES if word in told]
-        assert not found, (answer.request.path, found)
+    crawl = Crawl(client, [shown.id, hidden.id])
+    crawl.every("/status/example", "http://localhost")
+    crawl.every("", "http://status.example.com")
+    crawl.every("/status/door", "http://localhost")
+    crawl.ask("/status", "http://localhost")
+    for link in ("/status/nobody", "/status/example/nothing", "/status/secret/x", "/status/%00"):
+        crawl.ask(link, "http://localhost")
+    assert {"200", "403", "404", "405", "422"} <= crawl.statuses
+    assert len(crawl.answers) > 300
+
+    crawl.answers.clear()
+    client.post("/status/door", data={"password": "the secret word"})
+    crawl.every("/status/door", "http://localhost", shown=("canary",))  # in names, which it shows
+    assert any("canary-hidden" in answer.text for answer in crawl.answers)
+    hosts = ("canary.host", "host.example", "/canary", "user-canary")
+    assert not [one for one in crawl.answers if any(host in one.text for host in hosts)]
+
+
+class Crawl:
+    """Asks for every public answer of a page, and what they link to; none may have a canary."""
+
+    def __init__(self, client: FlaskClient, ids: list[int]) -> None:
+        self.client, self.ids = client, ids
+        self.answers: list[TestResponse] = []
+
+    @property
+    def statuses(self) -> set[str]:
+        return {str(answer.status_code) for answer in self.answers}
+
+    def every(self, front: str, base: str, shown: Sequence[str] = ()) -> None:
+        """``shown``: canaries that this page shows."""
+        names = ["history", "nothing", *(one.name for one in (*routes.SHOWN, *routes.ASKED))]
+        paths = [front or "/", f"{front}.json" if front else "/summary.json"]
+        for name in names:
+            for id in (*self.ids, 999, 2**70):
+                for token in ("1-1-1-1-1", "x"):
+                    path = name.replace("<id>", str(id)).replace("<token>", token)
+                    paths.append(f"{front}/{path}")
+        for month in (f"{now():%Y-%m}", f"{now() - timedelta(days=40):%Y-%m}", "1990-01", "x"):
+            paths.append(f"{front}/history?month={month}")
+        asked: set[str] = set()
+        while paths:
+            path = paths.pop()
+            if path in asked:
+                continue
+            asked.add(path)
+            answer = self.ask(path, base, shown)
+            if answer.mimetype == "text/html":
+                links = re.findall(r'(?:href|src|action)="([^"#]+)', answer.text)
+                there = [urljoin(path, link.replace("&amp;", "&")) for link in links]
+                paths += [link for link in there if link.startswith(f"{front}/")]
+        assert len(asked) > 25
+
+    def ask(self, path: str, base: str, shown: Sequence[str] = ()) -> TestResponse:
+        first = None
+        for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS"):
+            form = {"channel": "email", "target": "x"} if method == "POST" else None
+            answer = self.client.open(path, base_url=base, method=method, data=form)
+            told = f"{answer.headers}{answer.text}".lower()
+            found = [word for word in CANARIES if word in told and word not in shown]
+            assert not found, (method, base, path, found)
+            self.answers.append(answer)
+            first = first or answer
+        assert first is not None
+        return first
 
 
 @pytest.mark.sqlite

@@ -41,8 +41,11 @@ def test_unknown_and_closed_pages_are_the_same_404(app: Flask, client: FlaskClie
     answers = [
         client.open(path, method=method)
         for method in ("GET", "POST", "HEAD")
-        for path in ("/status/unknown", "/status/ours", "/status/ours/history", "/status/ours/no")
-    ]
+        for path in (
+            "/status/unknown", "/status/ours", "/status/ours/history", "/status/ours/no",
+            "/status/ours/subscribe", "/status/ours/confirm/x", "/status/ours/unsubscribe/x",
+        )
+    ]  # fmt: skip
 
     assert {answer.status_code for answer in answers} == {404}
     assert len({str(answer.headers) for answer in answers}) == 1

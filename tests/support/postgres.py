@@ -121,6 +121,14 @@ class Server:
         # FORCE: a test that leaves a connection open must not hang the next one's tidying.
         self.execute("DROP DATABASE {name} WITH (FORCE)", name=name)
 
+    def stop(self) -> None:
+        """Only for a server of the test's own: see ``own_server``."""
+        _run("pg_ctl", "stop", "-m", "immediate", directory=self.directory)
+
+    def start(self) -> None:
+        """Again, with the data that is there."""
+        _launch(self.directory)
+
     def connect(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(host=str(self.directory), user="postgres", dbname=database)
 
@@ -290,17 +298,26 @@ def _run(program: str, *arguments: str, directory: Path) -> subprocess.Completed
 
 def _start(directory: Path) -> None:
     shutil.rmtree(directory / "data", ignore_errors=True)
+    _check(
+        directory,
+        ["initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"],
+    )
+    _launch(directory)
+
+
+def _launch(directory: Path) -> None:
     settings = {**SETTINGS, "unix_socket_directories": str(directory)}
     options = " ".join(f"-c {key}={value}" for key, value in settings.items())
     log = directory / "log"
-    for command in (
-        ["initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8"],
-        ["pg_ctl", "start", "-w", f"--log={log}", f"--options={options}"],
-    ):
-        done = _run(*command, directory=directory)
-        if done.returncode != 0:
-            told = log.read_text() if log.exists() else ""
-            raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{told}")
+    _check(directory, ["pg_ctl", "start", "-w", f"--log={log}", f"--options={options}"])
+
+
+def _check(directory: Path, command: list[str]) -> None:
+    done = _run(*command, directory=directory)
+    if done.returncode != 0:
+        log = directory / "log"
+        told = log.read_text() if log.exists() else ""
+        raise RuntimeError(f"{command[0]} failed:\n{done.stdout}{told}")
 
 
 def _stop(directory: Path) -> None:
@@ -312,8 +329,22 @@ def _stop(directory: Path) -> None:
 def _sweep() -> None:
     """Stop the servers of runs that were killed before they could."""
     for directory in TEMPORARY.glob(f"{DIRECTORIES}*"):
-        if not Path("/proc", directory.name.removeprefix(DIRECTORIES)).exists():
+        if not Path("/proc", directory.name.removeprefix(DIRECTORIES).partition("-")[0]).exists():
             _stop(directory)
+
+
+@contextmanager
+def own_server() -> Iterator[Server]:
+    """One that a test may stop: nobody else uses it."""
+    if find_binaries() is None:
+        pytest.skip(f"no PostgreSQL server under {BINARIES}")
+    directory = TEMPORARY / f"{DIRECTORIES}{os.getpid()}-own"
+    _make(directory)
+    _start(directory)
+    try:
+        yield Server(directory)
+    finally:
+        _stop(directory)
 
 
 @contextmanager

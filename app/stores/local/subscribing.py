@@ -28,6 +28,7 @@ SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
 QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
 NO_MAIL = "This page sends no email."
 NO_CHANNEL = "Choose email or webhook."
+NO_TARGET = {Channel.EMAIL: "Enter an email address.", Channel.WEBHOOK: "Enter a URL."}
 TOO_MANY = "Too many sign-ups. Wait and try again."
 
 
@@ -84,6 +85,8 @@ class Subscribing(Counters):
             raise Invalid({"channel": [NO_CHANNEL]})
         if channel == Channel.EMAIL and self.settings.smtp_url is None:
             raise Invalid({"channel": [NO_MAIL]})
+        if not target:
+            raise Invalid({"target": [NO_TARGET[Channel(channel)]]})
         fault = check_value(channel, target, telegram_token_set=False)
         if fault is not None:
             raise Invalid({"target": [fault]})
