@@ -31,9 +31,12 @@ from app.db.tables import (
     MaintenanceWindowRow,
     MonitorRow,
     PersonRow,
+    PostRow,
+    PostTemplateRow,
     ResultRow,
     RollupRow,
     SettingRow,
+    StatusPageRow,
 )
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
 from app.records import SECRET_FIELDS
@@ -54,6 +57,12 @@ _NOUNS = {
     "people": "person",
     "incidents": "incident",
     "deliveries": "delivery",
+    "status_pages": "status page",
+    "status_page_groups": "group of status pages",
+    "posts": "post",
+    "post_updates": "update of a post",
+    "post_templates": "post template",
+    "subscribers": "subscriber",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS,
@@ -62,6 +71,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
         "failing": "failing checks kept",
     },
     "deliveries": {"value": "target", "facts": "message"},
+    "subscribers": {"value": "target"},
 }
 # The column by which people know a row.
 _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
@@ -70,6 +80,9 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "monitor_evidence": MonitorRow.name,
     "maintenance_windows": MaintenanceWindowRow.name,
     "people": PersonRow.email,
+    "status_pages": StatusPageRow.name,
+    "posts": PostRow.title,
+    "post_templates": PostTemplateRow.name,
 }
 
 
