@@ -290,8 +290,8 @@ class StatusPages:
     def _ask_password(
         self, environ: Environ, address: Address, way: Links, method: str, what: Shown | None
     ) -> Answer:
-        html = what is FRONT_PAGE or what is HISTORY
-        if not html:
+        form = what is None and method != "POST"  # a person opens it, as the front and the history
+        if not form and what is not FRONT_PAGE and what is not HISTORY:
             return fixed(403, "This page needs a password.\n")
         place = self._place(way, own_host=False, away=False)
         request = _request(environ)

@@ -20,7 +20,7 @@ from app.db.tables import PostRow, PostUpdateRow, StatusPageRow, SubscriberRow
 from app.engine.posts import tend
 from tests.api.conftest import Api
 from tests.factories import make_incident, make_key, make_person, make_subscriber, now
-from tests.pages.made import change_page, make_page, make_post, make_shown
+from tests.pages.made import change_page, make_day, make_page, make_post, make_shown
 from tests.web.visitor import Visitor
 
 SECRET = "let me in, please"
@@ -156,6 +156,43 @@ def test_cookies_of_other_sites_lock_no_reader_out(
         assert "Shop" in stranger.get("/status/example", headers={"Cookie": sent}).text
 
 
+@pytest.mark.sqlite
+def test_whoever_opens_the_form_to_subscribe_is_asked_for_the_password(
+    app: Flask, client: FlaskClient
+) -> None:
+    make_page(app, password=SECRET)
+
+    assert "This page needs a password" in client.get("/status/example/subscribe").text
+    sent = {"channel": "email", "target": "reader@example.com", "password": "a guess"}
+    assert client.post("/status/example/subscribe", data=sent).status_code == 403
+
+
+# --- What pages say -------------------------------------------------------------------------------
+
+
+@pytest.mark.sqlite
+def test_a_day_before_the_first_check_does_not_claim_that_nothing_happened(
+    app: Flask, client: FlaskClient
+) -> None:
+    shop = make_shown(app, "Shop", created_at=now() - timedelta(days=60))
+    make_page(app, [shop])
+    month = (now().replace(day=1) - timedelta(days=1)).replace(day=10)
+    make_day(app, shop, month)
+
+    text_ = client.get(f"/status/example/history?month={month:%Y-%m}").text
+    assert text_.count("Nothing happened.") == 1
+    assert text_.count("Nothing was checked.") >= 27
+
+
+@pytest.mark.sqlite
+def test_localhost_is_no_host_name_of_a_page(app: Flask) -> None:
+    api = Api(app.test_client(), make_key(app))
+
+    refused = api("POST", "/status-pages", json={"name": "Example", "domain": "localhost"})
+    assert refused.status_code == 422
+    assert "domain" in refused.json["errors"]
+
+
 # --- Damaged rows ---------------------------------------------------------------------------------
 
 ANSWERS = ("", "/history", "/feed.rss", "/feed.atom", "/maintenance.ics", ".json", "/widget")
@@ -192,7 +229,7 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
         (broken,) = unreadable.scan()
         assert (broken.table, broken.id, broken.field) == (name, 1, field)
         tend(now())
-    said = examine(app, app.extensions["wakeful.settings"])
+    said = list(examine(app, app.extensions["wakeful.settings"]))
     assert any(one.fault and one.sentence.startswith(str(broken)) for one in said)
     for slug in ("hit", "other"):
         for path in ANSWERS:
