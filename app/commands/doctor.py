@@ -54,6 +54,11 @@ MENDED_BY = {
     "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",
     "people": "An admin can set it on the People page. Where no admin is left, make one:"
     " wakeful user create EMAIL --role admin",
+    "status_pages": "Edit the page and choose it again. Strangers do not see a page of which it"
+    " cannot be read who may.",
+    "posts": "Correct the post, or delete it.",
+    "post_updates": "Correct the update, or delete its post.",
+    "subscribers": "Nothing is sent there. It is mended when that address subscribes again.",
 }
 STORED_WHOLE = (
     "All stored secrets, texts and times can be read. (Results of checks are not looked at.)"

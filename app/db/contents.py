@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from app.records import Role
+from app.records import SUBSCRIBER_CHANNELS, PageTheme, PostState, Role, Visibility
 
 
 def is_pairs(data: Any) -> bool:
@@ -90,6 +90,22 @@ def is_phases(data: Any) -> bool:
 
 def is_role(data: str) -> bool:
     return data in list(Role)
+
+
+def is_visibility(data: str) -> bool:
+    return data in list(Visibility)
+
+
+def is_theme(data: str) -> bool:
+    return data in list(PageTheme)
+
+
+def is_post_state(data: str) -> bool:
+    return data in list(PostState)
+
+
+def is_subscriber_channel(data: str) -> bool:
+    return data in SUBSCRIBER_CHANNELS
 
 
 def _is_texts(data: Any) -> bool:

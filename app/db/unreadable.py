@@ -32,6 +32,7 @@ from app.db.tables import (
     MonitorRow,
     PersonRow,
     PostRow,
+    PostTemplateRow,
     ResultRow,
     RollupRow,
     SettingRow,
@@ -57,7 +58,10 @@ _NOUNS = {
     "incidents": "incident",
     "deliveries": "delivery",
     "status_pages": "status page",
+    "status_page_groups": "group of status pages",
     "posts": "post",
+    "post_updates": "update of a post",
+    "post_templates": "post template",
     "subscribers": "subscriber",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -78,6 +82,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "people": PersonRow.email,
     "status_pages": StatusPageRow.name,
     "posts": PostRow.title,
+    "post_templates": PostTemplateRow.name,
 }
 
 

@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 TOGETHER = timedelta(minutes=1)  # incidents that began within it are told in one post
 
+# Open posts about trouble: maintenance is another matter.
+_OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
+
 RESOLVED = "The problem is resolved."
 BEGUN = "The maintenance has begun."
 COMPLETED = "The maintenance is complete."
@@ -130,6 +133,7 @@ def _unposted(
 def _is_about() -> ColumnElement[bool]:
     """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
     that was written while the incident was open and has its monitor: such a post tells of several.
+    One that a person wrote about the monitor is about it while it is open.
     """
     has_monitor = (
         exists()
@@ -140,6 +144,7 @@ def _is_about() -> ColumnElement[bool]:
     return or_(
         PostRow.incident_id == IncidentRow.id,
         and_(PostRow.automatic, PostRow.created_at >= IncidentRow.started_at, has_monitor),
+        and_(~PostRow.automatic, PostRow.state.in_(_OPEN), has_monitor),
     )
 
 

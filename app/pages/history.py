@@ -29,13 +29,16 @@ YEARS_BACK = 20
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day and what happened on it. ``troubled``: monitors with the figures of the day."""
+    """A day and what happened on it. ``troubled``: monitors with the figures of the day. ``known``:
+    whether anything was checked.
+    """
 
     day: date
     troubled: Sequence[tuple[Component, PublicDay]]
     incidents: Sequence[PublicIncident]
     posts: Sequence[Post]
     windows: Sequence[PublicWindow]
+    known: bool = True
 
     @property
     def quiet(self) -> bool:
@@ -104,6 +107,7 @@ def days(month: PublicMonth) -> list[Day]:
                     for one in month.windows
                     if not one.cancelled and on(day, one.start_at, one.end_at)
                 ],
+                any(one.days[place].uptime is not None for one in month.components),
             )
         )
     return found[::-1]

@@ -159,11 +159,6 @@ class StatusPages:
         if asked is not None and asked.purpose is not None:
             return self._of_token(environ, address, target, own_host=own_host)
         admitted = self._visitors.may_read(address, environ)
-        if asked is not None and asked.by_token:
-            # Any other token would tell strangers that there is such a page, and its name.
-            if not (admitted or self._gave_out(token, asked, address)):
-                return not_found()
-            return self._ask(environ, address, way, asked, token, own_host)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
         shown_, component = self._find(target.name)
@@ -295,8 +290,8 @@ class StatusPages:
     def _ask_password(
         self, environ: Environ, address: Address, way: Links, method: str, what: Shown | None
     ) -> Answer:
-        html = what is FRONT_PAGE or what is HISTORY
-        if not html:
+        form = what is None and method != "POST"  # a person opens it, as the front and the history
+        if not form and what is not FRONT_PAGE and what is not HISTORY:
             return fixed(403, "This page needs a password.\n")
         place = self._place(way, own_host=False, away=False)
         request = _request(environ)

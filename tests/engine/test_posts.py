@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from app.db import writing
-from app.db.tables import IncidentRow, PostUpdateRow
+from app.db.tables import IncidentRow, PostMonitorRow, PostUpdateRow
 from app.engine import posts
 from app.records import Classification
 from tests.factories import make_incident, make_monitor
@@ -120,6 +120,20 @@ def test_an_incident_that_a_person_has_posted_about_gets_no_second_post(
     incident = make_incident(core, monitor, started_at=T)
     pages.post(page, now=T, incident_id=incident.id)
     assert tend(core, T + 10 * MINUTE) == 0
+
+
+def test_an_open_post_of_a_person_about_the_monitor_is_enough(core: Flask, pages: Pages) -> None:
+    shop, till = make_monitor(core), make_monitor(core)
+    page = pages.page(shop, till, now=T, auto_post_after=1)
+    make_incident(core, shop, started_at=T)
+    post = pages.post(page, now=T)
+    plan = pages.post(page, now=T, state="in_progress")
+    with core.app_context(), writing() as session:
+        session.add(PostMonitorRow(post_id=post, monitor_id=shop.id))
+        session.add_all(PostMonitorRow(post_id=plan, monitor_id=one.id) for one in (shop, till))
+    assert tend(core, T + 10 * MINUTE) == 0
+    make_incident(core, till, started_at=T + 10 * MINUTE)
+    assert tend(core, T + 20 * MINUTE) == 1, "maintenance tells nothing of an outage"
 
 
 @pytest.mark.sqlite

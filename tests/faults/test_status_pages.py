@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from app.access.subscriptions import Purpose, make_token
-from app.db import db
-from app.db.tables import SubscriberRow
-from tests.factories import make_subscriber, now
-from tests.pages.made import change_page, make_page, make_shown
+from app.commands.doctor import examine
+from app.db import db, unreadable, writing
+from app.db.tables import PostRow, PostUpdateRow, StatusPageRow, SubscriberRow
+from app.engine.posts import tend
+from tests.api.conftest import Api
+from tests.factories import make_incident, make_key, make_person, make_subscriber, now
+from tests.pages.made import change_page, make_day, make_page, make_post, make_shown
+from tests.web.visitor import Visitor
 
 SECRET = "let me in, please"
 OWN = {"base_url": "https://status.example.com"}
@@ -149,3 +154,119 @@ def test_cookies_of_other_sites_lock_no_reader_out(
 
     for sent in (f"{other}; {own}", f"{own}; {other}"):
         assert "Shop" in stranger.get("/status/example", headers={"Cookie": sent}).text
+
+
+@pytest.mark.sqlite
+def test_whoever_opens_the_form_to_subscribe_is_asked_for_the_password(
+    app: Flask, client: FlaskClient
+) -> None:
+    make_page(app, password=SECRET)
+
+    assert "This page needs a password" in client.get("/status/example/subscribe").text
+    sent = {"channel": "email", "target": "reader@example.com", "password": "a guess"}
+    assert client.post("/status/example/subscribe", data=sent).status_code == 403
+
+
+# --- What pages say -------------------------------------------------------------------------------
+
+
+@pytest.mark.sqlite
+def test_a_day_before_the_first_check_does_not_claim_that_nothing_happened(
+    app: Flask, client: FlaskClient
+) -> None:
+    shop = make_shown(app, "Shop", created_at=now() - timedelta(days=60))
+    make_page(app, [shop])
+    month = (now().replace(day=1) - timedelta(days=1)).replace(day=10)
+    make_day(app, shop, month)
+
+    text_ = client.get(f"/status/example/history?month={month:%Y-%m}").text
+    assert text_.count("Nothing happened.") == 1
+    assert text_.count("Nothing was checked.") >= 27
+
+
+@pytest.mark.sqlite
+def test_localhost_is_no_host_name_of_a_page(app: Flask) -> None:
+    api = Api(app.test_client(), make_key(app))
+
+    refused = api("POST", "/status-pages", json={"name": "Example", "domain": "localhost"})
+    assert refused.status_code == 422
+    assert "domain" in refused.json["errors"]
+
+
+# --- Damaged rows ---------------------------------------------------------------------------------
+
+ANSWERS = ("", "/history", "/feed.rss", "/feed.atom", "/maintenance.ics", ".json", "/widget")
+DAMAGE = [
+    (PostRow, "state", "'zzz'"),
+    (PostUpdateRow, "state", "''"),
+    (StatusPageRow, "theme", "'zzz'"),
+    (StatusPageRow, "zone", "'Mars'"),
+    (StatusPageRow, "auto_post_after", "-32768"),
+    (StatusPageRow, "password_turn", "-1"),
+    (SubscriberRow, "channel", "'pigeon'"),
+]
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize(("table", "field", "value"), DAMAGE)
+def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
+    app: Flask, client: FlaskClient, table: type, field: str, value: str
+) -> None:
+    shop = make_shown(app, "Shop")
+    pages = [
+        make_page(app, [shop], slug=slug, auto_post_after=5, password_turn=0)
+        for slug in ("hit", "other")
+    ]
+    for page in pages:
+        make_post(app, page, monitors=[shop])
+        make_subscriber(app, page)
+    make_incident(app, shop, started_at=now() - timedelta(minutes=10))
+    name = table.__tablename__
+    with app.app_context(), writing() as session:
+        session.execute(text(f"UPDATE {name} SET {field} = {value} WHERE id = 1"))
+
+    with app.app_context():
+        (broken,) = unreadable.scan()
+        assert (broken.table, broken.id, broken.field) == (name, 1, field)
+        tend(now())
+    said = list(examine(app, app.extensions["wakeful.settings"]))
+    assert any(one.fault and one.sentence.startswith(str(broken)) for one in said)
+    for slug in ("hit", "other"):
+        for path in ANSWERS:
+            assert client.get(f"/status/{slug}{path}").status_code == 200, path
+    api = Api(app.test_client(), make_key(app))
+    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    for page in pages:
+        assert api.get(f"/status-pages/{page}/posts")["data"]
+        assert api.data("PATCH", f"/status-pages/{page}", json={"name": "New"})["name"] == "New"
+        for path in ("", "/edit", "/subscribers"):
+            assert visitor.open(f"/status-pages/{page}{path}").status == 200, path
+
+
+@pytest.mark.sqlite
+def test_a_page_of_which_nobody_knows_who_may_read_it_is_closed(
+    app: Flask, client: FlaskClient
+) -> None:
+    page = make_page(app)
+    with app.app_context(), writing() as session:
+        session.execute(text("UPDATE status_pages SET visibility = 'pubic'"))
+
+    assert client.get("/status/example").status_code == 404
+    api = Api(app.test_client(), make_key(app))
+    assert api.get(f"/status-pages/{page}")["data"]["visibility"] == "closed"
+
+
+@pytest.mark.sqlite
+def test_an_address_that_cannot_be_read_is_mended_by_subscribing_again(
+    app: Flask, client: FlaskClient
+) -> None:
+    make_page(app)
+    form = {"channel": "webhook", "target": "https://hooks.example.com/status"}
+    assert client.post("/status/example/subscribe", data=form).status_code == 200
+    with app.app_context(), writing() as session:
+        session.execute(text("UPDATE subscribers SET value = 'damaged', channel = 'pigeon'"))
+
+    assert client.post("/status/example/subscribe", data=form).status_code == 200
+    with app.app_context():
+        found = db.session.scalars(select(SubscriberRow)).one()
+        assert (found.channel, found.value) == ("webhook", form["target"])

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, SmallInteger, String, Text, text
+from sqlalchemy import ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
+from app.db.contents import is_post_state, is_subscriber_channel, is_theme, is_visibility
 from app.db.tables.columns import NEVER_REUSED, Id
-from app.db.types import Encrypted, Moment, NamedMoment, Unreadable
-from app.records import DEFAULT_PAGE_ZONE, PageTheme, Visibility
+from app.db.types import Bounded, Encrypted, Moment, NamedMoment, Unreadable, Word
+from app.records import (
+    AUTO_POST_MINUTES,
+    DEFAULT_PAGE_ZONE,
+    Channel,
+    PageTheme,
+    PostState,
+    Visibility,
+)
+from app.rules.time import is_zone
 
 # A page's rows go with it.
 OF_PAGE = "status_pages.id"
+# An open one, where it cannot be read: a page never says that all is well beside it.
+State = Word(16, is_post_state, PostState.MONITORING)
 
 
 class StatusPageRow(Model):
@@ -27,19 +38,31 @@ class StatusPageRow(Model):
     name: Mapped[str] = mapped_column(Text)
     slug: Mapped[str] = mapped_column(String(255), unique=True)
     description: Mapped[str | None] = mapped_column(Text)
-    visibility: Mapped[str] = mapped_column(String(16), default=Visibility.PUBLIC.value)
+    # What cannot be read is not shown to strangers
+    visibility: Mapped[str] = mapped_column(
+        Word(16, is_visibility, Visibility.CLOSED), default=Visibility.PUBLIC.value
+    )
     password_hash: Mapped[str | None] = mapped_column(Text)
     # Another number with each new password: what an earlier one opened is closed then
-    password_turn: Mapped[int] = mapped_column(default=0, server_default="0")
+    password_turn: Mapped[int] = mapped_column(
+        Bounded(0, 2**31 - 1, 0), default=0, server_default="0"
+    )
     domain: Mapped[str | None] = mapped_column(String(253))
     show_urls: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
     show_response_times: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
-    auto_post_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
+    # Minutes
+    auto_post_after: Mapped[int | None] = mapped_column(
+        Bounded(*AUTO_POST_MINUTES, AUTO_POST_MINUTES[1], small=True)
+    )
     zone: Mapped[str] = mapped_column(
-        String(64), default=DEFAULT_PAGE_ZONE, server_default=DEFAULT_PAGE_ZONE
+        Word(64, is_zone, DEFAULT_PAGE_ZONE),
+        default=DEFAULT_PAGE_ZONE,
+        server_default=DEFAULT_PAGE_ZONE,
     )
     theme: Mapped[str] = mapped_column(
-        String(8), default=PageTheme.SYSTEM.value, server_default=PageTheme.SYSTEM.value
+        Word(8, is_theme, PageTheme.SYSTEM),
+        default=PageTheme.SYSTEM.value,
+        server_default=PageTheme.SYSTEM.value,
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -84,7 +107,7 @@ class PostRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
     title: Mapped[str] = mapped_column(Text)
-    state: Mapped[str] = mapped_column(String(16))  # that of its last update
+    state: Mapped[str] = mapped_column(State)  # that of its last update
     incident_id: Mapped[int | None] = mapped_column(
         Id, ForeignKey("incidents.id", ondelete="SET NULL"), index=True
     )
@@ -117,7 +140,7 @@ class PostUpdateRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     post_id: Mapped[int] = mapped_column(Id, ForeignKey("posts.id", ondelete="CASCADE"), index=True)
-    state: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(State)
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
     corrected_at: Mapped[datetime | None] = mapped_column(Moment)
@@ -138,7 +161,7 @@ class PostTemplateRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(Text)
     title: Mapped[str] = mapped_column(Text)
-    state: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(State)
     body: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -155,7 +178,7 @@ class SubscriberRow(Model):
 
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     status_page_id: Mapped[int] = mapped_column(Id, ForeignKey(OF_PAGE, ondelete="CASCADE"))
-    channel: Mapped[str] = mapped_column(String(16))  # email, webhook
+    channel: Mapped[str] = mapped_column(Word(16, is_subscriber_channel, Channel.EMAIL))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
     digest: Mapped[str] = mapped_column(String(64))  # keyed hash of channel and value
     created_at: Mapped[datetime] = mapped_column(Moment)

@@ -124,7 +124,7 @@ class StatusPages(Part, base.StatusPages):
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
             errors["slug"] = [SLUG_TAKEN]
-        if domain and self._public_url and domain == parse_url(self._public_url).ascii_host:
+        if domain and domain in self._own_hosts():
             errors["domain"] = [OWN_HOST]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
             errors["domain"] = [DOMAIN_TAKEN]
@@ -132,6 +132,11 @@ class StatusPages(Part, base.StatusPages):
             errors["password"] = [PASSWORD_NEEDED]
         if errors:
             raise Invalid(errors)
+
+    def _own_hosts(self) -> set[str]:
+        """Where the dashboard is: ``localhost`` leads there whatever its public address is."""
+        public = {parse_url(self._public_url).ascii_host} if self._public_url else set()
+        return {"localhost", *public}
 
     def _records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
         """The pages with these ids, in their order, in one query for each table."""

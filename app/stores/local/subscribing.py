@@ -96,6 +96,8 @@ class Subscribing(Counters):
         now, mark = self.clock(), digest(channel, target)
         page = session.get_one(StatusPageRow, page_id)
         row = session.scalar(_locked(*_of(page_id, mark)))
+        if row is not None:
+            row.channel, row.value = channel, target  # as before, or it could not be read
         if row is not None and row.confirmed_at is not None:
             again = self.count(f"subscribed:{page_id}:{mark[:32]}", DAY) > 1
             if channel == Channel.EMAIL and not again:
