@@ -58,7 +58,6 @@ MENDED_BY = {
     " cannot be read who may.",
     "posts": "Correct the post, or delete it.",
     "post_updates": "Correct the update, or delete its post.",
-    "subscribers": "Nothing is sent there. It is mended when that address subscribes again.",
 }
 STORED_WHOLE = (
     "All stored secrets, texts and times can be read. (Results of checks are not looked at.)"
