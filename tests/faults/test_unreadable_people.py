@@ -71,7 +71,7 @@ def test_an_admin_gives_the_role_anew_also_the_one_it_was_read_as(app, ada, role
     admin = Visitor(app).log_in(make_person(app).email)
     assert admin.open("/people").status == 200
     admin.open(f"/people/{ada.id}").press("Save", role=role)
-    assert f"{ADA} is saved." in admin.text
+    assert f"{ADA} saved." in admin.text
     assert stored(app, ada, "role") == role
     assert told(app) == []
 

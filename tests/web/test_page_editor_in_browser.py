@@ -77,7 +77,7 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
     assert page.evaluate(VIOLATIONS) == []
 
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Our shop is saved.")).to_be_visible()
+    expect(page.get_by_text("Our shop saved.")).to_be_visible()
     kept = stored(app)
     shop, blog, _ = three
     assert kept.monitors == (shop, blog)
@@ -102,7 +102,7 @@ def test_a_line_is_dragged_by_its_handle(app, visit, three):
     expect(page.get_by_role("button", name="Blog: remove")).to_be_focused()
     expect(names(page)).to_have_text(["Mail", "Blog"])
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Our shop is saved.")).to_be_visible()
+    expect(page.get_by_text("Our shop saved.")).to_be_visible()
     _, blog, mail = three
     assert stored(app).monitors == (mail, blog)
 

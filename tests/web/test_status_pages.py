@@ -71,7 +71,7 @@ def test_the_first_page_is_made_from_the_menu(app, editor):
     assert "No status page yet" in editor.text
     editor.open("/status-pages/new").press("Save", name="Our shop", description="How we are")
     assert editor.status == 200
-    assert "Our shop is saved." in editor.text
+    assert "Our shop saved." in editor.text
     page = stored(app)
     assert (page.slug, page.visibility, page.description) == ("our-shop", "public", "How we are")
     text = editor.open("/status-pages").text
@@ -246,7 +246,7 @@ def test_an_untouched_page_is_saved_as_it_was(app, editor):
         theme="dark", show_urls=True, domain="status.example.com", description="x",
     )  # fmt: skip
     editor.open("/status-pages/1/edit").press("Save", "")
-    assert "Our shop is saved." in editor.text
+    assert "Our shop saved." in editor.text
     after = stored(app)
     assert after.password_set, "an empty password keeps the stored one"
     assert (before.monitors, before.names, before.groups) == (

@@ -137,7 +137,7 @@ def _edited(form: StatusPageEditorForm, page: StatusPage | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, not_saved(form, fault), Done())
         else:
-            saved(form, f"{record.name} is saved.")
+            saved(form, f"{record.name} saved.")
             return redirect(url_for("status_pages.show", id=record.id))
     return _form_page(form, page, 422 if form.is_submitted() else 200, Done())
 

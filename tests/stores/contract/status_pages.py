@@ -56,7 +56,7 @@ class StatusPagesContract:
         assert (page.slug, page.monitors, page.zone) == ("shop", (c, a, b), "Europe/Berlin")
         assert page.names == (ComponentName(a, "Till"),)
         assert page.groups == (Group("Front", (b, c)), Group("Empty"))
-        assert (page.link, page.subscribers) == ("https://status.shop.example/", 0)
+        assert (page.link, page.subscribers) == ("http://status.shop.example/", 0)
         assert (page.state, page.password_set) == (PageState.UNKNOWN, False)
         changed = store.status_pages.update(page.id, {"name": "Ours", "show_urls": False})
         assert (changed.name, changed.show_urls, changed.slug) == ("Ours", False, "shop")
