@@ -95,6 +95,9 @@ class Subscribing(Counters):
         """Ask the target, or tell it that it is subscribed; not more often than it may be told."""
         now, mark = self.clock(), digest(channel, target)
         page = session.get_one(StatusPageRow, page_id)
+        # Before the subscriber is locked, by everybody: in another order, two sign-ups at the same
+        # moment wait for each other.
+        asked = self.count(f"subscribe:target:{mark[:32]}", DAY)
         row = session.scalar(_locked(*_of(page_id, mark)))
         if row is not None:
             row.channel, row.value = channel, target  # as before, or it could not be read
@@ -103,7 +106,7 @@ class Subscribing(Counters):
             if channel == Channel.EMAIL and not again:
                 subscribers.remind(session, row, page, now)
             return
-        if self.count(f"subscribe:target:{mark[:32]}", DAY) > QUESTIONS:
+        if asked > QUESTIONS:
             return
         if row is None:
             row = _insert(session, page_id, channel, target, mark, now)
