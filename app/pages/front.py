@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 from app.pages import routes
 from app.pages.bars import KeptBars
 from app.pages.place import HTML, Place
-from app.pages.words import Times, linked, zone_of
+from app.pages.words import Times, linked
 from app.records import (
     ENDED_STATES,
     MAINTENANCE_STATES,
@@ -26,6 +26,7 @@ from app.records import (
 from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
 from app.rules.page_looks import COMPONENT, PAGE, POST
+from app.rules.time import zone_of
 
 BARS = KeptBars()
 WRONG = "The password is wrong."

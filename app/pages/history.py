@@ -12,7 +12,6 @@ from urllib.parse import parse_qs
 from app.errors import NotFound
 from app.pages.front import html, names_of, sections
 from app.pages.place import Place
-from app.pages.words import zone_of
 from app.records import (
     Component,
     Post,
@@ -22,6 +21,7 @@ from app.records import (
     PublicPage,
     PublicWindow,
 )
+from app.rules.time import zone_of
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS_BACK = 20

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from html import escape
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.records import Component, PublicPage
 from app.rules.post_text import parts
+from app.rules.time import zone_of
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Readers of lines break them at these too.
@@ -56,14 +56,7 @@ def newest(*moments: datetime | None) -> datetime:
 
 def local(moment: datetime, zone: str | None) -> str:
     """``2026-11-21 08:00 UTC``, on the clocks of the page's zone."""
-    return f"{moment.astimezone(_zone(zone)):%Y-%m-%d %H:%M %Z}"
-
-
-def _zone(name: str | None) -> tzinfo:
-    try:
-        return ZoneInfo(name or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
+    return f"{moment.astimezone(zone_of(zone)):%Y-%m-%d %H:%M %Z}"
 
 
 def base(page: PublicPage) -> str:
@@ -79,5 +72,5 @@ def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
 
 def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:
     """Where a post can be read for good: its anchor in the history."""
-    at = (created_at or LONG_AGO).astimezone(_zone(page.page.zone))
+    at = (created_at or LONG_AGO).astimezone(zone_of(page.page.zone))
     return f"{base(page)}/history?month={at:%Y-%m}#post-{id}"

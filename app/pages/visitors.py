@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from flask import Flask
@@ -10,6 +9,7 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from werkzeug.wrappers import Request, Response
 
 from app.access import Access
+from app.access.counters import origin_of
 from app.errors import Throttled
 from app.records import Visibility
 from app.stores.away import DatabaseError, unavailable
@@ -70,7 +70,7 @@ class Visitors:
             raise unavailable(fault) or fault from None
 
     def _enter(self, address: Address, request: Request) -> bool:
-        counter = f"page:password:{_origin(request.remote_addr)}"
+        counter = f"page:password:{origin_of(request.remote_addr)}"
         # Counted before it is compared, so that guesses at the same moment all count.
         if self._access.count(counter, WRONG_SECONDS) > WRONG_MOST:
             raise Throttled(TOO_MANY, self._access.seconds_left(WRONG_SECONDS))
@@ -97,14 +97,3 @@ class Visitors:
                 httponly=True,
                 samesite="Lax",
             )
-
-
-def _origin(address: str | None) -> str:
-    """One subscriber has one IPv4 address, or a /64 of IPv6."""
-    try:
-        parsed = ipaddress.ip_address(address or "")
-    except ValueError:
-        return "unknown"
-    if isinstance(parsed, ipaddress.IPv6Address) and not parsed.ipv4_mapped:
-        return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(parsed)

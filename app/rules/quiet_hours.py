@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
+
+from app.rules.time import zone_of
 
 CLOCK_TIME = "Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00."
 ZONE = "This time zone is not known. Use a name such as Europe/Berlin."
@@ -29,7 +31,8 @@ class QuietHours:
     def until(self, at: datetime) -> datetime | None:
         """The end, in UTC, of the quiet hours that contain ``at``; None outside of them."""
         start, end = parse_clock(self.start), parse_clock(self.end)
-        zone = _zone(self.zone)
+        # It was known when it was stored. An alert an hour off is better than none.
+        zone = zone_of(self.zone)
         today = at.astimezone(zone).date()
         for days in _DAYS:
             day = today + timedelta(days)
@@ -66,16 +69,7 @@ def zones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-@lru_cache(maxsize=64)
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        # The zone was known when it was stored. An alert an hour off is better than none.
-        return ZoneInfo("UTC")
-
-
-def _instant(day: date, at: time, zone: ZoneInfo, *, second: bool) -> datetime:
+def _instant(day: date, at: time, zone: tzinfo, *, second: bool) -> datetime:
     wall = datetime.combine(day, at, tzinfo=zone)
     first = wall.astimezone(UTC)
     # In a gap, fold=1 gives an earlier moment: only a time that occurs twice has a later one.

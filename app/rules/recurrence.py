@@ -16,15 +16,15 @@ No occurrence starts after ``repeat_until``. An occurrence includes its start bu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import count, islice, takewhile
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 from dateutil.relativedelta import relativedelta
 
 from app.records import MaintenanceWindow
+from app.rules.time import is_zone, zone_of
 
 ONCE = "none"
 STEPS = {"daily": timedelta(days=1), "weekly": timedelta(weeks=1)}
@@ -53,8 +53,10 @@ def repeat_fault(repeat: str) -> str | None:
 
 def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
     """Which of a stored window's ``repeat`` and ``zone`` cannot be read."""
-    known = _zone(zone) is not None
-    return (*(["repeat"] if repeat_fault(repeat) else []), *([] if known else ["zone"]))
+    return (
+        *(["repeat"] if repeat_fault(repeat) else []),
+        *([] if is_zone(zone) else ["zone"]),
+    )
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
@@ -125,18 +127,6 @@ def _length(window: MaintenanceWindow) -> timedelta:
     return window.end_at - window.start_at
 
 
-def zone_of(window: MaintenanceWindow) -> tzinfo:
-    """The zone of its repeats; UTC where another server names one that we do not know."""
-    return _zone(window.zone) or UTC
-
-
-def _zone(name: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
-
-
 def _latest_start(window: MaintenanceWindow, moment: datetime) -> datetime | None:
     """The start of the last occurrence that began at ``moment`` or before.
 
@@ -187,7 +177,7 @@ SET_BACK = timedelta(hours=3)
 
 
 def _wall(window: MaintenanceWindow, moment: datetime) -> datetime:
-    return moment.astimezone(zone_of(window)).replace(tzinfo=None)
+    return moment.astimezone(zone_of(window.zone)).replace(tzinfo=None)
 
 
 def _wall_before(window: MaintenanceWindow, moment: datetime) -> datetime:
@@ -198,7 +188,7 @@ def _wall_before(window: MaintenanceWindow, moment: datetime) -> datetime:
 
 
 def _moment(window: MaintenanceWindow, wall: datetime) -> datetime:
-    zone = zone_of(window)
+    zone = zone_of(window.zone)
     found = wall.replace(tzinfo=zone).astimezone(UTC)
     if found.astimezone(zone).replace(tzinfo=None) == wall:
         return found

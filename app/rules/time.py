@@ -6,7 +6,7 @@ said "expires today" while another said "tomorrow".
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 
@@ -30,11 +30,19 @@ def expiry(expires: datetime, now: datetime) -> str:
 
 def is_zone(name: str) -> bool:
     """Whether this is the name of a time zone, such as ``Europe/Berlin``."""
+    return _zone(name) is not None
+
+
+def zone_of(name: str | None) -> tzinfo:
+    """The zone of this name; UTC for an unknown one, which other servers may name."""
+    return _zone(name or "UTC") or UTC
+
+
+def _zone(name: str) -> ZoneInfo | None:
     try:
-        ZoneInfo(name)
+        return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: a folder's name, such as "Europe"
-        return False
-    return True
+        return None
 
 
 def _ahead(days: int) -> str:

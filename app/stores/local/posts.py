@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from app.alerts.announcing import announce
 from app.db import DbSession, db, writing
 from app.db.tables import (
     IncidentRow,
@@ -21,13 +22,13 @@ from app.db.tables import (
     PostUpdateRow,
     StatusPageMonitorRow,
 )
+from app.db.types import OutOfRange
 from app.errors import Invalid, NotFound
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
 from app.rules import public_causes
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.announcing import announce
 from app.stores.local.cancelling import cancel_post, keeping_calendars
 from app.stores.local.page_members import NOT_ON_PAGE, held_monitors, on_page
 from app.stores.local.part import Part
@@ -174,14 +175,18 @@ def _record(row: PostRow, monitors: Iterable[int], updates: Sequence[PostUpdate]
         body=updates[0].body if updates else "",
         monitors=tuple(monitors),
         incident_id=row.incident_id,
-        starts_at=row.starts_at,
-        ends_at=row.ends_at,
+        starts_at=_known(row.starts_at),
+        ends_at=_known(row.ends_at),
         automatic=row.automatic,
         updates=tuple(updates),
         created_at=row.created_at,
         updated_at=row.updated_at,
         corrected_at=row.corrected_at,
     )
+
+
+def _known(moment: datetime | None) -> datetime | None:
+    return None if isinstance(moment, OutOfRange) else moment
 
 
 def _monitors(ids: Sequence[int]) -> Mapping[int, list[int]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, time, timedelta
-from functools import cache, lru_cache, reduce
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache, reduce
 from operator import add
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,14 +22,12 @@ from app.db.tables import (
     IncidentRow,
     MonitorRow,
     MonitorStateRow,
-    PostMonitorRow,
     PostRow,
-    PostUpdateRow,
     StatusPageGroupRow,
     StatusPageMonitorRow,
     StatusPageRow,
 )
-from app.db.types import OutOfRange, to_ms
+from app.db.types import to_ms
 from app.db.windows import own_window
 from app.errors import NotFound
 from app.records import (
@@ -46,7 +43,6 @@ from app.records import (
     MaintenanceWindow,
     PageState,
     Post,
-    PostUpdate,
     PublicDay,
     PublicIncident,
     PublicMonth,
@@ -58,7 +54,9 @@ from app.records import (
 from app.rules.page_state import component_state, page_state
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
+from app.rules.time import zone_of
 from app.stats.tally import percent
+from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
 from app.stores.local.status_pages import link_of
@@ -131,7 +129,7 @@ class LocalPublicPages(PublicPages):
         with _reading():
             now = self._clock()
             row = _found(id)
-            today = now.astimezone(_zone(row.zone)).date()
+            today = now.astimezone(zone_of(row.zone)).date()
             days = [today - timedelta(days=n) for n in reversed(range(PAGE_DAYS))]
             shown = _shown(id, now)
             components = self._components(row, shown, days, now)
@@ -155,7 +153,7 @@ class LocalPublicPages(PublicPages):
         with _reading():
             now = self._clock()
             row = _found(id)
-            zone = _zone(row.zone)
+            zone = zone_of(row.zone)
             shown = _shown(id, now)
             first, following = date(year, month, 1), _next_month(year, month)
             start, end = _midnight(first, zone), _midnight(following, zone)
@@ -238,7 +236,7 @@ class LocalPublicPages(PublicPages):
     def _components(
         self, row: StatusPageRow, shown: Sequence[_Shown], days: Sequence[date], now: datetime
     ) -> list[Component]:
-        figures = self._days([one.id for one in shown], days, _zone(row.zone), now)
+        figures = self._days([one.id for one in shown], days, zone_of(row.zone), now)
         return [
             Component(
                 id=one.id,
@@ -255,7 +253,7 @@ class LocalPublicPages(PublicPages):
         ]
 
     def _days(
-        self, ids: Sequence[int], days: Sequence[date], zone: ZoneInfo, now: datetime
+        self, ids: Sequence[int], days: Sequence[date], zone: tzinfo, now: datetime
     ) -> dict[int, tuple[float | None, Sequence[PublicDay]]]:
         """The percentage over ``days``, and each of them, by monitor."""
         midnights = [to_ms(_midnight(day, zone)) for day in (*days, days[-1] + timedelta(days=1))]
@@ -361,15 +359,7 @@ def _shown(page_id: int, now: datetime) -> list[_Shown]:
 # --- Days -----------------------------------------------------------------------------------------
 
 
-@cache
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return ZoneInfo("UTC")
-
-
-def _midnight(day: date, zone: ZoneInfo) -> datetime:
+def _midnight(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
@@ -467,48 +457,9 @@ def _touching(start: datetime, end: datetime) -> Any:
 
 
 def _posts(page_id: int, which: Any) -> list[Post]:
-    rows = db.session.scalars(
-        select(PostRow)
+    ids = db.session.scalars(
+        select(PostRow.id)
         .where(PostRow.status_page_id == page_id, which)
         .order_by(PostRow.created_at.desc(), PostRow.id.desc())
     ).all()
-    ids = [row.id for row in rows]
-    updates: dict[int, list[PostUpdate]] = {id: [] for id in ids}
-    monitors: dict[int, list[int]] = {id: [] for id in ids}
-    if ids:
-        for one in db.session.scalars(
-            select(PostUpdateRow).where(PostUpdateRow.post_id.in_(ids)).order_by(PostUpdateRow.id)
-        ):
-            updates[one.post_id].append(
-                PostUpdate(one.id, one.state, one.body, one.created_at, one.corrected_at)
-            )
-        for post_id, monitor_id in db.session.execute(
-            select(PostMonitorRow.post_id, PostMonitorRow.monitor_id)
-            .where(PostMonitorRow.post_id.in_(ids))
-            .order_by(PostMonitorRow.monitor_id)
-        ):
-            monitors[post_id].append(monitor_id)
-    return [_post(row, updates[row.id], monitors[row.id]) for row in rows]
-
-
-def _post(row: PostRow, updates: Sequence[PostUpdate], monitors: Sequence[int]) -> Post:
-    return Post(
-        id=row.id,
-        status_page_id=row.status_page_id,
-        title=row.title,
-        state=row.state,
-        body=updates[0].body if updates else "",
-        monitors=tuple(monitors),
-        incident_id=row.incident_id,
-        starts_at=_known(row.starts_at),
-        ends_at=_known(row.ends_at),
-        automatic=row.automatic,
-        updates=tuple(updates),
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        corrected_at=row.corrected_at,
-    )
-
-
-def _known(moment: datetime | None) -> datetime | None:
-    return None if isinstance(moment, OutOfRange) else moment
+    return records_of_posts(ids)

@@ -27,7 +27,8 @@ from app.db.types import EARLIEST, LATEST
 from app.db.windows import in_own_window, window_of
 from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
 from app.rules.events import sequence, uid
-from app.rules.recurrence import ONCE, WORDS, occurrences_between, zone_of
+from app.rules.recurrence import ONCE, WORDS, occurrences_between
+from app.rules.time import zone_of
 
 OWN_NAME = "Maintenance"  # a monitor's own window has no name
 CANCELLED_NAME = "Cancelled maintenance"
@@ -155,7 +156,7 @@ def _occurrence(window: MaintenanceWindow, begin: datetime) -> str:
     if window.repeat == ONCE:
         return ""
     if window.repeat in WORDS:
-        return f"{begin.astimezone(zone_of(window)):%Y%m%d}"
+        return f"{begin.astimezone(zone_of(window.zone)):%Y%m%d}"
     return f"{begin.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 

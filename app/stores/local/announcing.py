@@ -1,5 +1,0 @@
-"""Telling subscribers of a post: ``announce``, in the transaction that writes an update."""
-
-from app.alerts.announcing import announce
-
-__all__ = ["announce"]
