@@ -35,7 +35,8 @@ def make_shown(app: Flask, name: str = "Shop", verdict: str = "up", **fields: An
         "status_since": now() - timedelta(hours=1),
         "response_time": 42,
     } | fields.pop("state", {})
-    return make_monitor(app, name=name, state=state, **fields)
+    created = {"created_at": now() - timedelta(hours=2)}
+    return make_monitor(app, name=name, state=state, **created | fields)
 
 
 def make_page(

@@ -20,9 +20,12 @@ from app.db.tables import (
     PostRow,
     StatusPageMonitorRow,
 )
-from app.records import OPEN_STATES, ComponentState, PageState, Verdict
+from app.records import OPEN_STATES, Classification, ComponentState, PageState, Verdict
 from app.rules.page_state import component_state, page_state
 from app.stores.local.windows import active_windows, in_maintenance
+
+# Incidents that somebody says were none.
+EXCUSED = tuple(Classification)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ def standings(monitors: Select[Any], now: datetime) -> dict[int, Standing]:
             MonitorStateRow.status_since,
             MonitorStateRow.checked_at,
             in_maintenance(now, active_windows(now)).label("in_maintenance"),
-            IncidentRow.id.is_not(None).label("incident_open"),
+            IncidentRow.started_at,
+            IncidentRow.classification,
         )
         .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
         .outerjoin(
@@ -53,7 +57,8 @@ def standings(monitors: Select[Any], now: datetime) -> dict[int, Standing]:
         )
         .where(MonitorRow.id.in_(monitors))
     )
-    return {row.id: _standing(row) for row in db.session.execute(statement)}
+    rows = db.session.execute(statement)
+    return {row.id: standing(row, in_maintenance=row.in_maintenance) for row in rows}
 
 
 def states_of_pages(ids: Collection[int], now: datetime) -> dict[int, PageState]:
@@ -86,13 +91,17 @@ def _open_posts(ids: Collection[int]) -> defaultdict[int, list[str]]:
     return found
 
 
-def _standing(row: Any) -> Standing:
-    checked = row.incident_open or _is_known(row)
+def standing(row: Any, *, in_maintenance: bool) -> Standing:
+    """The state of a monitor from the columns that ``standings`` reads of it and of its open
+    incident.
+    """
+    incident_open = row.started_at is not None and row.classification not in EXCUSED
+    checked = incident_open or _is_known(row)
     state = component_state(
         paused=row.paused,
         checked=checked,
-        in_maintenance=row.in_maintenance,
-        incident_open=row.incident_open,
+        in_maintenance=in_maintenance,
+        incident_open=incident_open,
         verdict=row.verdict if _has_lasted(row) else None,
     )
     return Standing(state, checked and not row.paused)

@@ -36,7 +36,6 @@ from app.records import (
     PAGE_DAYS,
     SUBSCRIBER_CHANNELS,
     Channel,
-    Classification,
     Component,
     ComponentState,
     Group,
@@ -48,14 +47,14 @@ from app.records import (
     PublicMonth,
     PublicPage,
     StatusPage,
-    Verdict,
     Visibility,
 )
-from app.rules.page_state import component_state, page_state
+from app.rules.page_state import page_state
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
 from app.rules.time import zone_of
 from app.stats.tally import percent
+from app.stores.local.page_states import EXCUSED, standing
 from app.stores.local.posts import records_of_posts
 from app.stores.local.public_windows import windows_of
 from app.stores.local.search import fits
@@ -68,8 +67,6 @@ PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
 RECENT = timedelta(days=14)
 AHEAD = timedelta(days=90)
 REPORTED = "Somebody reported a problem."
-# Incidents that somebody says were none.
-_EXCUSED = tuple(Classification)
 
 
 @contextmanager
@@ -282,18 +279,9 @@ class _Shown:
         self.url: str = row.url
         self.created_at: datetime = row.created_at
         self.response_time: int | None = row.response_time
-        self.counts = not row.paused and row.verdict is not None
-        # One check alone tells nothing: the same verdict has to come twice.
-        confirmed = row.status_since is not None and row.status_since < row.checked_at
-        self.state = component_state(
-            paused=row.paused,
-            checked=row.verdict is not None,
-            in_maintenance=in_maintenance(
-                now, own_window(row), [one for one in windows if applies_to(one, row.id)]
-            ),
-            incident_open=row.started_at is not None and row.classification not in _EXCUSED,
-            verdict=row.verdict if confirmed else Verdict.UP,
-        )
+        own = [one for one in windows if applies_to(one, row.id)]
+        found = standing(row, in_maintenance=in_maintenance(now, own_window(row), own))
+        self.counts, self.state = found.counts, found.state
         self.since: datetime | None = {
             ComponentState.OUTAGE: row.started_at,
             ComponentState.DEGRADED: row.status_since,
@@ -314,6 +302,7 @@ _SHOWN = (
         MonitorRow.name,
         MonitorRow.url,
         MonitorRow.paused,
+        MonitorRow.interval,
         MonitorRow.created_at,
         MonitorRow.maintenance_start_at,
         MonitorRow.maintenance_end_at,
@@ -402,7 +391,7 @@ def _touched(
     """How many incidents touch each day, by its place; 0 is left out."""
     found: dict[int, int] = {}
     for start, end, classification in incidents:
-        if classification in _EXCUSED:
+        if classification in EXCUSED:
             continue
         stop = max(start + 1, now if end is None else end)
         first = max(0, bisect_right(midnights, start) - 1)
@@ -425,7 +414,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
             IncidentRow.monitor_id.in_(ids),
             IncidentRow.started_at < end,
             or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > start),
-            or_(IncidentRow.classification.is_(None), IncidentRow.classification.not_in(_EXCUSED)),
+            or_(IncidentRow.classification.is_(None), IncidentRow.classification.not_in(EXCUSED)),
         )
         .order_by(IncidentRow.started_at.desc(), IncidentRow.id.desc())
     )
