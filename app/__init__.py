@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.middleware import WholeBodies
 from app.paths import STATIC, TEMPLATES
+from app.proxies import Proxies
 
 # Large modules are imported where they are used: app/commands/entry.py handles Ctrl-C first.
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def create_app(settings: config.Settings | None = None) -> Flask:
     settings = settings or config.read()
     app = create_core(settings)
     _add_stores(app, settings)
-    _add_blueprints(app)
+    _add_blueprints(app, settings)
     return app
 
 
@@ -86,10 +87,18 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     )
 
 
-def _add_blueprints(app: Flask) -> None:
+def _add_blueprints(app: Flask, settings: config.Settings) -> None:
     from app import api, pages, web
 
     web.init_app(app)
     api.init_app(app)
     pages.init_app(app)  # in front of both
     app.wsgi_app = WholeBodies(app.wsgi_app)  # type: ignore[method-assign]
+    _add_proxies(app, Proxies(settings.trusted_proxies))
+
+
+def _add_proxies(app: Flask, proxies: Proxies) -> None:
+    """Whatever answers sees the client, not the proxy."""
+    app.wsgi_app = proxies.before(app.wsgi_app)  # type: ignore[method-assign]
+    early = app.extensions["wakeful.before_body"]
+    app.extensions["wakeful.before_body"] = proxies.before(early)

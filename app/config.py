@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError
 
 from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
+from app.proxies import Network, networks
 from app.rules.channel_values import TELEGRAM_TOKEN
 
 PREFIX = "WAKEFUL_"
@@ -62,7 +63,9 @@ class Settings:
     allow_networks: str | None = (
         None  # None: not set, the Settings page decides; "" means public only
     )
+    subscriber_networks: str = ""  # as allow_networks, for webhooks of status pages' subscribers
     public_url: str | None = None
+    trusted_proxies: tuple[Network, ...] = ()
     metrics_token: str | None = field(default=None, repr=False)
     rate_limit: int = 600  # requests a minute for each key; 0 is off
     confirm_seconds: float = 10.0
@@ -79,7 +82,7 @@ KNOWN = frozenset(
         "BROKER_URL", "LOCATION", "SMTP_URL", "TELEGRAM_TOKEN", "TELEGRAM_API", "SMS_URL",
         "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
         "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
-        "RETENTION_DAYS",
+        "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS",
     }
 )  # fmt: skip
 
@@ -116,7 +119,9 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         sms_url=get.parsed("SMS_URL", _scheme("twilio", "vonage")),
         webhook_secret=get.parsed("WEBHOOK_SECRET", _webhook_secret),
         allow_networks=get.parsed("ALLOW_NETWORKS", _networks, empty=""),
+        subscriber_networks=get.parsed("SUBSCRIBER_NETWORKS", _networks) or "",
         public_url=get.parsed("PUBLIC_URL", _http_url),
+        trusted_proxies=get.parsed("TRUSTED_PROXIES", networks) or (),
         metrics_token=get.text("METRICS_TOKEN"),
         rate_limit=_or(get.parsed("RATE_LIMIT", _whole(0, 1_000_000)), 600),
         confirm_seconds=_or(get.parsed("CONFIRM_SECONDS", _seconds), 10.0),

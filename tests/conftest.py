@@ -178,6 +178,7 @@ def settings(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) 
         "database_url": database_url,
         "secret_key": SECRET_KEY,
         "allow_networks": "loopback",
+        "subscriber_networks": "loopback",
         "confirm_seconds": 0.05,
         "canaries": "",
         "public_url": "http://wakeful.test",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from app.config import SettingError, read
 
 WHSEC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+PROXIES = (ip_network("127.0.0.1"), ip_network("10.0.0.0/8"))
 
 
 @pytest.fixture
@@ -42,6 +44,9 @@ def test_processes_that_start_together_keep_one_secret_key(environ):
         ("BIND", "0.0.0.0:0", "bind", "0.0.0.0:0"),
         ("ALLOW_NETWORKS", "", "allow_networks", ""),
         ("ALLOW_NETWORKS", "private, 169.254.1.0/24", "allow_networks", "private, 169.254.1.0/24"),
+        ("SUBSCRIBER_NETWORKS", "10.1.0.0/16", "subscriber_networks", "10.1.0.0/16"),
+        ("TRUSTED_PROXIES", "127.0.0.1, 10.0.0.7/8", "trusted_proxies", PROXIES),
+        ("TRUSTED_PROXIES", "::1", "trusted_proxies", (ip_network("::1"),)),
         ("CANARIES", "", "canaries", ""),
         ("RATE_LIMIT", "0", "rate_limit", 0),
         ("CONFIRM_SECONDS", "0.2", "confirm_seconds", 0.2),
@@ -72,6 +77,10 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("ALLOW_NETWORKS", "privat"),
         ("ALLOW_NETWORKS", "10.0.0.0/33"),
         ("PUBLIC_URL", "up.example.org"),
+        ("SUBSCRIBER_NETWORKS", "intranet"),
+        ("TRUSTED_PROXIES", "private"),
+        ("TRUSTED_PROXIES", "proxy.example.org"),
+        ("TRUSTED_PROXIES", "0.0.0.0/0"),
         ("RATE_LIMIT", "-1"),
         ("RATE_LIMIT", "1e3"),
         ("CONFIRM_SECONDS", "nan"),

@@ -38,7 +38,7 @@ FLOORS = (
     {"app.rules"},
     {"app.codec"},
     {"app.stats"},
-    {"app.net"},
+    {"app.net", "app.proxies"},
     {"app.checks"},
     {"app.config", "app.middleware"},
     {"app.db"},

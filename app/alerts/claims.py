@@ -22,7 +22,7 @@ from app.alerts.restraint import Lane, Waiting
 from app.db import AnySession
 from app.db.tables import DeliveryRow, SubscriberRow
 from app.db.types import Unreadable, readable
-from app.records import DeliveryStatus
+from app.records import Channel, DeliveryStatus
 from app.rules.time import iso
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,11 @@ class Claim:
     created_at: datetime
     attempts: tuple[dict[str, Any], ...]
     subscriber_id: int | None = None  # None: it is an alert
+
+    @property
+    def strangers_webhook(self) -> bool:
+        """Whether anybody may have chosen the URL, by subscribing to a status page."""
+        return self.subscriber_id is not None and self.channel == Channel.WEBHOOK
 
     @property
     def began(self) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import select
@@ -21,10 +21,12 @@ from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
+from app.net.policy import Policy
 from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
 
 MAX_OTHERS = 200
+SUBSCRIBER_NETWORKS = "in WAKEFUL_SUBSCRIBER_NETWORKS"
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +47,12 @@ class Jobs:
         self._names = SystemNames(parse_servers(settings.dns_servers or ""))
         self._policies = Policies(settings)
         self._network = self._make_network()
+        # Strangers choose where their webhooks go: what is open to monitors is closed to them.
+        self._strangers_network = Network(
+            Policy.parse(settings.subscriber_networks, SUBSCRIBER_NETWORKS),
+            self._names,
+            settings.ca_bundle,
+        )
 
     def tools(self, now: datetime) -> Tools:
         """What channels send with. To be called before the transaction that claims rows."""
@@ -70,13 +78,18 @@ class Jobs:
             try:
                 message = messages.compose(claim.facts, self._context(claim, others))
                 outgoing = Outgoing(claim.message_id, claim.value, message, now)
-                jobs.append(Job(claim, outgoing, tools))
+                jobs.append(Job(claim, outgoing, self._tools_for(claim, tools)))
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
                 reason = f"{NOT_SENT}Wakeful could not write it ({type(fault).__name__})."
                 give_up(db.session, claim.id, reason)
         return jobs
+
+    def _tools_for(self, claim: Claim, tools: Tools) -> Tools:
+        if claim.strangers_webhook:
+            return replace(tools, network=self._strangers_network)
+        return tools
 
     def _context(self, claim: Claim, others: Mapping[int, str]) -> messages.Context:
         reader = _reader(claim)

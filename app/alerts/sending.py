@@ -9,7 +9,6 @@ from app.alerts.channels import subscriber_webhook
 from app.alerts.channels.answer import Answer, permanent, retry
 from app.alerts.channels.base import Sender
 from app.alerts.jobs import Job
-from app.records import Channel
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +28,4 @@ def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
 
 def _name(job: Job) -> str:
     """Which sender: a stranger's webhook gets no signature of ours."""
-    claim = job.claim
-    strangers = claim.subscriber_id is not None and claim.channel == Channel.WEBHOOK
-    return subscriber_webhook.NAME if strangers else claim.channel
+    return subscriber_webhook.NAME if job.claim.strangers_webhook else job.claim.channel

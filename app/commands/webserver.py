@@ -67,6 +67,8 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
             "limit_request_line": REQUEST_LINE_BYTES,
             # No access log: the addresses of set-up and acknowledge links are secret.
             "accesslog": None,
+            # Whose headers are read is TRUSTED_PROXIES' to say: gunicorn would trust this machine.
+            "forwarded_allow_ips": "",
             "loglevel": "warning",
             "proc_name": "wakeful web",
             # It is a socket in the home directory, which two instances would fight over.

@@ -44,10 +44,13 @@ class Refusal:
 
 class Policy:
     """A set of open networks on top of the public internet. Immutable; safe to use from several
-    threads.
+    threads. ``where``: how a refusal names the setting that opens more.
     """
 
-    def __init__(self, networks: Sequence[Network] = (), words: Iterable[str] = ()) -> None:
+    def __init__(
+        self, networks: Sequence[Network] = (), words: Iterable[str] = (), where: str = WHERE
+    ) -> None:
+        self._where = where
         self.words = frozenset(words)
         if unknown := self.words - set(WORDS):
             raise ValueError(
@@ -61,7 +64,7 @@ class Policy:
         self._judged: dict[Address | str, Refusal | None] = {}
 
     @classmethod
-    def parse(cls, text: str) -> Policy:
+    def parse(cls, text: str, where: str = WHERE) -> Policy:
         """Read ``10.0.0.0/8, loopback``. Empty text opens public addresses only. Raises ValueError
         with a sentence.
         """
@@ -72,7 +75,7 @@ class Policy:
                 words.add(part.lower())
             elif part:
                 networks.append(_network(part))
-        return cls(networks, words)
+        return cls(networks, words, where)
 
     def refusal(self, address: Address | str) -> Refusal | None:
         """Why this address is closed, or None if it is open. Raises ValueError for text that is not
@@ -97,7 +100,7 @@ class Policy:
         for one in (address, *inner):
             row = special(one)
             if row is not None and not self._opens(row, one):
-                return Refusal(address, row.network, _sentence(address, one, row))
+                return Refusal(address, row.network, _sentence(address, one, row, self._where))
         return None
 
     def _opens(self, row: Special, address: Address) -> bool:
@@ -143,12 +146,12 @@ def _network(part: str) -> Network:
     )
 
 
-def _sentence(address: Address, judged: Address, row: Special) -> str:
+def _sentence(address: Address, judged: Address, row: Special, where: str) -> str:
     inside = "" if judged is address or judged == address else f" carries {judged}, which"
     network = "" if row.network.prefixlen in (0, row.network.max_prefixlen) else f" ({row.network})"
     return (
         f"{address}{inside} is {row.name}{network} and not allowed. "
-        f"To watch it, allow {_way(judged, row)} {WHERE}."
+        f"To reach it, allow {_way(judged, row)} {where}."
     )
 
 

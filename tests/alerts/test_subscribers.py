@@ -228,8 +228,8 @@ def test_a_webhook_gets_the_post_without_a_signature_of_ours(
 
 
 @pytest.mark.sqlite
-@pytest.mark.settings(allow_networks="")
-def test_a_webhook_is_judged_by_the_network_policy(
+@pytest.mark.settings(allow_networks="loopback", subscriber_networks="")
+def test_a_webhook_cannot_reach_networks_that_are_open_to_monitors(
     box: Outbox, sink: HttpSink, pages: Pages
 ) -> None:
     now = box.clock.now
@@ -237,7 +237,9 @@ def test_a_webhook_is_judged_by_the_network_policy(
     ask(box, pages.subscriber(page, "webhook", f"{sink.url}/h", now=now, confirmed=False))
     box.turn()
     assert sink.requests == []
-    assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]
+    [row] = pages.messages()
+    assert row.status == DeliveryStatus.FAILED
+    assert "WAKEFUL_SUBSCRIBER_NETWORKS" in row.attempts[0]["answer"]
 
 
 # --- The end of a subscription --------------------------------------------------------------------

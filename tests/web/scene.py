@@ -63,7 +63,7 @@ PARTS = [
     Part("Printer", "http://192.168.1.40/", "\noffice\n", 300, 2, 40,
          state={"verdict": "unknown", "cause_code": "blocked_by_policy",
                 "cause": "192.168.1.40 is a private address (192.168.0.0/16) and not allowed. "
-                         "To watch it, allow private on the Settings page."}),
+                         "To reach it, allow private on the Settings page."}),
     Part("Warehouse", "https://warehouse.example.com/", "\nprod\n", 300, 3, 160,
          fields={"maintenance_start_at": now() - timedelta(hours=1),
                  "maintenance_end_at": now() + timedelta(hours=2)}),

@@ -1,0 +1,113 @@
+"""What a proxy in front of Wakeful says of its clients: their address, scheme and host.
+
+Anybody can send ``X-Forwarded-For``, so these headers are read only from the networks that
+``TRUSTED_PROXIES`` names (decisions.md 15). From everybody else they are removed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+log = logging.getLogger(__name__)
+
+Environ: TypeAlias = dict[str, Any]
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+FOR, PROTO, HOST = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST"
+NOT_TRUSTED = (
+    "A request from %s has the header X-Forwarded-For, which is ignored. If that is your proxy,"
+    " set WAKEFUL_TRUSTED_PROXIES=%s. Until then, all of its visitors count as one address."
+)
+
+
+class Proxies:
+    """``trusted``: the networks of proxies whose headers are read."""
+
+    def __init__(self, trusted: Sequence[Network]) -> None:
+        self._trusted = tuple(trusted)
+        self._warned = False
+
+    def before(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """``answer``, a function of a WSGI environment, with the client as the proxies name it."""
+
+        def answer_client(environ: Environ, *rest: Any) -> Any:
+            self.apply(environ)
+            return answer(environ, *rest)
+
+        return answer_client
+
+    def apply(self, environ: Environ) -> None:
+        """Put the client's address, scheme and host in place of the proxy's."""
+        chain, scheme, host = (_values(environ.pop(name, "")) for name in (FOR, PROTO, HOST))
+        peer = address_of(environ.get("REMOTE_ADDR", ""))
+        if peer is None or not self._trusts(peer):
+            if chain and peer is not None:
+                self._warn(peer)
+            return
+        if chain:
+            environ["REMOTE_ADDR"] = str(self._client(peer, chain))
+        # The last value is what the nearest proxy says. Those before it may be a client's.
+        if scheme and scheme[-1].lower() in ("http", "https"):
+            environ["wsgi.url_scheme"] = scheme[-1].lower()
+        if host:
+            environ["HTTP_HOST"] = host[-1]
+
+    def _client(self, peer: Address, chain: Sequence[str]) -> Address:
+        """The last address that no trusted proxy has: everything before it may be made up."""
+        client = peer
+        for value in reversed(chain):
+            address = address_of(value)
+            if address is None:
+                break
+            client = address
+            if not self._trusts(address):
+                break
+        return client
+
+    def _trusts(self, address: Address) -> bool:
+        return any(address in network for network in self._trusted)
+
+    def _warn(self, peer: Address) -> None:
+        """Once: without this, sign-ups fail for everybody and nothing says why. Only a peer nearby
+        can be one's own proxy.
+        """
+        if not self._warned and (peer.is_private or peer.is_loopback):
+            self._warned = True
+            log.warning(NOT_TRUSTED, peer, peer)
+
+
+def _values(header: str) -> list[str]:
+    return [value for part in header.split(",") if (value := part.strip())]
+
+
+def address_of(value: str) -> Address | None:
+    """The IP address of ``value``, which may have a port; None if it is none."""
+    if value.startswith("["):
+        value = value[1:].partition("]")[0]
+    elif value.count(":") == 1:
+        value = value.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(value)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def networks(raw: str) -> tuple[Network, ...]:
+    """The networks that ``TRUSTED_PROXIES`` names. Raises ValueError."""
+    return tuple(_network(part.strip()) for part in raw.split(",") if part.strip())
+
+
+def _network(part: str) -> Network:
+    try:
+        network = ipaddress.ip_network(part, strict=False)
+    except ValueError:
+        raise ValueError(f"{part!r} is neither an address nor a network (CIDR).") from None
+    if network.prefixlen == 0:
+        raise ValueError(f"{part} trusts everybody. Name the addresses of your proxies.")
+    return network

@@ -1,0 +1,119 @@
+"""Behind proxies: whose headers name the client, and whose are ignored (decisions.md 15)."""
+
+from __future__ import annotations
+
+import logging
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.proxies import Proxies
+from app.stores.local.subscribing import SIGN_UPS
+from tests.factories import make_key
+from tests.pages.made import make_page, make_shown
+from tests.support.web_process import installation, web_process
+
+TRUSTED = [ip_network("127.0.0.1"), ip_network("10.0.0.0/8"), ip_network("2001:db8::/32")]
+
+
+def seen(peer: str, **headers: str) -> dict[str, Any]:
+    """The environment of a request from ``peer`` after the proxies' headers were read."""
+    environ = {"REMOTE_ADDR": peer, "HTTP_HOST": "inside:8000", "wsgi.url_scheme": "http"}
+    environ |= {f"HTTP_X_FORWARDED_{name.upper()}": value for name, value in headers.items()}
+    Proxies(TRUSTED).apply(environ)
+    return environ
+
+
+@pytest.mark.parametrize(
+    ("sent", "client"),
+    [
+        ("198.51.100.7", "198.51.100.7"),
+        ("198.51.100.7:4711", "198.51.100.7"),
+        ("2400::7", "2400::7"),
+        ("[2400::7]:4711", "2400::7"),
+        ("::ffff:198.51.100.7", "198.51.100.7"),
+        ("198.51.100.7, 10.1.2.3", "198.51.100.7"),
+        ("198.51.100.7,10.1.2.3 , 2001:db8::1", "198.51.100.7"),
+        ("203.0.113.66, 198.51.100.7", "198.51.100.7"),  # the first may be made up
+        ("10.9.9.9, 198.51.100.7, 10.1.2.3", "198.51.100.7"),
+        ("10.9.9.9, 10.1.2.3", "10.9.9.9"),  # all are ours: the client is one of them
+        ("198.51.100.7, unknown", "127.0.0.1"),  # what stands before it proves nothing
+        ("198.51.100.7, _hidden, 10.1.2.3", "10.1.2.3"),
+        ("", "127.0.0.1"),
+        (" , ,", "127.0.0.1"),
+    ],
+)
+def test_the_client_is_the_last_address_that_no_trusted_proxy_has(sent: str, client: str):
+    assert seen("127.0.0.1", **{"for": sent})["REMOTE_ADDR"] == client
+
+
+def test_a_trusted_proxy_names_scheme_and_host():
+    environ = seen("10.1.2.3", proto="ftp, HTTPS", host="forged.example, up.example")
+    assert (environ["wsgi.url_scheme"], environ["HTTP_HOST"]) == ("https", "up.example")
+    assert seen("10.1.2.3", proto="gopher")["wsgi.url_scheme"] == "http"
+
+
+@pytest.mark.parametrize("peer", ["198.51.100.7", "11.0.0.1", "::1", "", "unix:"])
+def test_headers_of_everybody_else_are_removed_unread(peer: str):
+    environ = seen(peer, **{"for": "203.0.113.5", "proto": "https", "host": "up.example"})
+    assert environ == {
+        "REMOTE_ADDR": peer,
+        "HTTP_HOST": "inside:8000",
+        "wsgi.url_scheme": "http",
+    }
+
+
+def test_a_proxy_nearby_that_is_not_trusted_is_named_in_the_log_once(
+    caplog: pytest.LogCaptureFixture,
+):
+    proxies = Proxies([])
+    with caplog.at_level(logging.WARNING, "app.proxies"):
+        for peer in ("93.184.216.34", "172.17.0.1", "172.17.0.1"):
+            proxies.apply({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": "203.0.113.5"})
+    [line] = caplog.messages
+    assert "set WAKEFUL_TRUSTED_PROXIES=172.17.0.1." in line
+
+
+@pytest.mark.sqlite
+@pytest.mark.settings(trusted_proxies=tuple(TRUSTED))
+def test_visitors_behind_a_trusted_proxy_have_limits_of_their_own(app: Flask):
+    make_page(app, [make_shown(app)])
+
+    def sign_up(visitor: str, number: int) -> int:
+        hook = {"channel": "webhook", "target": f"https://hooks.example/{visitor}/{number}"}
+        return (
+            app.test_client()
+            .post("/status/example/subscribe", data=hook, headers={"X-Forwarded-For": visitor})
+            .status_code
+        )
+
+    answers = [sign_up("198.51.100.7", number) for number in range(SIGN_UPS + 1)]
+    assert answers == [200] * SIGN_UPS + [429]
+    assert sign_up("198.51.100.8", 0) == 200
+
+
+@pytest.mark.sqlite
+def test_the_server_reads_headers_of_proxies_only_where_they_are_trusted(
+    tmp_path: Path, sqlite_template: Path
+):
+    installed = installation(tmp_path, sqlite_template)
+    with installed.app() as app:
+        key = make_key(app)
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "X-Forwarded-For": "198.51.100.7",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Host": "up.example",
+    }
+    with web_process(installed) as web:
+        assert (
+            web.get("/api/v1/monitors", headers=headers)
+            .json()["links"]["first"]
+            .startswith(f"{web.base}/api/v1/")
+        )
+    with web_process(installed, TRUSTED_PROXIES="127.0.0.1") as web:
+        links = web.get("/api/v1/monitors", headers=headers).json()["links"]
+        assert links["first"].startswith("https://up.example/api/v1/")
