@@ -49,7 +49,7 @@ class Conflict(WakefulError):
     ``details`` goes into the API's body, such as ``open_incident_id``.
     """
 
-    def __init__(self, message: str, **details: int | str) -> None:
+    def __init__(self, message: str, **details: int | str | Sequence[int]) -> None:
         super().__init__(message)
         self.details = details
 

@@ -3,17 +3,18 @@ gets one message about all of them, the digest. Every function runs inside a tra
 
 A held row stays in the log with its reason and, later, the id of its digest. While it waits, its
 ``next_attempt_at`` is the end of the quiet hours as they were when it was held. Whether they are
-over is decided by the monitor's present fields, so that no row is left behind when these change.
+over is decided by the present fields of the monitor and its contacts, so that no row is left behind
+when these change.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 
 from app.alerts.giving_up import give_up_unreadable
 from app.alerts.messages import FIRST_NAMED
@@ -21,23 +22,24 @@ from app.alerts.outbox import (
     NEVER_QUIET,
     Reason,
     new_row,
-    quiet_until,
     snapshot,
     unleased,
 )
+from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
 from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import readable
 from app.records import DeliveryStatus, Event
 from app.rules.time import iso
 
+Holder = tuple[int, str | None]  # a monitor's id and the sources of its rows
 Known = dict[int, tuple[IncidentRow, MonitorRow]]  # by the incident's id
 
 _NOTICES = (Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING)
 _HOURS = (MonitorRow.quiet_start, MonitorRow.quiet_end, MonitorRow.quiet_zone)
 _HELD = (
     DeliveryRow.id, DeliveryRow.lane, DeliveryRow.event, DeliveryRow.incident_id,
-    DeliveryRow.created_at,
+    DeliveryRow.created_at, DeliveryRow.monitor_id, DeliveryRow.sources,
 )  # fmt: skip
 _WAITS = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
 
@@ -46,19 +48,18 @@ def hold(session: AnySession, now: datetime) -> None:
     """Hold the due rows of monitors whose quiet hours have begun since the row was written."""
     by_hand = DeliveryRow.reason.is_not(None) & (DeliveryRow.reason == Reason.BY_HAND)
     due = (
-        select(DeliveryRow.id, *_HOURS)
+        select(DeliveryRow.id, DeliveryRow.sources, *_HOURS)
         .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
         .where(
             DeliveryRow.status == DeliveryStatus.PENDING,
             DeliveryRow.next_attempt_at <= now,
             DeliveryRow.event.not_in(NEVER_QUIET),
-            MonitorRow.quiet_start.is_not(None),
+            or_(MonitorRow.quiet_start.is_not(None), DeliveryRow.sources.is_not(None)),
             ~by_hand,
             unleased(now),
         )
     )
-    for row in session.execute(due).all():
-        until = quiet_until(row, now)
+    for row, until in _until(session, session.execute(due).all(), now):
         if until is None:
             continue
         session.execute(
@@ -69,11 +70,30 @@ def hold(session: AnySession, now: datetime) -> None:
         )
 
 
-def waiting(session: AnySession, now: datetime) -> list[int]:
-    """The ids of the monitors that have held rows and whose quiet hours are over."""
-    holders = select(DeliveryRow.monitor_id).where(*_WAITS).distinct()
-    rows = session.execute(select(MonitorRow.id, *_HOURS).where(MonitorRow.id.in_(holders)))
-    return [row.id for row in rows if quiet_until(row, now) is None]
+def waiting(session: AnySession, now: datetime) -> set[Holder]:
+    """Monitors with sources of theirs that have held rows and whose quiet hours are over."""
+    held = (
+        select(DeliveryRow.monitor_id, DeliveryRow.sources, *_HOURS)
+        .join(MonitorRow, MonitorRow.id == DeliveryRow.monitor_id)
+        .where(*_WAITS)
+        .distinct()
+    )
+    rows = session.execute(held).all()
+    return {
+        (row.monitor_id or 0, row.sources)
+        for row, until in _until(session, rows, now)
+        if until is None
+    }
+
+
+def _until(
+    session: AnySession, rows: Sequence[Any], now: datetime
+) -> Iterator[tuple[Any, datetime | None]]:
+    """Each of these rows of ``sources`` and ``_HOURS``, with the end of its quiet hours."""
+    contacts = contact_hours(session, {row.sources for row in rows})
+    for row in rows:
+        sources = [contacts.get(id) for id in source_ids(row.sources)]
+        yield row, quiet_until(hours_of(row), sources, now)
 
 
 def release(session: AnySession, now: datetime) -> int:
@@ -81,9 +101,11 @@ def release(session: AnySession, now: datetime) -> int:
     Returns the number of digests.
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
-    held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_(waiting(session, now)))
+    over = waiting(session, now)
+    held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
     for row in session.execute(held.order_by(DeliveryRow.id)):
-        lanes[row.lane].append(row)
+        if (row.monitor_id, row.sources) in over:
+            lanes[row.lane].append(row)
     if not lanes:
         return 0
     known = _incidents(session, [row for rows in lanes.values() for row in rows])

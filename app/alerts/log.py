@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from sqlalchemy.orm import aliased
 
 from app.alerts.giving_up import unreadable_parts
 from app.alerts.outbox import lane
+from app.alerts.targets import source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable
@@ -24,10 +25,13 @@ IS_ALERT = DeliveryRow.subscriber_id.is_(None)
 _IS_LOST = func.coalesce(DeliveryRow.reason, "").startswith(NOT_SENT)
 
 
-def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
+def to_record(
+    row: DeliveryRow, covers: Sequence[int] = (), contacts: Mapping[int, str] | None = None
+) -> Delivery:
     """The record of a row. ``covers``: the ids of the rows whose ``covered_by`` is this one (see
-    ``covered_ids``).
+    ``covered_ids``). ``contacts``: the names of contacts by id.
     """
+    known = contacts or {}
     return Delivery(
         id=row.id,
         event=row.event,
@@ -42,6 +46,7 @@ def to_record(row: DeliveryRow, covers: Sequence[int] = ()) -> Delivery:
         next_attempt_at=row.next_attempt_at,
         delivered_at=row.delivered_at,
         covers=tuple(covers),
+        contacts=tuple(known[id] for id in source_ids(row.sources) if id in known),
         unreadable=tuple(name for name, _why in unreadable_parts(row)),
     )
 
@@ -133,21 +138,16 @@ def _works_again(session: AnySession, failed: DeliveryRow) -> bool:
 
 def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
     """Whether a monitor of this delivery still has its channel value: an address that has been
-    corrected needs no notice.
+    corrected needs no notice. True if its alerts cannot be read.
     """
     covered = select(DeliveryRow.monitor_id).where(DeliveryRow.covered_by == failed.id)
     ids = [failed.monitor_id] if failed.monitor_id else session.scalars(covered.limit(20)).all()
-    alerts = session.scalars(select(MonitorRow.alerts).where(MonitorRow.id.in_(ids)))
-    return any(_has(pairs, failed) for pairs in alerts)
-
-
-def _has(pairs: Sequence[Sequence[str]] | Unreadable | None, failed: DeliveryRow) -> bool:
-    """Whether a monitor's alerts contain the channel value of a delivery; True if unreadable."""
-    if isinstance(pairs, Unreadable):
-        return True
-    if isinstance(failed.value, Unreadable):
-        return failed.lane in {lane(*pair) for pair in pairs or ()}
-    return [failed.channel, failed.value] in (pairs or [])
+    monitors = session.scalars(select(MonitorRow).where(MonitorRow.id.in_(ids))).all()
+    return any(
+        isinstance(monitor.alerts, Unreadable)
+        or any(lane(*target) == failed.lane for target in targets_of(session, monitor))
+        for monitor in monitors
+    )
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:

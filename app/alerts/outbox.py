@@ -20,18 +20,25 @@ from flask import current_app
 from sqlalchemy import ColumnElement, Update, or_, select, update
 
 from app.alerts import recipients
+from app.alerts.targets import (
+    Source,
+    Target,
+    Targets,
+    channels_of,
+    hours_of,
+    quiet_until,
+    sources_text,
+    targets_of,
+)
 from app.db import AnySession, writing
-from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
+from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
-from app.records import Channel, DeliveryStatus, Event
-from app.rules import quiet_hours
+from app.records import DeliveryStatus, Event
 from app.rules.time import iso
-from app.rules.unreadable import alerts_unreadable
+from app.rules.unreadable import alerts_unreadable, channels_unreadable
 
 log = logging.getLogger(__name__)
-
-Target = tuple[str, str]  # channel and value
 
 # An opening or a recovery waits this long for others of the same burst, and the extra time only if
 # there are others. Together they are the 2 s of decisions.md 5.
@@ -42,8 +49,8 @@ HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
 # A person waits for the result of a test, so quiet hours do not hold it.
 NEVER_QUIET = frozenset({Event.TEST})
 
-# Acknowledgements go to machines only; people see them on the dashboard (decisions.md 5).
-WEBHOOK_ONLY = frozenset({Event.INCIDENT_ACKNOWLEDGED})
+# They go to those who were alerted to the incident.
+FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
 
 
 # The columns of a row that is not going to be sent: delivered, failed, or covered by another.
@@ -82,8 +89,8 @@ def enqueue(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     """Write one row for each channel value of ``monitor``, in the caller's transaction, and flush,
-    so that they have ids. In the monitor's quiet hours the rows are held. If the monitor's alerts
-    cannot be read, the list is empty: that must not keep an incident from opening.
+    so that they have ids. In quiet hours the rows are held. Alerts that cannot be read are left
+    out: that must not keep an incident from opening.
 
     A recovery goes to those who were alerted to the incident, even if the alerts cannot be read.
 
@@ -91,17 +98,14 @@ def enqueue(
     ``days_left`` (a number) for both expiries, with ``host`` for ``certificate.expiring`` and
     ``domain`` for ``domain.expiring``.
     """
-    if event == Event.INCIDENT_RESOLVED and incident is not None:
-        targets = _targets_of_recovery(session, monitor, incident)
-    elif isinstance(monitor.alerts, Unreadable):
-        sentence = alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why)
-        log.error("Nobody is alerted: %s. %s", event, sentence)
-        return []
+    if event in FOLLOW_UPS and incident is not None:
+        found = _targets_of_follow_up(session, event, monitor, incident)
     else:
-        targets = targets_of(monitor)
-    if event in WEBHOOK_ONLY:
-        targets = [target for target in targets if target[0] == Channel.WEBHOOK]
-    return _write(session, event, targets, monitor, incident, now, extra)
+        if isinstance(monitor.alerts, Unreadable):
+            sentence = alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why)
+            log.error("Its own channels are not alerted: %s. %s", event, sentence)
+        found = _wanted(targets_of(session, monitor), event)
+    return _write(session, event, found, monitor, incident, now, extra)
 
 
 def enqueue_again(
@@ -114,37 +118,45 @@ def enqueue_again(
     """Write the opening of an incident again for these lanes, because the first message was given
     up unsent. Lanes that the monitor no longer has are left out.
     """
-    pairs = [] if isinstance(monitor.alerts, Unreadable) else targets_of(monitor)
-    targets = [target for target in pairs if lane(*target) in lanes]
     late = {"late": True}
-    return _write(session, Event.INCIDENT_OPENED, targets, monitor, incident, now, late)
+    found = {
+        target: sources
+        for target, sources in targets_of(session, monitor).items()
+        if lane(*target) in lanes
+    }
+    return _write(session, Event.INCIDENT_OPENED, found, monitor, incident, now, late)
 
 
-def _targets_of_recovery(
-    session: AnySession, monitor: MonitorRow, incident: IncidentRow
-) -> list[Target]:
-    """The channel values that were alerted to this incident and that the monitor still has. If the
-    monitor's own cannot be read: all that were alerted.
+def _targets_of_follow_up(
+    session: AnySession, event: Event, monitor: MonitorRow, incident: IncidentRow
+) -> Targets:
+    """The channel values that were alerted to this incident and that the monitor still has. If its
+    own cannot be read: all that were alerted.
     """
     known = recipients.lanes_alerted(session, incident.id)
+    present = targets_of(session, monitor)
     if isinstance(monitor.alerts, Unreadable):
-        return [target for target in known.values() if target is not None]
-    return [target for target in targets_of(monitor) if lane(*target) in known]
+        alerted = dict.fromkeys(filter(None, known.values()), (Source(),))
+        return {target: present.get(target, own) for target, own in alerted.items()}
+    still = {target: one for target, one in present.items() if lane(*target) in known}
+    return still if event == Event.INCIDENT_RESOLVED else _wanted(still, event)
 
 
-def targets_of(monitor: MonitorRow) -> list[Target]:
-    """The channel values of a monitor, each once, in their order. Raises Conflict if they cannot be
-    read.
-    """
-    if isinstance(monitor.alerts, Unreadable):
-        raise Conflict(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
-    return list(dict.fromkeys((channel, value) for channel, value in monitor.alerts or ()))
+def _wanted(found: Targets, event: Event) -> Targets:
+    """The channel values that a source wants this event for, with those sources."""
+    wanting = {target: [one for one in found[target] if one.wants(event)] for target in found}
+    return {target: sources for target, sources in wanting.items() if sources}
+
+
+def _own(chosen: Sequence[Target]) -> Targets:
+    """Channel values that belong to no contact."""
+    return dict.fromkeys(chosen, (Source(),))
 
 
 def _write(
     session: AnySession,
     event: Event,
-    targets: Sequence[Target],
+    targets: Targets,
     monitor: MonitorRow | None,
     incident: IncidentRow | None,
     now: datetime,
@@ -153,25 +165,21 @@ def _write(
     facts = snapshot(event, monitor, incident, now, extra)
     monitor_id = None if monitor is None else monitor.id
     incident_id = None if incident is None else incident.id
-    waits_until = None if event in NEVER_QUIET else quiet_until(monitor, now)
-    rows = [
-        new_row(event, channel, value, facts, now, monitor_id=monitor_id, incident_id=incident_id)
-        for channel, value in targets
-    ]
-    for row in rows if waits_until is not None else ():
-        row.status, row.reason = DeliveryStatus.HELD, Reason.QUIET_HOURS
-        row.next_attempt_at = waits_until
+    hours = None if monitor is None else hours_of(monitor)
+    rows = []
+    for (channel, value), sources in targets.items():
+        row = new_row(
+            event, channel, value, facts, now, monitor_id=monitor_id, incident_id=incident_id
+        )
+        row.sources = sources_text(sources)
+        until = quiet_until(hours, [source.quiet for source in sources], now)
+        if until is not None and event not in NEVER_QUIET:
+            row.status, row.reason = DeliveryStatus.HELD, Reason.QUIET_HOURS
+            row.next_attempt_at = until
+        rows.append(row)
     session.add_all(rows)
     session.flush()
     return rows
-
-
-def quiet_until(monitor: Any, now: datetime) -> datetime | None:
-    """When the quiet hours of ``monitor`` end; None outside of them. ``monitor`` is anything with
-    their three fields.
-    """
-    hours = quiet_hours.of(monitor.quiet_start, monitor.quiet_end, monitor.quiet_zone)
-    return None if hours is None else hours.until(now)
 
 
 def new_row(
@@ -247,14 +255,16 @@ def snapshot(
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
     """Put ``test`` into the outbox for all channels of a monitor. Returns the delivery ids; none
-    for a monitor without channels. Raises NotFound, and Conflict if its alerts cannot be read.
+    for a monitor without channels. Raises NotFound, and Conflict if its own alerts cannot be read.
     """
     with writing() as session:
         monitor = session.get(MonitorRow, monitor_id)
         if monitor is None:
             raise NotFound("monitor", monitor_id)
-        targets = targets_of(monitor)
-        return tuple(row.id for row in _write(session, Event.TEST, targets, monitor, None, now))
+        if isinstance(monitor.alerts, Unreadable):
+            raise Conflict(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
+        found = targets_of(session, monitor)
+        return tuple(row.id for row in _write(session, Event.TEST, found, monitor, None, now))
 
 
 def send_test_to(
@@ -269,8 +279,23 @@ def send_test_to(
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
             raise Invalid({"monitor_id": ["There is no monitor with this id."]})
-        rows = _write(session, Event.TEST, list(dict.fromkeys(targets)), monitor, None, now)
+        rows = _write(session, Event.TEST, _own(targets), monitor, None, now)
         return tuple(row.id for row in rows)
+
+
+def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
+    """Put ``test`` into the outbox for all channels of a contact. Returns the delivery ids. Raises
+    NotFound, and Conflict if its channels cannot be read.
+    """
+    with writing() as session:
+        contact = session.get(ContactRow, contact_id)
+        if contact is None:
+            raise NotFound("contact", contact_id)
+        if isinstance(contact.channels, Unreadable):
+            why = contact.channels.why
+            raise Conflict(channels_unreadable(f'contact "{contact.name}"', why))
+        found = dict.fromkeys(channels_of(contact), (Source(contact.id),))
+        return tuple(row.id for row in _write(session, Event.TEST, found, None, None, now))
 
 
 def retry(delivery_id: int, now: datetime) -> None:

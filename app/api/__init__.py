@@ -16,6 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 # Importing these registers their operations.
 from app.api import (  # noqa: F401
+    contacts,
     deliveries,
     health,
     incidents,

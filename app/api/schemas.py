@@ -32,6 +32,7 @@ from app.records import (
     ApiKey,
     CertificateChain,
     ComponentName,
+    Contact,
     Delivery,
     Group,
     Incident,
@@ -169,6 +170,9 @@ UNREADABLE = array(
 UNREADABLE_WINDOW = array(
     STRING, description="Fields whose stored value cannot be read; until then it does not apply."
 )
+UNREADABLE_CONTACT = array(
+    STRING, description="Fields whose stored value cannot be read; until then it alerts nobody."
+)
 
 KEY = schema_of(ApiKey)
 # null for a URL that no kind can read; such a URL cannot be stored
@@ -201,6 +205,7 @@ RECORDS: dict[str, Schema] = {
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Key": record({**KEY["properties"], "features": array(STRING)}),
+    "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "CertificateChain": schema_of(CertificateChain),
     "Report": record(
         {

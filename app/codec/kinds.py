@@ -58,6 +58,9 @@ MARKED: Mapping[Mark, Kind] = {
         values.spans,
         writing.spans,
     ),
+    Mark.ALERTS: Kind(
+        schema.array(schema.PAIR), values.pairs, writing.pairs, writing.masked_alerts
+    ),
     Mark.MAY_LACK: Kind(schema.STRING, lambda value: values.text(value) or None, lacking=""),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from app.records import Pair
+from app.records import Pair, masked_alert
 from app.rules.time import iso
 
 
@@ -20,6 +20,10 @@ def pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
 
 def masked_pairs(value: Iterable[Pair]) -> list[dict[str, str]]:
     return pairs(pair.masked() for pair in value)
+
+
+def masked_alerts(value: Iterable[Pair]) -> list[dict[str, str]]:
+    return pairs(masked_alert(pair) for pair in value)
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from app.records import SUBSCRIBER_CHANNELS, PageTheme, PostState, Role, Visibility
+from app.records import (
+    SUBSCRIBER_CHANNELS,
+    MinSeverity,
+    PageTheme,
+    PostState,
+    Role,
+    Visibility,
+)
 
 
 def is_pairs(data: Any) -> bool:
@@ -121,3 +128,7 @@ def _is_moment(value: Any) -> bool:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False
+
+
+def is_min_severity(data: Any) -> bool:
+    return data in set(MinSeverity)

@@ -28,6 +28,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from app.db import db
 from app.db.tables import (
+    ContactRow,
     MaintenanceWindowRow,
     MonitorRow,
     PersonRow,
@@ -56,6 +57,7 @@ _NOUNS = {
     "people": "person",
     "incidents": "incident",
     "deliveries": "delivery",
+    "contacts": "contact",
     "status_pages": "status page",
     "status_page_groups": "group of status pages",
     "posts": "post",
@@ -78,6 +80,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "monitor_evidence": MonitorRow.name,
     "maintenance_windows": MaintenanceWindowRow.name,
     "people": PersonRow.email,
+    "contacts": ContactRow.name,
     "status_pages": StatusPageRow.name,
     "posts": PostRow.title,
 }

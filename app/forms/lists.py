@@ -24,7 +24,6 @@ from app.records import (
     MAX_TAG,
     MAX_TAGS,
     Pair,
-    mask,
 )
 from app.rules import text
 from app.rules.brackets import Name, Typed, parse, place
@@ -82,9 +81,9 @@ class ListField(SchemaField):
 class PairList(ListField):
     """Rows of key and value: a tuple of ``Pair``.
 
-    ``check`` validates one row and returns a fault of its key and one of its value, or None. Values
-    from the dashboard and from read-only keys are masked; a mask that matches a stored row keeps
-    that row's value.
+    ``check`` validates one row and returns a fault of its key and one of its value, or None.
+    ``hide`` makes of a stored row what is shown. Values from the dashboard and from read-only keys
+    are masked; a mask that matches a stored row keeps that row's value.
     """
 
     def __init__(
@@ -96,10 +95,12 @@ class PairList(ListField):
         value_label: str,
         missing: str,
         key_choices: Sequence[tuple[str, str]] = (),
+        hide: Callable[[Pair], Pair] = Pair.masked,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **{"default": (), **kwargs})
         self.most, self.check, self.missing = most, check, missing
+        self.hide = hide
         self.key_label, self.value_label, self.key_choices = key_label, value_label, key_choices
         self.rows: list[Row] = []
 
@@ -140,7 +141,8 @@ class PairList(ListField):
 
     def row_of(self, index: str, pair: Any) -> Row:
         """A stored entry as it is shown."""
-        return Row(self.name, index, pair.key, mask(pair.value))
+        shown = self.hide(pair)
+        return Row(self.name, index, shown.key, shown.value)
 
     def is_unused(self, row: Row) -> bool:
         """Whether a browser's row is there to be filled in."""
@@ -172,7 +174,7 @@ class PairList(ListField):
                 for position, pair in unused.items():
                     if in_place and place(str(position)) != place(row.index):
                         continue
-                    if pair.key == row.key and mask(pair.value) == row.value:
+                    if self.hide(pair) == Pair(row.key, row.value):
                         kept[row.index] = unused.pop(position)
                         break
         self.data = tuple(kept.get(row.index) or self._judged(row) for row in rows)

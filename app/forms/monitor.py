@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wtforms.fields.core import Field
 
 from app.checks.kinds import KINDS, strange_fields
@@ -26,6 +28,7 @@ from app.forms.schema import SchemaForm
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
+    CONTACT,
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_QUIET_ZONE,
@@ -33,6 +36,7 @@ from app.records import (
     INTERVALS,
     MAX_ACCEPTED_STATUSES,
     MAX_ALERTS,
+    MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
     MAX_HEADER_BYTES,
     MAX_HEADERS,
@@ -46,6 +50,7 @@ from app.records import (
     AlertCondition,
     Pair,
     RequestMethod,
+    masked_alert,
 )
 from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
@@ -100,9 +105,25 @@ def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
     return _fault(lambda: text.header_name(pair.key)), _fault(fault_of_value)
 
 
+def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    return _check_channel(field, pair, list(CHANNELS))
+
+
 def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
+    """A channel, or a contact."""
+    if pair.key == CONTACT:
+        known = form_of(field).context.contact_known
+        return None, None if known is None or known(pair.value) else no_contact(pair.value)
+    return _check_channel(field, pair, [*CHANNELS, CONTACT])
+
+
+def no_contact(value: str) -> str:
+    return f'There is no contact "{value[:MAX_CONTACT_NAME]}".'
+
+
+def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str | None, str | None]:
     if pair.key not in CHANNELS:
-        return text.one_of([str(channel) for channel in CHANNELS]), None
+        return text.one_of([str(key) for key in keys]), None
     fault = _fault(lambda: text.characters(pair.value))
     return None, fault or check_value(
         str(pair.key),
@@ -119,16 +140,20 @@ def _fault(rule: object) -> str | None:
     return None
 
 
-def _alerts() -> PairList:
+CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.items()]
+
+
+def _alerts(*, contacts: bool = True) -> PairList:
     return PairList(
         "Alerts",
         most=MAX_ALERTS,
-        check=check_alert,
+        check=check_alert if contacts else check_channel,
         key_label="Channel",
         value_label="Value",
-        key_choices=[(str(channel), shown.label) for channel, shown in CHANNELS.items()],
+        key_choices=[*([(CONTACT, "Contact")] if contacts else []), *CHANNEL_CHOICES],
         missing="One half of this alert is missing. Send both its key (the channel) and its value.",
-        description="Who is told when it fails and recovers. Stored values are shown masked.",
+        description="Who is alerted when it fails and recovers. Stored values are shown masked.",
+        hide=masked_alert,
     )
 
 
@@ -291,9 +316,9 @@ class MonitorUpdateForm(MonitorForm):
 
 
 class AlertTestForm(SchemaForm):
-    """Alerts for a test message, stored or not; with their monitor, if there is one."""
+    """Channels for a test message, stored or not; with their monitor, if there is one."""
 
-    alerts = _alerts()
+    alerts = _alerts(contacts=False)
     monitor_id = RecordId("Monitor", description="Whose alerts they are.")
 
     def check_together(self) -> None:

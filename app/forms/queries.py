@@ -51,6 +51,9 @@ class MonitorQueryForm(PageForm):
         default=MonitorSearchBy.NAME,
     )
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
+    contact_id = RecordId(
+        "Contact", description="An addition of ours: only the monitors that use this contact."
+    )
     state = Word("State", words=MonitorStatus, none="Any", description="An addition of ours.")
     tag = Text("Tag", most=MAX_TAG, description="An addition of ours: only those with this tag.")
     hours = Switch(
@@ -130,6 +133,7 @@ class ResultQueryForm(PageForm):
 class DeliveryQueryForm(PageForm):
     monitor_id = RecordId("Monitor")
     incident_id = RecordId("Incident")
+    contact_id = RecordId("Contact", description="Only messages to this contact.")
     channel = Word("Channel", words=Channel, none="Any")
     status = Word("Status", words=DeliveryStatus, none="Any")
 

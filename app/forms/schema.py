@@ -8,7 +8,7 @@ The same classes read a form body, a JSON body (as pairs), a query, and a browse
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -30,7 +30,8 @@ class Context:
 
     ``now`` is in UTC, for rules about the future. ``zone`` is for times without an offset.
     ``browser``: absent checkboxes mean no, blank rows are ignored, and a time may omit its seconds.
-    ``places`` are the existing ones; none if only the store knows them.
+    ``places`` are the existing ones; none if only the store knows them. ``contact_known``: whether
+    there is a contact of this name or id; None if only the store knows.
     """
 
     now: datetime | None = None
@@ -38,6 +39,7 @@ class Context:
     zone: ZoneInfo | None = None
     browser: bool = False
     places: Sequence[str] = ()
+    contact_known: Callable[[str], bool] | None = None
 
 
 class Sent(dict[str, list[str]]):

@@ -11,6 +11,7 @@ has its fields in their order here.
 from app.records.access import *
 from app.records.alerts import *
 from app.records.certificates import *
+from app.records.contacts import *
 from app.records.incidents import *
 from app.records.limits import *
 from app.records.locations import *

@@ -29,7 +29,7 @@ class Event(StrEnum):
     """What people are told about (decisions.md 5)."""
 
     INCIDENT_OPENED = "incident.opened"
-    INCIDENT_ACKNOWLEDGED = "incident.acknowledged"  # webhook only
+    INCIDENT_ACKNOWLEDGED = "incident.acknowledged"
     INCIDENT_RESOLVED = "incident.resolved"
     INCIDENT_REMINDER = "incident.reminder"  # ours: off unless the monitor asks for reminders
     INCIDENTS_OPENED = "incidents.opened"  # a burst told in one message
@@ -77,6 +77,7 @@ class Delivery:
     next_attempt_at: datetime | None = None
     delivered_at: datetime | None = None
     covers: tuple[int, ...] = ()
+    contacts: tuple[str, ...] = ()  # the names of those that it was for
     unreadable: tuple[str, ...] = ()  # ``target``, ``message``: stored so that nobody can read it
 
     @property
@@ -89,6 +90,7 @@ class Delivery:
 class DeliveryQuery:
     monitor_id: int | None = None
     incident_id: int | None = None
+    contact_id: int | None = None
     channel: str | None = None
     status: str | None = None
     per_page: int = DEFAULT_PAGE_SIZE

@@ -24,6 +24,7 @@ class Mark(Enum):
     TIME_TEXT = auto()  # a time that is text here too
     MAY_LACK = auto()  # text that other servers may not have: then the default, or the empty text
     SPANS = auto()  # pairs of times, from and to
+    ALERTS = auto()  # pairs of channel and value, or of ``contact`` and its name
     # of a field
     PROMISED = auto()  # None only where another server did not say it: ours always has it
     SECRET = auto()  # masked for a key that may only read

@@ -108,7 +108,7 @@ class Monitor:
     domain_alert_days: int | None = None
     maintenance_start_at: datetime | None = None
     maintenance_end_at: datetime | None = None
-    alerts: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
+    alerts: Annotated[tuple[Pair, ...], Mark.SECRET, Mark.ALERTS] = ()
     # of our own, optional on write
     timeout: int = DEFAULT_TIMEOUT  # seconds
     accepted_statuses: str = DEFAULT_ACCEPTED_STATUSES
@@ -166,6 +166,7 @@ class MonitorQuery:
     search: str | None = None
     search_by: str = MonitorSearchBy.NAME
     status_page_id: int | None = None
+    contact_id: int | None = None
     sort_by: str = MonitorSortBy.ID
     sort: str = Sort.DESC
     per_page: int = DEFAULT_PAGE_SIZE

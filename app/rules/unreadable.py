@@ -15,3 +15,11 @@ NOBODY_TOLD = (
 def alerts_unreadable(monitor: str, why: str) -> str:
     """For logs and refusals. ``monitor`` in words, ``why`` as the end of a sentence."""
     return f"The stored alerts of {monitor} cannot be read, because {why}. {ENTER_ALERTS_AGAIN}"
+
+
+def channels_unreadable(contact: str, why: str) -> str:
+    """For logs. ``contact`` in words, ``why`` as the end of a sentence."""
+    return (
+        f"The stored channels of {contact} cannot be read, because {why}. Nobody is alerted through"
+        " it. Edit the contact and enter its channels again."
+    )

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from app.records import (
     CertificateChain,
+    Contact,
     Delivery,
     DeliveryQuery,
     Incident,
@@ -59,6 +60,7 @@ class Feature(StrEnum):
     DELIVERIES = "deliveries"
     WINDOWS = "windows"
     STATUS_PAGES = "status_pages"
+    CONTACTS = "contacts"
     EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
     OVERVIEW = "overview"  # counters, state and tag filters
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
@@ -75,6 +77,7 @@ ADDED_TO_API = (
     Feature.REPORTS,
     Feature.CERTIFICATES,
     Feature.STATUS_PAGES,
+    Feature.CONTACTS,
 )
 
 
@@ -228,6 +231,32 @@ class Channels(ABC):
         """
 
 
+class Contacts(Collection[Contact, PageQuery]):
+    """Named sets of channels. A monitor's alerts name them."""
+
+    @abstractmethod
+    def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
+        """Delete a contact. Raises Conflict with ``monitors``, the ids of those that use it, unless
+        another contact takes its place (``replace_with``: a name or an id) or ``force``.
+        """
+
+    @abstractmethod
+    def test(self, id: int) -> tuple[int, ...]:
+        """Send ``test`` to all channels of a contact; the delivery ids."""
+
+    @abstractmethod
+    def is_known(self, value: str) -> bool:
+        """Whether there is a contact of this name, or with this id."""
+
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """The names of all contacts, for choosing, by name; none where a store cannot tell."""
+
+    @abstractmethod
+    def defaults(self) -> Sequence[str]:
+        """The names of those that new monitors of the dashboard start with."""
+
+
 class StatusPages(Collection[StatusPage, PageQuery]):
     """``password`` is written and never read: a page says ``password_set``."""
 
@@ -297,6 +326,7 @@ class Store(ABC):
     checks: Checks
     deliveries: Deliveries
     channels: Channels
+    contacts: Contacts
     status_pages: StatusPages
     posts: Posts
     subscribers: Subscribers

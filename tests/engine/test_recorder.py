@@ -511,17 +511,17 @@ def test_a_reopened_incident_ends_again_with_the_next_recovery(engine):
     assert incident.ended_at == WHOLE + timedelta(seconds=120)
 
 
-def test_an_acknowledgement_names_who_and_goes_to_webhooks_only(engine):
+def test_an_acknowledgement_names_who_and_goes_to_every_channel(engine):
     id = engine.monitor(confirmations=0)
     engine.check(id, "down", 0)
     change(engine.incidents(id)[0].id, 5, acknowledged_at=WHOLE + timedelta(seconds=5))
     (incident,) = engine.incidents(id)
     assert incident.acknowledged_by == "Ada"
-    assert engine.events() == ["incident.opened"] * 2 + ["incident.acknowledged"]
-    channel = db.session.scalars(
+    assert engine.events() == ["incident.opened"] * 2 + ["incident.acknowledged"] * 2
+    channels = db.session.scalars(
         select(DeliveryRow.channel).where(DeliveryRow.event == "incident.acknowledged")
-    ).one()
-    assert channel == "webhook"
+    ).all()
+    assert len(set(channels)) == 2
 
 
 @pytest.mark.parametrize("ended", ["by a recovery", "by a pause"])

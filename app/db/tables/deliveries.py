@@ -44,6 +44,9 @@ class DeliveryRow(Model):
     subscriber_id: Mapped[int | None] = mapped_column(Id, index=True)
     channel: Mapped[str] = mapped_column(String(16))
     value: Mapped[str | Unreadable] = mapped_column(Encrypted)
+    # The contacts that it is for, and 0 where the monitor's own alerts name the value: ",0,7,".
+    # Null: the monitor's own alone
+    sources: Mapped[str | None] = mapped_column(Text)
     lane: Mapped[str] = mapped_column(String(32))  # keyed hash of channel and value
     # What the message says, as it was when it was written
     facts: Mapped[Any] = mapped_column(EncryptedJson(is_facts))

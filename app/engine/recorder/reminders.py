@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import func, or_, select, update
 
-from app.alerts.outbox import enqueue, quiet_until
+from app.alerts.outbox import enqueue
+from app.alerts.targets import hours_of, quiet_until
 from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import IncidentRow, MonitorRow
@@ -38,7 +39,7 @@ def remind(now: datetime) -> int:
         )
         if (told <= now - timedelta(minutes=monitor.remind_after or 0) or told > now + SKEW)
         and not quiet.covers(monitor, now)
-        and quiet_until(monitor, now) is None
+        and quiet_until(hours_of(monitor), [None], now) is None
     ]
     return sum(_remind(incident_id, monitor_id, now) for incident_id, monitor_id in due)
 

@@ -8,6 +8,7 @@ from app.config import Settings
 from app.stores.base import Feature, Store
 from app.stores.local.channels import Channels
 from app.stores.local.checks import Checks
+from app.stores.local.contacts import Contacts
 from app.stores.local.deliveries import Deliveries
 from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
@@ -33,6 +34,7 @@ class LocalStore(Store):
         self.checks = Checks(self)
         self.deliveries = Deliveries(self)
         self.channels = Channels(self)
+        self.contacts = Contacts(self)
         self.status_pages = StatusPages(self, settings.public_url)
         self.posts = Posts(self)
         self.subscribers = Subscribers(self)

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from app.alerts import outbox
 from app.alerts.log import IS_ALERT, covered_ids, to_record
+from app.alerts.targets import contact_names
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.errors import NotFound
@@ -37,6 +38,8 @@ class Deliveries(Part, base.Deliveries):
         ):
             if wanted is not None:
                 matching = matching.where(column == (wanted if fits(wanted) else -1))
+        if query.contact_id is not None:
+            matching = matching.where(DeliveryRow.sources.contains(f",{query.contact_id},"))
         if query.channel is not None:
             matching = matching.where(DeliveryRow.channel == query.channel)
         if query.status is not None:
@@ -66,4 +69,6 @@ def _records(ids: list[int]) -> list[Delivery]:
         .execution_options(populate_existing=True)
     )
     covered = covered_ids(db.session, ids)
-    return [to_record(row, covered.get(row.id, ())) for row in db.session.scalars(statement)]
+    rows = db.session.scalars(statement).all()
+    names = contact_names(db.session, {row.sources for row in rows})
+    return [to_record(row, covered.get(row.id, ()), names) for row in rows]

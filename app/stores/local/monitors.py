@@ -15,6 +15,7 @@ from app.db import DbSession, db, rollups, writing
 from app.db.tables import (
     DomainRow,
     IncidentRow,
+    MonitorContactRow,
     MonitorRow,
     MonitorStateRow,
     StatusPageMonitorRow,
@@ -37,10 +38,11 @@ from app.records import (
 from app.rules.together import RULES
 from app.stores import base
 from app.stores.base import Fields
+from app.stores.local import contacts
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.places import names_of_places, next_check_at, places_of, watched_from
-from app.stores.local.rows import Known, monitor_columns, monitor_record
+from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_of
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
@@ -103,6 +105,7 @@ class Monitors(Part, base.Monitors):
             row = MonitorRow(**columns, created_at=now, updated_at=now)
             recorder.watch(session, row, now, places)
             id = row.id
+            contacts.use(session, id, fields.get("alerts") or ())
         return self.get(id)
 
     def update(self, id: int, fields: Fields) -> Monitor:
@@ -115,6 +118,8 @@ class Monitors(Part, base.Monitors):
                 row.updated_at = now
                 session.flush()
             _check_together(session, row, changed)
+            if "alerts" in fields:
+                contacts.use(session, id, fields["alerts"] or ())
             recorder.rewatch(session, row, changed)
             if "locations" in fields:
                 places = places_of(fields["locations"] or DEFAULT_LOCATIONS)
@@ -172,6 +177,7 @@ class Monitors(Part, base.Monitors):
         known = [row[0].id for row in rows]
         figures = rollups.figures(known, now, ranges, hours=hours)
         watched = watched_from(known)
+        alerts = contacts.alerts_with_contacts({row[0].id: pairs_of(row[0].alerts) for row in rows})
         confirm = timedelta(seconds=self._confirm_seconds)
         found = {
             row.id: monitor_record(
@@ -184,6 +190,7 @@ class Monitors(Part, base.Monitors):
                     figures.uptimes[row.id],
                     next_check_at(row, state, watched[row.id], now, confirm),
                     [seat.name for seat in watched[row.id]],
+                    alerts[row.id],
                     figures.hours.get(row.id, ()),
                 ),
             )
@@ -219,6 +226,10 @@ def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
             StatusPageMonitorRow.status_page_id == query.status_page_id
         )
         statement = statement.where(MonitorRow.id.in_(on_page))
+    if query.contact_id is not None:
+        known = query.contact_id if fits(query.contact_id) else -1
+        using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
+        statement = statement.where(MonitorRow.id.in_(using))
     if query.tag:
         statement = statement.where(MonitorRow.tags.contains(f"\n{query.tag}\n", autoescape=True))
     if query.state:

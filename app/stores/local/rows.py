@@ -15,6 +15,7 @@ from app.db.tables import (
 )
 from app.db.types import Unreadable, readable
 from app.records import (
+    CONTACT,
     SECRET_FIELDS,
     Incident,
     IncidentStatus,
@@ -53,6 +54,7 @@ class Known:
     uptime: Mapping[str, float | None]
     next_check_at: datetime | None = None
     locations: Sequence[str] = ()
+    alerts: Sequence[Pair] = ()
     hours: Sequence[Mapping[str, Any]] = ()
 
 
@@ -60,8 +62,8 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
     return Monitor(
         **_of_monitor(row),
         **_of_state(state),
-        request_headers=_pairs(row.request_headers),
-        alerts=_pairs(row.alerts),
+        request_headers=pairs_of(row.request_headers),
+        alerts=tuple(known.alerts),
         tags=tags_of(row.tags),
         request_body=readable(row.request_body),
         unreadable=unreadable_fields(row),
@@ -111,13 +113,19 @@ def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     columns = {name: value for name, value in fields.items() if name not in NO_COLUMNS}
     for name in PAIRS:
         if name in columns:
-            columns[name] = [[pair.key, pair.value] for pair in columns[name] or ()] or None
+            kept = (pair for pair in columns[name] or () if not _is_contact(name, pair))
+            columns[name] = [[pair.key, pair.value] for pair in kept] or None
     if "tags" in columns:
         columns["tags"] = tags_text(columns["tags"] or ())
     for name in ("name", "url"):
         if name in columns:
             columns[f"{name}_folded"] = columns[name].casefold()
     return columns
+
+
+def _is_contact(name: str, pair: Pair) -> bool:
+    """Whether this alert names a contact: those are rows of another table."""
+    return name == "alerts" and pair.key == CONTACT
 
 
 def tags_text(tags: Iterable[str]) -> str:
@@ -130,5 +138,5 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(tag for tag in text.split("\n") if tag)
 
 
-def _pairs(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
+def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:
     return tuple(Pair(key, value) for key, value in readable(stored) or ())

@@ -24,7 +24,7 @@ class Channels(Part, base.Channels):
         fields: dict[str, Any] = {"alerts": tuple(alerts)}
         if monitor_id is not None:
             fields["monitor_id"] = monitor_id
-        ids = self._record(self._write("POST", "/alerts/test", fields), _delivery_ids)
+        ids = self._record(self._write("POST", "/alerts/test", fields), delivery_ids)
         if len(ids) != len(alerts):
             raise self._not_understood(Odd("deliveries"))
         return ids
@@ -32,7 +32,7 @@ class Channels(Part, base.Channels):
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         path = f"/monitors/{monitor_id}/test-alert"
         answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
-        return self._record(answer, _delivery_ids)
+        return self._record(answer, delivery_ids)
 
     def failed(self) -> Sequence[Delivery]:
         if Feature.DELIVERIES not in self.offers.known():
@@ -49,7 +49,7 @@ class Channels(Part, base.Channels):
         return ()  # /api/v1 shows this only for one monitor at a time
 
 
-def _delivery_ids(data: Any) -> tuple[int, ...]:
+def delivery_ids(data: Any) -> tuple[int, ...]:
     ids = data.get("deliveries") if isinstance(data, Mapping) else data
     if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
         raise Odd("deliveries")

@@ -87,10 +87,17 @@ def _message(body: Any) -> str | None:
     return sentence(body.get("message")) if isinstance(body, Mapping) else None
 
 
-def _details(answer: Answer) -> dict[str, int | str]:
+def _details(answer: Answer) -> dict[str, Any]:
     body = answer.body if isinstance(answer.body, Mapping) else {}
-    id = body.get("open_incident_id")
-    return {"open_incident_id": id} if isinstance(id, int) and not isinstance(id, bool) else {}
+    id, monitors = body.get("open_incident_id"), body.get("monitors")
+    found: dict[str, Any] = {"open_incident_id": id} if _is_id(id) else {}
+    if isinstance(monitors, list):
+        found["monitors"] = [one for one in monitors if _is_id(one)]
+    return found
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _errors(body: Any) -> dict[str, list[str]]:

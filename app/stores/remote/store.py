@@ -10,6 +10,7 @@ from app.stores.base import Feature, Store
 from app.stores.remote.channels import Channels
 from app.stores.remote.checks import Checks
 from app.stores.remote.connection import Connection
+from app.stores.remote.contacts import Contacts
 from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
 from app.stores.remote.monitors import Monitors
@@ -35,6 +36,7 @@ class RemoteStore(Store):
         self.checks = Checks(*here)
         self.deliveries = Deliveries(*here)
         self.channels = Channels(*here)
+        self.contacts = Contacts(*here)
         self.status_pages = StatusPages(*here)
         self.posts = Posts(*here)
         self.subscribers = Subscribers(*here)

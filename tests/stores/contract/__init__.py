@@ -12,6 +12,7 @@ from app.records import MonitorQuery
 from app.stores.base import Store
 from tests.stores.contract.channels import ChannelsContract
 from tests.stores.contract.checks import ChecksContract
+from tests.stores.contract.contacts import ContactsContract
 from tests.stores.contract.deliveries import DeliveriesContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.monitors import MonitorsContract
@@ -30,6 +31,7 @@ class StoreContract(
     ChecksContract,
     DeliveriesContract,
     ChannelsContract,
+    ContactsContract,
     StatusPagesContract,
     PostsContract,
     SubscribersContract,

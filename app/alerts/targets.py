@@ -1,0 +1,165 @@
+"""Who gets a monitor's alerts: its own channel values and those of its contacts, each once, with
+every source that gives the value (decisions.md 13).
+
+A value that several sources give is told when any of them would tell it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from app.db import AnySession
+from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
+from app.db.types import Unreadable
+from app.records import CONTACT, Event, MinSeverity
+from app.rules import quiet_hours
+from app.rules.quiet_hours import QuietHours
+from app.rules.unreadable import channels_unreadable
+
+log = logging.getLogger(__name__)
+
+Target = tuple[str, str]  # channel and value
+Hours = Mapping[int, QuietHours | None]  # of contacts, by id
+
+OWN = 0  # in place of a contact's id: the monitor's own alerts
+_EXPIRIES = frozenset({Event.CERTIFICATE_EXPIRING, Event.DOMAIN_EXPIRING})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What gives a channel value to a monitor. ``id``: the contact's, or ``OWN``."""
+
+    id: int = OWN
+    quiet: QuietHours | None = None
+    min_severity: str = MinSeverity.ALL
+    acknowledgements: bool = True
+
+    def wants(self, event: str) -> bool:
+        if event in _EXPIRIES:
+            return self.min_severity == MinSeverity.ALL
+        return self.acknowledgements or event != Event.INCIDENT_ACKNOWLEDGED
+
+
+Targets = Mapping[Target, Sequence[Source]]
+
+
+def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
+    """The channel values of a monitor in the order of its alerts. What cannot be read, its own
+    alerts or the channels of a contact, is left out.
+    """
+    found: dict[Target, list[Source]] = defaultdict(list)
+    own = () if isinstance(monitor.alerts, Unreadable) else monitor.alerts or ()
+    contacts = contacts_of(session, [monitor.id]).get(monitor.id, ())
+    for entry in in_order([tuple(pair) for pair in own], contacts):
+        if isinstance(entry, ContactRow):
+            source = _source(entry)
+            for target in channels_of(entry):
+                found[target].append(source)
+        else:
+            found[entry].append(Source())
+    return found
+
+
+def contacts_of(
+    session: AnySession, monitor_ids: Collection[int]
+) -> Mapping[int, Sequence[tuple[int, ContactRow]]]:
+    """The contacts of each of these monitors, each with its place among the monitor's alerts."""
+    found: dict[int, list[tuple[int, ContactRow]]] = defaultdict(list)
+    member = MonitorContactRow
+    rows = session.execute(
+        select(member.monitor_id, member.position, ContactRow)
+        .join(ContactRow, ContactRow.id == member.contact_id)
+        .where(member.monitor_id.in_(monitor_ids))
+        .order_by(member.monitor_id, member.position, member.contact_id)
+        .execution_options(populate_existing=True)
+    )
+    for monitor_id, position, contact in rows:
+        found[monitor_id].append((position, contact))
+    return found
+
+
+def in_order(own: Sequence[Any], contacts: Sequence[tuple[int, Any]]) -> list[Any]:
+    """A monitor's own alerts with its contacts at their places among them."""
+    merged = list(own)
+    for position, contact in contacts:  # ascending, so each finds its place filled up to it
+        merged.insert(min(position, len(merged)), contact)
+    return merged
+
+
+def places_in(alerts: Sequence[Any]) -> list[int]:
+    """The places of the contacts in a monitor's alerts, which are pairs of key and value."""
+    return [place for place, pair in enumerate(alerts) if pair.key == CONTACT]
+
+
+def channels_of(contact: ContactRow) -> list[Target]:
+    if isinstance(contact.channels, Unreadable):
+        log.error("%s", channels_unreadable(f'contact "{contact.name}"', contact.channels.why))
+        return []
+    return [(channel, value) for channel, value in contact.channels or ()]
+
+
+def _source(row: ContactRow) -> Source:
+    return Source(row.id, hours_of(row), row.min_severity, row.acknowledgements)
+
+
+def hours_of(row: Any) -> QuietHours | None:
+    """The quiet hours of a monitor or of a contact."""
+    return quiet_hours.of(row.quiet_start, row.quiet_end, row.quiet_zone)
+
+
+# --- The sources of a delivery, as its column has them --------------------------------------------
+
+
+def sources_text(sources: Sequence[Source]) -> str | None:
+    ids = dict.fromkeys(source.id for source in sources)
+    if list(ids) == [OWN]:
+        return None
+    return f",{','.join(map(str, ids))},"
+
+
+def source_ids(text: str | None) -> tuple[int, ...]:
+    """The ids in a column. A damaged one counts as the monitor's own, which is never quieter."""
+    try:
+        ids = tuple(int(part) for part in (text or "").split(",") if part)
+    except ValueError:
+        ids = ()
+    return ids or (OWN,)
+
+
+def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:
+    """The present quiet hours of the contacts that these columns name."""
+    ids = {id for text in texts for id in source_ids(text)} - {OWN}
+    rows = session.execute(
+        select(
+            ContactRow.id, ContactRow.quiet_start, ContactRow.quiet_end, ContactRow.quiet_zone
+        ).where(ContactRow.id.in_(ids))
+    )
+    return {row.id: hours_of(row) for row in rows} if ids else {}
+
+
+def contact_names(session: AnySession, texts: Collection[str | None]) -> Mapping[int, str]:
+    """The names of the contacts that these columns name, without those that are deleted."""
+    ids = {id for text in texts for id in source_ids(text)} - {OWN}
+    if not ids:
+        return {}
+    rows = session.execute(select(ContactRow.id, ContactRow.name).where(ContactRow.id.in_(ids)))
+    return {row.id: row.name for row in rows}
+
+
+def quiet_until(
+    monitor: QuietHours | None, sources: Sequence[QuietHours | None], now: datetime
+) -> datetime | None:
+    """When a message may be sent that is due ``now``; None for at once. The quiet hours of the
+    monitor hold all its messages, those of a source hold what no other source tells.
+    """
+    own = None if monitor is None else monitor.until(now)
+    theirs = [None if hours is None else hours.until(now) for hours in sources]
+    latest = [own] if None in theirs else [own, min(filter(None, theirs), default=None)]
+    return max(filter(None, latest), default=None)

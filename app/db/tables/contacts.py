@@ -1,0 +1,49 @@
+"""Contacts, and the monitors that use them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, SmallInteger, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Model
+from app.db.contents import is_min_severity, is_pairs
+from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.types import EncryptedJson, Moment, Unreadable, Word
+from app.records import DEFAULT_CONTACT_ZONE, MinSeverity
+
+
+class ContactRow(Model):
+    __tablename__ = "contacts"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    name_folded: Mapped[str] = mapped_column(Folded, unique=True)
+    # [[channel, value], ...]
+    channels: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
+    quiet_start: Mapped[str | None] = mapped_column(String(5))  # HH:MM
+    quiet_end: Mapped[str | None] = mapped_column(String(5))
+    quiet_zone: Mapped[str] = mapped_column(String(64), default=DEFAULT_CONTACT_ZONE)
+    default: Mapped[bool] = mapped_column("is_default", default=False)
+    min_severity: Mapped[str] = mapped_column(
+        Word(8, is_min_severity, MinSeverity.ALL), default=MinSeverity.ALL.value
+    )
+    acknowledgements: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class MonitorContactRow(Model):
+    """A contact among a monitor's alerts. ``position``: its place in that list."""
+
+    __tablename__ = "monitor_contacts"
+
+    monitor_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("monitors.id", ondelete="CASCADE"), primary_key=True
+    )
+    contact_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("contacts.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    position: Mapped[int] = mapped_column(SmallInteger)

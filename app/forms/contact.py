@@ -1,0 +1,90 @@
+"""The contact's schema (decisions.md 13)."""
+
+from __future__ import annotations
+
+from app.forms.fields import ClockTime, Switch, Text, Word, Zone
+from app.forms.lists import PairList
+from app.forms.monitor import CHANNEL_CHOICES, check_channel
+from app.forms.schema import SchemaForm
+from app.records import DEFAULT_CONTACT_ZONE, MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity
+from app.rules.together import quiet_hours
+
+DIGITS_ALONE = "A name of digits alone could be mistaken for an id. Add a letter."
+NO_CHANNEL = "A contact needs a channel. Add one."
+
+
+def check_name(value: str) -> None:
+    if value.strip().isdecimal():
+        raise ValueError(DIGITS_ALONE)
+
+
+class ContactForm(SchemaForm):
+    """A named set of channels."""
+
+    name = Text(
+        "Name",
+        required=True,
+        most=MAX_CONTACT_NAME,
+        rule=check_name,
+        description="A team or a person, such as Shop team.",
+    )
+    channels = PairList(
+        "Channels",
+        most=MAX_ALERTS,
+        check=check_channel,
+        key_label="Channel",
+        value_label="Value",
+        key_choices=CHANNEL_CHOICES,
+        missing="One half of this channel is missing. Send both its key and its value.",
+        description="Stored values are shown masked.",
+    )
+    min_severity = Word(
+        "Alerts about",
+        words=MinSeverity,
+        labels={
+            MinSeverity.ALL: "Everything",
+            MinSeverity.DOWN: "Incidents only, not expiring certificates and domains",
+        }.__getitem__,
+        default=MinSeverity.ALL,
+    )
+    acknowledgements = Switch(
+        "Alert when somebody acknowledges an incident",
+        default=True,
+        description="So that others know that it is being handled.",
+    )
+    default = Switch(
+        "Add to new monitors",
+        default=False,
+        description="Monitors that are created on the dashboard start with this contact.",
+    )
+    quiet_start = ClockTime(
+        "Quiet from",
+        description="In quiet hours alerts wait. When they end, one message sums up.",
+    )
+    quiet_end = ClockTime("Quiet until")
+    quiet_zone = Zone(
+        "Time zone of quiet hours",
+        default=DEFAULT_CONTACT_ZONE,
+        description="Such as Europe/Berlin.",
+    )
+
+    def check_together(self) -> None:
+        if self.flawless(self.channels) and not self.channels.data:
+            self.channels.fault(NO_CHANNEL)
+        if self.flawless(self.quiet_start, self.quiet_end):
+            known = {field.short_name: field for field in self.schema_fields()}
+            for name, sentence in quiet_hours(self.quiet_start.data, self.quiet_end.data):
+                known[name].fault(sentence)
+
+
+class ContactDeletionForm(SchemaForm):
+    replace_with = Text(
+        "Replace with",
+        most=MAX_CONTACT_NAME,
+        description="The name or id of the contact that takes its place.",
+    )
+    force = Switch("Delete all the same", default=False, description="Although monitors use it.")
+
+    def check_together(self) -> None:
+        if self.replace_with.data is not None and self.force.data:
+            self.force.fault("Send either force or replace_with, not both.")

@@ -1,0 +1,49 @@
+"""Contacts: named sets of channels that monitors pick (decisions.md 13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from app.records.marks import ClockTime, Id, Mark, TextOrNone
+from app.records.secrets import Pair
+
+
+class MinSeverity(StrEnum):
+    """What a contact is told about."""
+
+    ALL = "all"
+    DOWN = "down"  # incidents: no expiry of a certificate or a domain, nothing degraded
+
+
+# The key of a monitor's alert that names a contact; its value is the contact's name.
+CONTACT = "contact"
+MAX_CONTACT_NAME = 80
+DEFAULT_CONTACT_ZONE = "UTC"
+
+
+def masked_alert(pair: Pair) -> Pair:
+    """An alert as it may be shown: the name of a contact is no secret."""
+    return pair if pair.key == CONTACT else pair.masked()
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """``channels`` are here in the clear; whoever shows them masks them first."""
+
+    id: Id
+    name: TextOrNone
+    channels: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
+    quiet_start: ClockTime | None = None  # with ``quiet_end``: its alerts wait until then
+    quiet_end: ClockTime | None = None
+    quiet_zone: str = DEFAULT_CONTACT_ZONE  # IANA name of the zone of those two
+    default: bool = False  # new monitors of the dashboard start with it
+    min_severity: Annotated[str, MinSeverity] = MinSeverity.ALL
+    acknowledgements: bool = True  # it is told that somebody has acknowledged an incident
+    # read only
+    monitors: int = 0  # how many use it
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    unreadable: tuple[str, ...] = ()  # ``channels``, where they are stored so that nobody can read

@@ -1,0 +1,256 @@
+"""Contacts in the local database, and which monitors use them (decisions.md 13)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+
+from app.alerts import outbox
+from app.alerts.targets import in_order, places_in
+from app.db import DbSession, db, writing
+from app.db.tables import ContactRow, MonitorContactRow
+from app.db.types import Unreadable, readable
+from app.errors import Conflict, Invalid, NotFound
+from app.forms.monitor import no_contact
+from app.records import CONTACT, Contact, Page, PageQuery, Pair
+from app.rules.together import quiet_hours
+from app.stores import base
+from app.stores.base import Fields
+from app.stores.local.part import Part
+from app.stores.local.rows import pairs_of
+from app.stores.local.search import fits, ids_of_page
+
+NAME_TAKEN = "Another contact has this name."
+IN_USE = (
+    "Monitors use this contact. Name another one in its place (replace_with), or delete it all the"
+    " same (force)."
+)
+ITSELF = "This is the contact that is to be deleted. Name another one."
+COLUMNS = (
+    "name", "quiet_start", "quiet_end", "quiet_zone", "default", "min_severity", "acknowledgements",
+)  # fmt: skip
+MOST_NAMED = 500  # monitors that a refusal names
+
+
+class Contacts(Part, base.Contacts):
+    def list(self, query: PageQuery) -> Page[Contact]:
+        """By name."""
+        order = (ContactRow.name_folded, ContactRow.id)
+        ids, total = ids_of_page(select(ContactRow.id), order, query.page, query.per_page)
+        return Page(_records(ids), query.page, query.per_page, total)
+
+    def get(self, id: int) -> Contact:
+        found = _records([id]) if fits(id) else []
+        if not found:
+            raise NotFound("contact", id)
+        return found[0]
+
+    def create(self, fields: Fields) -> Contact:
+        id: int = _named_once(partial(self._create, fields))
+        return self.get(id)
+
+    def update(self, id: int, fields: Fields) -> Contact:
+        _named_once(partial(self._update, id, fields))
+        return self.get(id)
+
+    def delete(self, id: int) -> None:
+        self.remove(id)
+
+    def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
+        with writing() as session:
+            row = _locked(session, id)
+            users = _users(session, id)
+            if replace_with is not None:
+                _replace(session, row.id, replace_with)
+            elif users and not force:
+                raise Conflict(IN_USE, monitors=users[:MOST_NAMED])
+            session.delete(row)
+
+    def test(self, id: int) -> tuple[int, ...]:
+        if not fits(id):
+            raise NotFound("contact", id)
+        return outbox.send_test_to_contact(id, self.now())
+
+    def is_known(self, value: str) -> bool:
+        return _find(db.session, value) is not None
+
+    def names(self) -> Sequence[str]:
+        return list(db.session.scalars(select(ContactRow.name).order_by(ContactRow.name_folded)))
+
+    def defaults(self) -> Sequence[str]:
+        chosen = select(ContactRow.name).where(ContactRow.default)
+        return list(db.session.scalars(chosen.order_by(ContactRow.name_folded)))
+
+    def _create(self, fields: Fields) -> int:
+        now = self.now()
+        with writing() as session:
+            row = ContactRow(created_at=now, updated_at=now)
+            _set(row, fields)
+            session.add(row)
+            session.flush()
+            return row.id
+
+    def _update(self, id: int, fields: Fields) -> None:
+        with writing() as session:
+            row = _locked(session, id)
+            _set(row, fields)
+            # Two updates at once, each valid by itself, may together be invalid.
+            if faults := quiet_hours(row.quiet_start, row.quiet_end):
+                raise Invalid({name: [sentence] for name, sentence in faults})
+            row.updated_at = self.now()
+            session.flush()
+
+
+# --- The contacts of monitors ---------------------------------------------------------------------
+
+
+def alerts_with_contacts(
+    own: Mapping[int, Sequence[Pair]],
+) -> Mapping[int, tuple[Pair, ...]]:
+    """``own`` are monitors' own alerts by the monitor's id; here with their contacts."""
+    found: dict[int, list[tuple[int, Pair]]] = defaultdict(list)
+    member = MonitorContactRow
+    rows = db.session.execute(
+        select(member.monitor_id, member.position, ContactRow.name)
+        .join(ContactRow, ContactRow.id == member.contact_id)
+        .where(member.monitor_id.in_(list(own)))
+        .order_by(member.monitor_id, member.position, member.contact_id)
+    )
+    for monitor_id, position, name in rows:
+        found[monitor_id].append((position, Pair(CONTACT, name)))
+    return {id: tuple(in_order(pairs, found[id])) for id, pairs in own.items()}
+
+
+def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
+    """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
+    places: dict[int, int] = {}
+    for place in places_in(alerts):
+        found = _find(session, alerts[place].value, lock=True)
+        if found is None:
+            raise Invalid({"alerts": [no_contact(alerts[place].value)]})
+        places.setdefault(found, place)
+    session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id == monitor_id))
+    session.add_all(
+        MonitorContactRow(monitor_id=monitor_id, contact_id=id, position=place)
+        for id, place in places.items()
+    )
+    session.flush()
+
+
+def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
+    return tuple(pair for pair in alerts if pair.key != CONTACT)
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+def _find(session: Any, value: str, *, lock: bool = False) -> int | None:
+    """The id of the contact of this name, ignoring case, or else with this id."""
+    named = select(ContactRow.id).where(ContactRow.name_folded == value.strip().casefold())
+    numbered = None
+    if value.isascii() and value.isdigit() and len(value) < 19:
+        numbered = select(ContactRow.id).where(ContactRow.id == int(value))
+    for query in (named, numbered):
+        if query is None:
+            continue
+        # Whoever uses a contact and whoever deletes it take turns.
+        found = session.scalar(query.with_for_update(read=True, key_share=True) if lock else query)
+        if found is not None:
+            return int(found)
+    return None
+
+
+def _locked(session: DbSession, id: int) -> ContactRow:
+    row = None
+    if fits(id):
+        row = session.scalar(
+            select(ContactRow)
+            .where(ContactRow.id == id)
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+    if row is None:
+        raise NotFound("contact", id)
+    return row
+
+
+def _set(row: ContactRow, fields: Fields) -> None:
+    for name in COLUMNS:
+        if name in fields:
+            setattr(row, name, fields[name])
+    if "name" in fields:
+        row.name = fields["name"].strip()
+        row.name_folded = row.name.casefold()
+    if "channels" in fields:
+        row.channels = [[pair.key, pair.value] for pair in fields["channels"]]
+
+
+def _named_once(write: Callable[[], Any]) -> Any:
+    """``write``, where another contact may have the name already."""
+    try:
+        return write()
+    except IntegrityError:
+        db.session.rollback()
+        raise Invalid({"name": [NAME_TAKEN]}) from None
+
+
+def _users(session: DbSession, id: int) -> list[int]:
+    """The ids of the monitors that use a contact."""
+    member = MonitorContactRow
+    query = select(member.monitor_id).where(member.contact_id == id)
+    return list(session.scalars(query.order_by(member.monitor_id)))
+
+
+def _replace(session: DbSession, id: int, value: str) -> None:
+    """Put another contact in the place of this one. Raises Invalid."""
+    other = _find(session, value, lock=True)
+    if other is None:
+        raise Invalid({"replace_with": [no_contact(value)]})
+    if other == id:
+        raise Invalid({"replace_with": [ITSELF]})
+    member = MonitorContactRow
+    have = set(session.scalars(select(member.monitor_id).where(member.contact_id == other)))
+    for row in session.scalars(select(member).where(member.contact_id == id)).all():
+        if row.monitor_id not in have:
+            session.add(
+                MonitorContactRow(
+                    monitor_id=row.monitor_id, contact_id=other, position=row.position
+                )
+            )
+    session.flush()
+
+
+def _records(ids: Sequence[int]) -> list[Contact]:
+    rows = db.session.scalars(
+        select(ContactRow).where(ContactRow.id.in_(ids)).execution_options(populate_existing=True)
+    )
+    found = {row.id: row for row in rows}
+    counts = _counts(ids)
+    return [_record(found[id], counts[id]) for id in ids if id in found]
+
+
+def _record(row: ContactRow, monitors: int) -> Contact:
+    return Contact(
+        id=row.id,
+        **{name: getattr(row, name) for name in COLUMNS},
+        channels=pairs_of(readable(row.channels)),
+        monitors=monitors,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        unreadable=("channels",) if isinstance(row.channels, Unreadable) else (),
+    )
+
+
+def _counts(ids: Collection[int]) -> Mapping[int, int]:
+    member = MonitorContactRow
+    counted = (
+        select(member.contact_id, func.count())
+        .where(member.contact_id.in_(ids))
+        .group_by(member.contact_id)
+    )
+    return defaultdict(int, {row[0]: row[1] for row in db.session.execute(counted)})

@@ -1,0 +1,61 @@
+"""Contacts of another server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from app.codec import Odd, reader
+from app.records import Contact, PageQuery
+from app.stores import base
+from app.stores.base import Feature
+from app.stores.remote.channels import delivery_ids
+from app.stores.remote.collection import Collection
+
+MOST_PAGES = 10  # of a hundred: more than anybody has
+
+
+class Contacts(Collection[Contact, PageQuery], base.Contacts):
+    path = "/contacts"
+    kind = "contact"
+    feature = Feature.CONTACTS
+
+    def read(self, data: Any) -> Contact:
+        contact = _contact(data)
+        if not contact.name:
+            raise Odd("name")
+        return contact
+
+    def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
+        query = {"replace_with": replace_with} if replace_with is not None else {}
+        query |= {"force": "1"} if force else {}
+        address = f"{self._address(id)}?{urlencode(query)}" if query else self._address(id)
+        self._write("DELETE", address, kind=self.kind, id=id)
+
+    def test(self, id: int) -> tuple[int, ...]:
+        answer = self._write("POST", f"{self._address(id)}/test", kind=self.kind, id=id)
+        return self._record(answer, delivery_ids)
+
+    def is_known(self, value: str) -> bool:
+        return True  # the server refuses a name that it does not know
+
+    def names(self) -> Sequence[str]:
+        return [contact.name for contact in self._all()]
+
+    def defaults(self) -> Sequence[str]:
+        return [contact.name for contact in self._all() if contact.default]
+
+    def _all(self) -> Sequence[Contact]:
+        if Feature.CONTACTS not in self.offers.known():
+            return ()
+        found: list[Contact] = []
+        for number in range(1, MOST_PAGES + 1):
+            page = self.list(PageQuery(per_page=100, page=number))
+            found += page.items
+            if number >= page.last_number:
+                break
+        return found
+
+
+_contact = reader(Contact, "contact")

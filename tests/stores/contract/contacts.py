@@ -1,0 +1,163 @@
+"""The contract of every store for contacts (decisions.md 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import Conflict, Invalid
+from app.records import (
+    Contact,
+    DeliveryQuery,
+    DeliveryStatus,
+    MonitorQuery,
+    PageQuery,
+    Pair,
+)
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+
+MAIL = Pair("email", "shop@example.com")
+HOOK = Pair("webhook", "https://hooks.example.com/shop-team-4711")
+
+
+def add_contact(store: Store, name: str = "Shop team", *channels: Pair, **more: object) -> Contact:
+    needs(store, Feature.CONTACTS)
+    return store.contacts.create({"name": name, "channels": channels or (MAIL,), **more})
+
+
+class ContactsContract:
+    def test_contacts_are_stored_changed_and_deleted(self, store: Store) -> None:
+        contact = add_contact(store, "Shop team", MAIL, HOOK, default=True)
+        assert store.contacts.get(contact.id) == contact
+        assert contact.channels == (MAIL, HOOK)
+        assert (contact.default, contact.acknowledgements) == (True, True)
+        assert (contact.min_severity, contact.monitors) == ("all", 0)
+        changed = store.contacts.update(
+            contact.id,
+            {
+                "channels": (HOOK,),
+                "min_severity": "down",
+                "quiet_start": "22:00",
+                "quiet_end": "07:00",
+                "quiet_zone": "Europe/Berlin",
+            },
+        )
+        assert (changed.name, changed.channels) == ("Shop team", (HOOK,))
+        assert (changed.quiet_start, changed.quiet_zone) == ("22:00", "Europe/Berlin")
+        assert [one.id for one in store.contacts.list(PageQuery()).items] == [contact.id]
+        store.contacts.delete(contact.id)
+        assert not store.contacts.list(PageQuery()).items
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_contact_is_not_found(self, store: Store, id: int) -> None:
+        needs(store, Feature.CONTACTS)
+        not_found(
+            lambda: store.contacts.get(id),
+            lambda: store.contacts.update(id, {"name": "x"}),
+            lambda: store.contacts.delete(id),
+            lambda: store.contacts.test(id),
+        )
+
+    def test_contacts_come_by_name_ignoring_case(self, store: Store) -> None:
+        for name in ("beta", "Alpha", "gamma"):
+            add_contact(store, name)
+        page = store.contacts.list(PageQuery())
+        assert [one.name for one in page.items] == ["Alpha", "beta", "gamma"]
+        assert list(store.contacts.names()) == ["Alpha", "beta", "gamma"]
+
+    def test_a_name_is_taken_in_every_case(self, store: Store) -> None:
+        add_contact(store, "Straße")
+        other = add_contact(store, "Other")
+        for write in (
+            lambda: add_contact(store, "STRASSE"),
+            lambda: store.contacts.update(other.id, {"name": "strasse"}),
+        ):
+            with pytest.raises(Invalid) as caught:
+                write()
+            assert list(caught.value.errors) == ["name"]
+        assert store.contacts.update(other.id, {"name": "OTHER"}).name == "OTHER"
+
+    def test_a_monitor_names_contacts_in_any_case_or_by_id_and_follows_a_rename(
+        self, store: Store
+    ) -> None:
+        shop, night = add_contact(store), add_contact(store, "Night shift")
+        monitor = add_monitor(
+            store,
+            alerts=(Pair("contact", "SHOP TEAM"), MAIL, Pair("contact", str(night.id))),
+        )
+        named = (Pair("contact", "Shop team"), MAIL, Pair("contact", "Night shift"))
+        assert store.monitors.get(monitor.id).alerts == named
+        assert store.contacts.get(shop.id).monitors == 1
+        store.contacts.update(shop.id, {"name": "Store team"})
+        assert store.monitors.get(monitor.id).alerts[0] == Pair("contact", "Store team")
+        changed = store.monitors.update(monitor.id, {"alerts": (MAIL,)})
+        assert changed.alerts == (MAIL,)
+        assert store.contacts.get(shop.id).monitors == 0
+
+    def test_a_name_comes_before_an_id(self, store: Store) -> None:
+        first = add_contact(store, "First")
+        second = add_contact(store, f"{first.id} at night")
+        monitor = add_monitor(store, alerts=(Pair("contact", f"{first.id} AT night"),))
+        assert monitor.alerts == (Pair("contact", second.name),)
+
+    def test_a_contact_that_is_named_twice_counts_once(self, store: Store) -> None:
+        shop = add_contact(store)
+        twice = (Pair("contact", "Shop team"), MAIL, Pair("contact", str(shop.id)))
+        monitor = add_monitor(store, alerts=twice)
+        assert monitor.alerts == (Pair("contact", "Shop team"), MAIL)
+
+    def test_an_unknown_contact_of_a_monitor_is_refused(self, store: Store) -> None:
+        needs(store, Feature.CONTACTS)
+        monitor = add_monitor(store, alerts=(MAIL,))
+        for write in (
+            lambda: add_monitor(store, alerts=(MAIL, Pair("contact", "Nobody"))),
+            lambda: store.monitors.update(monitor.id, {"alerts": (Pair("contact", "Nobody"),)}),
+        ):
+            with pytest.raises(Invalid) as caught:
+                write()
+            [name] = caught.value.errors
+            assert name.startswith("alerts")
+            assert 'There is no contact "Nobody".' in caught.value.errors[name]
+        assert store.monitors.get(monitor.id).alerts == (MAIL,)
+
+    def test_the_monitors_of_a_contact_are_found(self, store: Store) -> None:
+        shop = add_contact(store)
+        using = add_monitor(store, alerts=(Pair("contact", "Shop team"),))
+        add_monitor(store)
+        found = store.monitors.list(MonitorQuery(contact_id=shop.id)).items
+        assert [one.id for one in found] == [using.id]
+        assert not store.monitors.list(MonitorQuery(contact_id=999_999)).items
+
+    def test_a_contact_in_use_is_deleted_only_when_asked_for(self, store: Store) -> None:
+        shop, night = add_contact(store), add_contact(store, "Night shift")
+        one = add_monitor(store, alerts=(MAIL, Pair("contact", "Shop team")))
+        both = add_monitor(
+            store, alerts=(Pair("contact", "Shop team"), Pair("contact", "Night shift"))
+        )
+        with pytest.raises(Conflict) as caught:
+            store.contacts.delete(shop.id)
+        assert caught.value.details["monitors"] == [one.id, both.id]
+        for value in ("Nobody", "Shop team", str(shop.id)):
+            with pytest.raises(Invalid) as refused:
+                store.contacts.remove(shop.id, replace_with=value)
+            assert list(refused.value.errors) == ["replace_with"]
+        store.contacts.remove(shop.id, replace_with="NIGHT shift")
+        assert store.monitors.get(one.id).alerts == (MAIL, Pair("contact", "Night shift"))
+        assert store.monitors.get(both.id).alerts == (Pair("contact", "Night shift"),)
+        store.contacts.remove(night.id, force=True)
+        assert store.monitors.get(one.id).alerts == (MAIL,)
+        assert store.monitors.get(both.id).alerts == ()
+
+    def test_a_test_goes_to_every_channel_of_a_contact(self, store: Store) -> None:
+        shop = add_contact(store, "Shop team", MAIL, HOOK)
+        ids = store.contacts.test(shop.id)
+        found = [store.deliveries.get(id) for id in ids]
+        assert [(one.channel, one.event) for one in found] == [
+            ("email", "test"),
+            ("webhook", "test"),
+        ]
+        assert {one.contacts for one in found} == {("Shop team",)}
+        assert {one.status for one in found} == {DeliveryStatus.PENDING}
+        listed = store.deliveries.list(DeliveryQuery(contact_id=shop.id)).items
+        assert {one.id for one in listed} == set(ids)
+        assert not store.deliveries.list(DeliveryQuery(contact_id=shop.id + 1)).items
