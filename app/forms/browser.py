@@ -15,6 +15,7 @@ Buttons: ``name=add value=alerts`` adds a blank row, ``name=remove value=alerts[
 from __future__ import annotations
 
 import hmac
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -23,14 +24,16 @@ from zoneinfo import ZoneInfo
 from flask_wtf import FlaskForm
 
 from app.checks.kinds import kind_of
+from app.forms.contact import ContactDeletionForm, ContactForm
 from app.forms.fields import Switch
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
-from app.forms.lists import PairList
-from app.forms.monitor import CheckForm, MonitorForm, name_of
+from app.forms.lists import Names, PairList
+from app.forms.monitor import CHANNEL_CHOICES, CheckForm, MonitorForm, name_of
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.schema import Context, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
+from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Pair, own_alerts
 from app.rules.brackets import parse, write
 
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
@@ -195,6 +198,35 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
     """
 
     remove_unreadable = ExtraSwitch("Delete what cannot be read", default=False)
+    contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
+
+    def values(self) -> dict[str, Any]:
+        """With the ticked contacts among the alerts, before the monitor's own channels."""
+        values = super().values()
+        if "contacts" in self:
+            ticked = tuple(Pair(CONTACT, name) for name in self.contacts.data)
+            together = ticked + own_alerts(values["alerts"])
+            stored = getattr(self.record, "alerts", ())
+            # Where only their order differs, nothing was changed.
+            same = Counter(together) == Counter(stored)
+            values["alerts"] = stored if same else together
+        return values
+
+    def check_together(self) -> None:
+        super().check_together()
+        if "contacts" in self and len(self.values()["alerts"]) > MAX_ALERTS:
+            self.alerts.fault(f"At most {MAX_ALERTS} contacts and channels fit.")
+
+    def _take_contacts_out(self) -> None:
+        """Contacts are boxes on the page, not rows beside the monitor's own channels."""
+        alerts = self.alerts
+        alerts.key_choices = CHANNEL_CHOICES
+        stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]
+        if not self.submitted:
+            alerts.rows = [row for row in alerts.rows if row.key != CONTACT]
+            self.contacts.data = tuple(stored) or self.contacts.data
+        elif self.contacts.name not in self.submitted:  # a page from before there were contacts
+            self.contacts.data = tuple(stored)
 
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
@@ -206,6 +238,7 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
+        self._take_contacts_out()
         sent = self.submitted
         if not sent or self.record is not None or sent.get("name", "given").strip():
             return
@@ -235,6 +268,14 @@ class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
 
 class BrowserWindowForm(BrowserForm, WindowForm):
     """A maintenance window. Set ``monitors.choices`` to the monitors that can be chosen."""
+
+
+class BrowserContactForm(BrowserForm, ContactForm):
+    """A contact."""
+
+
+class BrowserContactDeletionForm(BrowserForm, ContactDeletionForm):
+    """What becomes of the monitors that use a contact."""
 
 
 class BrowserStatusPageForm(BrowserForm, StatusPageForm):

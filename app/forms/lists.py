@@ -359,6 +359,19 @@ class Places(EntryList):
         return value
 
 
+class Names(EntryList):
+    """Names of records that a page lists as boxes: a tuple of ``str``. Set ``choices`` to them."""
+
+    extra = True
+
+    def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.most = most
+
+    def entry(self, value: str) -> str:
+        return text.characters(text.length(text.one_value(value), self.most))
+
+
 class Tags(OneValue):
     """Words separated by commas: a tuple of ``str`` without duplicates, stripped of white space.
 

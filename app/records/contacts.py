@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -27,6 +28,11 @@ DEFAULT_CONTACT_ZONE = "UTC"
 def masked_alert(pair: Pair) -> Pair:
     """An alert as it may be shown: the name of a contact is no secret."""
     return pair if pair.key == CONTACT else pair.masked()
+
+
+def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
+    """A monitor's alerts without its contacts."""
+    return tuple(pair for pair in alerts if pair.key != CONTACT)
 
 
 @dataclass(frozen=True, slots=True)

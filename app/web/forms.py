@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -14,15 +14,18 @@ from wtforms import widgets
 from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
-from app.forms.lists import IdList, Tags
+from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
 from app.records import (
+    CONTACT,
     INTERVALS,
     MAX_COMMENT,
+    MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
     MAX_NAME,
     MAX_TAG,
     MIN_PASSWORD,
+    Pair,
     Role,
     Scope,
 )
@@ -203,14 +206,27 @@ class CommentForm(BrowserForm):
     )
 
 
+def alert_pairs(alerts: Sequence[Pair]) -> list[tuple[str, str]]:
+    """What a client would send for these alerts; nothing for none."""
+    return [
+        (f"alerts[{place}][{half}]", value)
+        for place, pair in enumerate(alerts)
+        for half, value in (("key", pair.key), ("value", pair.value))
+    ]
+
+
 BULK_ACTIONS = {
     "pause": "Pause",
     "resume": "Resume",
     "interval": "Change interval",
     "tag": "Add a tag",
     "untag": "Remove a tag",
+    "contact": "Add a contact",
+    "uncontact": "Remove a contact",
+    "recontact": "Replace all alerts with a contact",
     "delete": "Delete",
 }
+CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
 INTERVAL_CHOICES = [(seconds, interval_label(seconds)) for seconds in INTERVALS]
 
 
@@ -223,6 +239,12 @@ class BulkForm(BrowserForm):
     action = Options("With the ticked ones", required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text("Tag", most=MAX_TAG)
     interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
+    contact = Text("Contact", most=MAX_CONTACT_NAME)
+    contacts: Sequence[str] = ()  # those that can be chosen
+
+    def leave_out_contacts(self) -> None:
+        """For a server that has none, or where there are none yet."""
+        self.action.leave_out(*CONTACT_ACTIONS)
 
     def leave_out_tags(self) -> None:
         """For a server that has none."""
@@ -233,6 +255,8 @@ class BulkForm(BrowserForm):
             self.ids.fault("Tick the monitors first.")
         if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
             self.tag.fault("Write the tag.")
+        if self.action.data in CONTACT_ACTIONS and not self.contact.data:
+            self.contact.fault("Choose the contact.")
         if self.action.data == "interval" and self.interval.data is None:
             self.interval.fault("Choose the new interval.")
 
@@ -249,8 +273,8 @@ class ImportForm(BrowserForm):
         render_kw={"rows": "10", "spellcheck": "false"},
     )
     interval = NumberChoice("Check every", required=True, labels=INTERVAL_CHOICES, default=60)
-    tags = Tags("Tags", description="Words with commas between them, for all of them.")
-
+    tags = Tags("Tags", description="Comma-separated, for all of them.")
+    contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
     skip = Switch(
         "Leave out lines that are not valid",
         default=False,
@@ -262,4 +286,12 @@ class ImportForm(BrowserForm):
         pairs = [("interval", str(self.interval.data))]
         if "tags" in self:
             pairs.append(("tags", ",".join(self.tags.data)))
-        return pairs
+        return pairs + alert_pairs([Pair(CONTACT, name) for name in self.ticked()])
+
+    def repeated(self) -> list[tuple[str, str]]:
+        """The fields of this form that its next step needs, but for the lines."""
+        pairs = [pair for pair in self.shared() if not pair[0].startswith("alerts")]
+        return pairs + [("contacts", name) for name in self.ticked()]
+
+    def ticked(self) -> Sequence[str]:
+        return self.contacts.data if "contacts" in self else ()

@@ -142,10 +142,6 @@ def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     session.flush()
 
 
-def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
-    return tuple(pair for pair in alerts if pair.key != CONTACT)
-
-
 # --- Rows -----------------------------------------------------------------------------------------
 
 

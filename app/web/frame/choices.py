@@ -1,8 +1,8 @@
-"""The monitors that a form lists as choices."""
+"""The monitors and contacts that a form lists as choices."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from flask import request
 
@@ -29,3 +29,15 @@ def monitors(form: BrowserForm, chosen: Collection[int]) -> list[MonitorRef]:
             if request.method in SAFE_METHODS:
                 raise
     return [MonitorRef(id, f"Monitor {id}", "") for id in chosen]
+
+
+def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:
+    """The names of all contacts; the chosen ones alone if the store did not answer the form."""
+    if not form.unanswered:
+        try:
+            known = list(current_store().contacts.names())
+            return [*known, *(name for name in chosen if name not in known)]
+        except NOT_TAKEN:
+            if request.method in SAFE_METHODS:
+                raise
+    return list(chosen)

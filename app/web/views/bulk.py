@@ -14,11 +14,11 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
-from app.records import MAX_TAG, PAGE_SIZES, Monitor
+from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
 from app.stores import Feature, current_store
-from app.web.forms import BulkForm, ImportForm
-from app.web.frame import links, progress, servers
-from app.web.frame.session import guarded, safe_next
+from app.web.forms import BulkForm, ImportForm, alert_pairs
+from app.web.frame import choices, links, progress, servers
+from app.web.frame.session import SAFE_METHODS, guarded, safe_next
 from app.web.views import monitors
 
 blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
@@ -31,6 +31,9 @@ DONE = {
     "interval": "changed",
     "tag": "tagged",
     "untag": "changed",
+    "contact": "changed",
+    "uncontact": "changed",
+    "recontact": "changed",
     "delete": "deleted",
 }
 DOING = {
@@ -39,6 +42,9 @@ DOING = {
     "interval": "Changing the interval",
     "tag": "Adding the tag",
     "untag": "Removing the tag",
+    "contact": "Adding the contact",
+    "uncontact": "Removing the contact",
+    "recontact": "Replacing the alerts",
     "delete": "Deleting monitors",
 }
 CHOOSE = "Choose what to do."
@@ -73,7 +79,7 @@ def act() -> Answer:
     if left:
         fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
-                  ("tag", form.tag.data or ""),
+                  ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
         return progress.page(DOING[action], done + failed, len(left), fields, trouble, back)
     if refused:
@@ -94,6 +100,7 @@ def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
         "ids": list(ids)[: PAGE_SIZES[-1]],
         "action": form.action.data,
         "tag": (form.tag.data or "")[:MAX_TAG],
+        "contact": form.contact.data,
         "interval": form.interval.data,
         **more,
     }
@@ -156,7 +163,28 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
     "untag": lambda monitor, form: [
         ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))
     ],
+    "contact": lambda monitor, form: _alerts(
+        [*monitor.alerts, *_unless_there(monitor, form.contact.data)]
+    ),
+    "uncontact": lambda monitor, form: _alerts(
+        [pair for pair in monitor.alerts if not _names(pair, form.contact.data)]
+    ),
+    "recontact": lambda monitor, form: _alerts([Pair(CONTACT, form.contact.data)]),
 }
+
+
+def _names(pair: Pair, contact: str) -> bool:
+    return pair.key == CONTACT and pair.value.casefold() == contact.casefold()
+
+
+def _unless_there(monitor: Monitor, contact: str) -> list[Pair]:
+    there = any(_names(pair, contact) for pair in monitor.alerts)
+    return [] if there else [Pair(CONTACT, contact)]
+
+
+def _alerts(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+    """What a client would send to replace the alerts by these."""
+    return alert_pairs(pairs) or [("alerts", "")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +202,10 @@ def paste() -> Answer:
     """A monitor for each pasted line: all of them, or none until every line is right. Who ticks
     ``skip`` gets those that are right, and keeps the others in the form with why.
     """
-    form = ImportForm(without=() if servers.offers(Feature.EXTRA_FIELDS) else ["tags"])
+    needed = {"tags": Feature.EXTRA_FIELDS, "contacts": Feature.CONTACTS}
+    without = [name for name, feature in needed.items() if not servers.offers(feature)]
+    first = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
+    form = ImportForm(without=without, data={"contacts": tuple(first)})
     if not form.validate_on_submit():
         return _import_page(form, 422 if form.is_submitted() else 200)
     lines = read_lines(form.urls.data, form.shared())
@@ -193,7 +224,7 @@ def paste() -> Answer:
         form.trouble = f"{_count_made(made)} {trouble}"
         return _import_page(form, 503, made)
     if left:
-        fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.shared(),
+        fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.repeated(),
                   *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
         back = url_for("monitors.index")
         return progress.page("Creating monitors", made, len(left), fields, "", back)
@@ -263,4 +294,7 @@ def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
 
 
 def _import_page(form: ImportForm, status: int, made: int = 0) -> Answer:
+    if "contacts" in form:
+        names = choices.contacts(form, form.ticked())
+        form.contacts.choices = [(name, name) for name in names]
     return render_template("monitors/import.html", form=form, made=made), status

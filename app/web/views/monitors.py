@@ -36,7 +36,7 @@ from app.records import (
 )
 from app.stores import Feature, current_store
 from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
-from app.web.frame import fragments, links, servers
+from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import looks, monitor_rows, statistics, times
@@ -50,7 +50,7 @@ Answer = str | Response | tuple[str, int]
 OWN_FILTERS = ("state", "tag")
 BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
-LOCATIONS = "locations"  # the field of that name
+LOCATIONS, CONTACTS = "locations", "contacts"  # the fields of these names
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # What a new form starts with, besides what is empty.
 STARTS_WITH = {
@@ -87,6 +87,9 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form = BulkForm(**kwargs)
     if not servers.offers(Feature.EXTRA_FIELDS):
         form.leave_out_tags()
+    form.contacts = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
+    if not form.contacts:
+        form.leave_out_contacts()
     return form
 
 
@@ -162,8 +165,13 @@ def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
 
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
-    data = None if record else STARTS_WITH | {"quiet_zone": times.zone().key}
+    data = None if record else _starts_with()
     return _shaped(BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings()))
+
+
+def _starts_with() -> dict[str, Any]:
+    contacts = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
+    return STARTS_WITH | {"quiet_zone": times.zone().key, CONTACTS: tuple(contacts)}
 
 
 def _surroundings() -> dict[str, Any]:
@@ -183,11 +191,12 @@ def _not_shown(places: Sequence[str]) -> Sequence[str]:
     """The fields that this form does not have. Where there is one place, there is no choice; a
     page that was opened then must not be read as "none chosen".
     """
+    without = () if servers.offers(Feature.CONTACTS) else (CONTACTS,)
     if not _own_fields_shown():
-        return OWN_FIELDS
+        return (*OWN_FIELDS, *without)
     if request.method in SAFE_METHODS:
-        return () if len(places) > 1 else (LOCATIONS,)
-    return () if LOCATIONS in request.form else (LOCATIONS,)
+        return without if len(places) > 1 else (LOCATIONS, *without)
+    return without if LOCATIONS in request.form else (LOCATIONS, *without)
 
 
 def _own_fields_shown() -> bool:
@@ -242,6 +251,9 @@ def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
 def _form_page(
     form: BrowserMonitorForm, monitor: Monitor | None, *, status: int = 200, **more: Any
 ) -> Answer:
+    if CONTACTS in form:
+        names = choices.contacts(form, form.contacts.data)
+        form.contacts.choices = [(name, name) for name in names]
     page = render_template("monitors/form.html", form=form, monitor=monitor, **more)
     # What was typed comes back, a password too: nothing may keep a copy of that.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
