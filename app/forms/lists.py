@@ -359,9 +359,30 @@ class Places(EntryList):
         return value
 
 
+def _named_boxes(field: Names, **_attributes: Any) -> Markup:
+    """A checkbox for each choice, and a hidden input that tells that they were shown."""
+    box = Markup(
+        '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
+        ' value="{name}"{checked}>'
+        '<label for="{id}">{label}</label></div>'
+    )
+    boxes = Markup("\n").join(
+        box.format(
+            id=f"{field.id}-{number}",
+            field=field.name,
+            name=name,
+            label=label,
+            checked=Markup(" checked") if name in field.data else "",
+        )
+        for number, (name, label) in enumerate(field.choices)
+    )
+    return boxes + Markup('<input type="hidden" name="{0}" value="">').format(field.name)
+
+
 class Names(EntryList):
     """Names of records that a page lists as boxes: a tuple of ``str``. Set ``choices`` to them."""
 
+    widget = staticmethod(_named_boxes)
     extra = True
 
     def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:

@@ -90,8 +90,8 @@ class Delivery:
 class DeliveryQuery:
     monitor_id: int | None = None
     incident_id: int | None = None
-    contact_id: int | None = None
     channel: str | None = None
     status: str | None = None
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1
+    contact_id: int | None = None

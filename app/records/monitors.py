@@ -166,7 +166,6 @@ class MonitorQuery:
     search: str | None = None
     search_by: str = MonitorSearchBy.NAME
     status_page_id: int | None = None
-    contact_id: int | None = None
     sort_by: str = MonitorSortBy.ID
     sort: str = Sort.DESC
     per_page: int = DEFAULT_PAGE_SIZE
@@ -175,3 +174,4 @@ class MonitorQuery:
     tag: str | None = None
     uptime: Collection[str] = UPTIME_RANGES
     hours: bool = False
+    contact_id: int | None = None

@@ -16,6 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from app.api.operations import PATHS
 from app.records import (
     ALERT_DAYS,
+    CONTACT,
     INTERVALS,
     PAGE_SIZES,
     AlertCondition,
@@ -25,6 +26,8 @@ from app.records import (
 )
 from app.stats import RANGES
 from tests.factories import make_incident, make_key, make_monitor, make_subscriber
+
+MAIL = [{"key": "email", "value": "ops@shop.example"}]
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
 
@@ -63,7 +66,7 @@ def test_the_documents_choices_and_limits_are_those_of_the_forms(written):
     assert properties["alert_condition"]["enum"] == [*AlertCondition, None]
     assert properties["request_method"]["enum"] == [*RequestMethod, None]
     assert properties["ssl_alert_days"]["enum"] == [*ALERT_DAYS, None]
-    assert properties["alerts"]["items"]["properties"]["key"]["enum"] == list(Channel)
+    assert properties["alerts"]["items"]["properties"]["key"]["enum"] == [*Channel, CONTACT]
     assert properties["name"]["maxLength"] == 255
     assert properties["timeout"]["default"] == 30
     assert "pause" not in properties
@@ -97,6 +100,7 @@ def test_answers_match_the_document(app, api, written):
         "Monitor": api.get("/monitors", hours="true")["data"],
         "Incident": api.get("/incidents")["data"],
         "Delivery": api.get("/deliveries")["data"],
+        "Contact": [api.data("POST", "/contacts", json={"name": "Shop", "channels": MAIL})],
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
         "StatusPage": api.get("/status-pages")["data"],
         "Post": api.get(f"{path}/posts")["data"],

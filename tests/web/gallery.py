@@ -182,6 +182,14 @@ LIVING = {
     "window-edit": Sight("/maintenance/1/edit", brief=True),
     "window-faults": Sight("/maintenance/new", then=press("Save", **TROUBLED)),
     "window-delete": Sight("/maintenance/1/delete", brief=True),
+    "contacts": Sight("/contacts"),
+    "contacts-viewer": Sight("/contacts", VIEWER, brief=True),
+    "contact": Sight("/contacts/1"),
+    "contact-unused": Sight("/contacts/2", brief=True),
+    "contact-new": Sight("/contacts/new"),
+    "contact-faults": Sight("/contacts/new", then=press("Save", name="4711"), brief=True),
+    "contact-edit": Sight("/contacts/1/edit", brief=True),
+    "contact-delete": Sight("/contacts/1/delete", brief=True),
     "status-pages": Sight("/status-pages"),
     "status-pages-viewer": Sight("/status-pages", VIEWER, brief=True),
     "status-page": Sight("/status-pages/1"),
@@ -243,6 +251,7 @@ FIRST_DAY = {
     "deliveries": Sight("/deliveries"),
     "maintenance": Sight("/maintenance"),
     "window-new": Sight("/maintenance/new", brief=True),
+    "contacts": Sight("/contacts"),
     "status-pages": Sight("/status-pages"),
     "status-page-new": Sight("/status-pages/new", brief=True),
     "reports": Sight("/reports"),
@@ -304,6 +313,7 @@ def living(app: Flask) -> dict[str, Any]:
     with app.app_context():
         _windows(ids)
         scene.add_status_pages(ids)
+        scene.add_contacts(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
     return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}

@@ -22,7 +22,7 @@ from app.db.tables import (
     MonitorStateRow,
     SubscriberRow,
 )
-from app.records import ComponentName, Group, Location, Result, Timings, Verdict
+from app.records import ComponentName, Group, Location, Pair, Result, Timings, Verdict
 from app.stores import current_store
 from tests.factories import make_incident, make_monitor, now
 
@@ -322,3 +322,27 @@ def add_status_pages(ids: dict[str, int]) -> None:
                 ("webhook", "https://hooks.example.com/status/abcdef123456"),
             ))
         )  # fmt: skip
+
+
+def add_contacts(ids: dict[str, int]) -> None:
+    """Two contacts, one of them used by monitors. Needs an application context."""
+    store = current_store()
+    name = "Everybody in the warehouses and offices who looks after what our partners depend on"
+    shop = store.contacts.create({
+        "name": name[:80], "default": True, "quiet_start": "22:00", "quiet_end": "07:00",
+        "channels": (
+            Pair("email", "shop-team@example.com"),
+            Pair("slack", "https://hooks.slack.com/services/T0/B0/shop"),
+        ),
+    })  # fmt: skip
+    store.contacts.create({
+        "name": "Night shift", "channels": (Pair("sms", "+447700900123"),), "min_severity": "down",
+        "acknowledgements": False,
+    })  # fmt: skip
+    for monitor in ("Shop", "Checkout API"):
+        alerts = (*store.monitors.get(ids[monitor]).alerts, Pair("contact", shop.name))
+        store.monitors.update(ids[monitor], {"alerts": alerts})
+    with writing() as session:
+        row = session.get(DeliveryRow, 1)
+        if row is not None:
+            row.sources = f",{shop.id},"

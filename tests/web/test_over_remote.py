@@ -15,7 +15,7 @@ from app import create_app
 from app.config import Settings
 from app.db import db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow
-from app.records import ComponentName, Group, PageQuery
+from app.records import ComponentName, Group, MonitorQuery, PageQuery, Pair
 from app.stores import current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.support.loopback import serving
@@ -86,6 +86,21 @@ def test_maintenance_is_planned_on_the_remote_server(app, remote):
     remote.open("/maintenance/1/delete").press("Delete this window")
     with app.app_context():
         assert db.session.query(MaintenanceWindowRow).count() == 0
+
+
+def test_contacts_are_those_of_the_remote_server(app, remote):
+    typed = {"channels[0][key]": "email", "channels[0][value]": "shop@example.com"}
+    remote.open("/contacts/new").press("Save", name="Shop team", default="1", **typed)
+    assert "Shop team saved." in remote.text
+    remote.open("/monitors/new").press("Save", url="https://shop.example", name="Shop")
+    with app.app_context():
+        monitor = current_store().monitors.list(MonitorQuery()).items[0]
+        assert monitor.alerts == (Pair("contact", "Shop team"),)
+    assert "Shop" in remote.open("/contacts/1").text
+    remote.open("/contacts/1/delete").press("Delete contact")
+    assert "Shop team deleted." in remote.text
+    with app.app_context():
+        assert current_store().monitors.get(monitor.id).alerts == ()
 
 
 def test_the_wall_sorts_what_the_server_sends(app, remote):

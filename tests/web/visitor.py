@@ -160,6 +160,9 @@ class Visitor:
             assert key in form.names(), f"no field {key!r}, but {sorted(form.names())}"
             if typed is False:
                 values.pop(key, None)
+            elif isinstance(typed, list):  # what is ticked under this name
+                hidden = [text for text in values.get(key, []) if not text]
+                values[key] = [*hidden, *map(str, typed)]
             else:
                 values[key] = form.boxes[key] if typed is True else str(typed)
             if key in form.choices:

@@ -1,0 +1,172 @@
+"""Contacts on the dashboard: one edit for all the monitors of a team (decisions.md 13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.records import CONTACT, Contact, Monitor, MonitorQuery, PageQuery, Pair
+from app.stores import current_store
+from tests.factories import make_monitor
+
+pytestmark = pytest.mark.sqlite
+
+MAIL = Pair("email", "shop@example.com")
+HOOK = Pair("slack", "https://hooks.slack.example/T1/B1/secret-of-shop")
+
+
+def add(app: Flask, name: str = "Shop team", *channels: Pair, **fields: Any) -> Contact:
+    with app.app_context():
+        return current_store().contacts.create(
+            {"name": name, "channels": channels or (MAIL, HOOK), **fields}
+        )
+
+
+def contacts(app: Flask) -> list[Contact]:
+    with app.app_context():
+        return list(current_store().contacts.list(PageQuery()).items)
+
+
+def monitors(app: Flask) -> list[Monitor]:
+    with app.app_context():
+        query = MonitorQuery(sort_by="id", sort="asc", per_page=100)
+        return list(current_store().monitors.list(query).items)
+
+
+def names(monitor: Monitor) -> list[str]:
+    return [pair.value for pair in monitor.alerts if pair.key == CONTACT]
+
+
+def test_a_contact_is_added_changed_and_deleted(app, editor):
+    assert "No contacts yet" in editor.open("/contacts").text
+    editor.open("/contacts/new").press("Save", name="Shop team")
+    assert editor.status == 422
+    assert "A contact needs a channel. Add one." in editor.text
+    editor.press("Save", **{"channels[0][key]": "email", "channels[0][value]": "shop@example.com"})
+    assert "Shop team saved." in editor.text
+    [contact] = contacts(app)
+    assert (contact.channels, contact.acknowledgements, contact.default) == ((MAIL,), True, False)
+    editor.open(f"/contacts/{contact.id}/edit").press("Save", name="Store team", default="1")
+    [contact] = contacts(app)
+    assert (contact.name, contact.channels, contact.default) == ("Store team", (MAIL,), True)
+    editor.open(f"/contacts/{contact.id}/delete").press("Delete contact")
+    assert "Store team deleted." in editor.text
+    assert contacts(app) == []
+
+
+def test_values_are_shown_masked_and_stay_when_the_mask_is_sent_back(app, editor):
+    contact = add(app)
+    assert HOOK.value not in editor.open(f"/contacts/{contact.id}").text
+    editor.open(f"/contacts/{contact.id}/edit").press("Save", name="Store team")
+    assert HOOK.value not in editor.text
+    assert contacts(app)[0].channels == (MAIL, HOOK)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"name": "4711"}, "A name of digits alone could be mistaken for an id."),
+        ({"name": "Night SHIFT"}, "Another contact has this name."),
+        ({"quiet_start": "22:00"}, "Quiet hours need both their start and their end."),
+        ({"channels[0][value]": "nobody"}, "This is not an email address."),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_was_typed_stays(app, editor, typed, said):
+    add(app, "Night shift")
+    contact = add(app, "Shop team", MAIL)
+    editor.open(f"/contacts/{contact.id}/edit").press("Save", **typed)
+    assert editor.status == 422
+    assert said in editor.text
+    assert contacts(app)[1] == contact
+
+
+def test_a_monitor_picks_contacts_by_ticking_them(app, editor):
+    shop, _night = add(app), add(app, "Night shift")
+    editor.open("/monitors/new").press(
+        "Save", url="https://shop.example", name="Shop", contacts=["Shop team"]
+    )
+    [monitor] = monitors(app)
+    assert monitor.alerts == (Pair(CONTACT, "Shop team"),)
+    assert 'href="/contacts/named/Shop%20team"' in editor.open(f"/monitors/{monitor.id}").page.text
+    assert "Shop team" in editor.open("/contacts/named/Shop%20team").text
+    own = {"alerts[0][key]": "email", "alerts[0][value]": "ops@example.com"}
+    editor.open(f"/monitors/{monitor.id}/edit").press(
+        "Save", contacts=["Shop team", "Night shift"], **own
+    )
+    [monitor] = monitors(app)
+    assert names(monitor) == ["Night shift", "Shop team"]
+    assert monitor.alerts[-1] == Pair("email", "ops@example.com")
+    editor.open(f"/monitors/{monitor.id}/edit").press("Save", contacts=[])
+    [monitor] = monitors(app)
+    assert monitor.alerts == (Pair("email", "ops@example.com"),)
+    assert "No monitor uses this contact yet." in editor.open(f"/contacts/{shop.id}").text
+
+
+def test_saving_a_monitor_untouched_keeps_the_order_of_its_alerts(app, editor):
+    add(app)
+    with app.app_context():
+        store = current_store()
+        id = store.monitors.create(
+            {
+                "name": "Shop",
+                "url": "https://shop.example",
+                "interval": 60,
+                "alerts": (MAIL, Pair(CONTACT, "Shop team"), HOOK),
+            }
+        ).id
+    editor.open(f"/monitors/{id}/edit").press("Save", name="Store")
+    assert monitors(app)[0].alerts == (MAIL, Pair(CONTACT, "Shop team"), HOOK)
+
+
+def test_new_monitors_start_with_the_default_contacts(app, editor):
+    add(app, default=True)
+    add(app, "Night shift")
+    editor.open("/monitors/new").press("Save", url="https://shop.example", name="Shop")
+    editor.open("/monitors/import").press("Create the monitors", urls="https://two.example")
+    assert [names(one) for one in monitors(app)] == [["Shop team"], ["Shop team"]]
+
+
+def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
+    add(app)
+    add(app, "Night shift")
+    ids = [str(make_monitor(app, alerts=[["email", "ops@example.com"]]).id) for _ in range(3)]
+
+    def apply(action: str, contact: str) -> list[list[str]]:
+        editor.open("/monitors").press("Apply", ids=ids, action=action, contact=contact)
+        return [[pair.value for pair in one.alerts] for one in monitors(app)]
+
+    assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
+    assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
+    assert apply("uncontact", "Shop team") == [["ops@example.com"]] * 3
+    assert apply("recontact", "Night shift") == [["Night shift"]] * 3
+    editor.open("/monitors").press("Apply", ids=ids, action="contact", contact="")
+    assert "Choose the contact." in editor.text
+
+
+def test_without_contacts_the_list_offers_none(app, editor):
+    make_monitor(app)
+    assert "Add a contact" not in editor.open("/monitors").text
+
+
+def test_deleting_a_contact_in_use_asks_who_takes_its_place(app, editor):
+    shop, night = add(app), add(app, "Night shift")
+    for _ in range(2):
+        editor.open("/monitors/new").press(
+            "Save", url="https://shop.example", name="Shop", contacts=["Shop team"]
+        )
+    editor.open(f"/contacts/{shop.id}/delete")
+    assert "2 monitors use this contact." in editor.text
+    editor.press("Delete contact", replace_with="Night shift")
+    assert [names(one) for one in monitors(app)] == [["Night shift"]] * 2
+    editor.open(f"/contacts/{night.id}/delete").press("Delete contact")
+    assert [one.alerts for one in monitors(app)] == [(), ()]
+
+
+def test_a_viewer_sees_contacts_and_changes_none(app, viewer):
+    contact = add(app)
+    assert "Shop team" in viewer.open("/contacts").text
+    assert "New contact" not in viewer.text
+    assert "Send test alert" not in viewer.open(f"/contacts/{contact.id}").text
+    assert viewer.open("/contacts/new").status == 403
