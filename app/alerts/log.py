@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, delete, exists, func, or_, select
 from sqlalchemy.orm import aliased
 
 from app.alerts.giving_up import unreadable_parts
-from app.alerts.outbox import lane
+from app.alerts.outbox import Reason, lane
 from app.alerts.targets import source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
@@ -23,6 +23,8 @@ MOST_LOST = 50
 # Messages to the subscribers of a status page are nobody's alerts: they are not in the log.
 IS_ALERT = DeliveryRow.subscriber_id.is_(None)
 _IS_LOST = func.coalesce(DeliveryRow.reason, "").startswith(NOT_SENT)
+# A person has given it up: this says nothing of the channel.
+_GIVEN_UP = func.coalesce(DeliveryRow.reason, "") == Reason.GIVEN_UP
 
 
 def to_record(
@@ -72,7 +74,7 @@ def failed_channels(session: AnySession) -> list[Delivery]:
     """
     newest = (
         select(func.max(DeliveryRow.id))
-        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST, IS_ALERT)
+        .where(DeliveryRow.status == DeliveryStatus.FAILED, ~_IS_LOST, ~_GIVEN_UP, IS_ALERT)
         .group_by(DeliveryRow.lane)
     )
     rows = session.scalars(

@@ -13,7 +13,7 @@ from app.alerts.claims import Claim
 from app.alerts.outbox import update_deliveries
 from app.db import AnySession
 from app.db.tables import DeliveryRow
-from app.records import Channel, DeliveryStatus, SubscriberEvent
+from app.records import Channel, DeliveryStatus, Event, SubscriberEvent
 from app.rules.time import iso
 
 MOST_QUESTIONS = 3  # attempts to ask a webhook whether it wants to be subscribed
@@ -36,7 +36,8 @@ def mark_for(claim: Claim, answer: Answer, now: datetime, rng: random.Random) ->
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
     if answer.ok:
         return Mark(claim, attempt, DeliveryStatus.DELIVERED, None, now)
-    if answer.verdict is Verdict.PERMANENT:
+    # A person waits for the answer to a test, and looks at it: it is tried once (decisions.md 5).
+    if answer.verdict is Verdict.PERMANENT or claim.facts.get("event") == Event.TEST:
         return Mark(claim, attempt, DeliveryStatus.FAILED, answer.text, now)
     at = retries.next_attempt(claim.began, claim.tries + 1, answer.retry_after, now, rng)
     if _is_question(claim) and claim.tries + 1 >= MOST_QUESTIONS:

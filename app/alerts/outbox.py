@@ -78,6 +78,7 @@ class Reason(StrEnum):
     QUIET_HOURS = "quiet hours"
     SETTLED = "settled"  # a reminder whose incident was acknowledged or ended meanwhile
     BY_HAND = "retried by hand"  # while it is pending again; nothing holds it back
+    GIVEN_UP = "given up by hand"
 
 
 def enqueue(
@@ -298,18 +299,38 @@ def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
         return tuple(row.id for row in _write(session, Event.TEST, found, None, None, now))
 
 
+def give_up(delivery_id: int, now: datetime) -> None:
+    """Never send a delivery that waits or is held. Raises NotFound and Conflict."""
+    with writing() as session:
+        row = _alert(session, delivery_id)
+        if row.status not in (DeliveryStatus.PENDING, DeliveryStatus.HELD):
+            raise Conflict("This message does not wait any more. There is nothing to give up.")
+        if row.lease_until is not None and row.lease_until > now:
+            raise Conflict("This message is being sent at this moment. Try again in a minute.")
+        row.status, row.reason = DeliveryStatus.FAILED, Reason.GIVEN_UP
+        for name, value in AT_REST.items():
+            setattr(row, name, value)
+
+
+def _alert(session: AnySession, delivery_id: int) -> DeliveryRow:
+    """A delivery that is an alert. Raises NotFound."""
+    row = session.scalar(
+        select(DeliveryRow)
+        .where(DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None))
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if row is None:
+        raise NotFound("delivery", delivery_id)
+    return row
+
+
 def retry(delivery_id: int, now: datetime) -> None:
     """Send a failed, held or waiting delivery now; its 24 hours begin again. Raises NotFound and
     Conflict.
     """
     with writing() as session:
-        row = session.scalar(
-            select(DeliveryRow).where(
-                DeliveryRow.id == delivery_id, DeliveryRow.subscriber_id.is_(None)
-            )
-        )
-        if row is None:
-            raise NotFound("delivery", delivery_id)
+        row = _alert(session, delivery_id)
         if row.status == DeliveryStatus.DELIVERED:
             raise Conflict("This message was delivered. There is nothing to send again.")
         if row.lease_until is not None and row.lease_until > now:

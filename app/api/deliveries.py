@@ -40,3 +40,10 @@ def retry(call: Call) -> Response:
     call.store.deliveries.get(call.id)
     call.without_input()
     return one(json_of(call.store.deliveries.retry(call.id)))
+
+
+@operation("POST", DELIVERY + "/give-up", "Give a waiting delivery up", "Delivery")
+def give_up(call: Call) -> Response:
+    call.store.deliveries.get(call.id)
+    call.without_input()
+    return one(json_of(call.store.deliveries.give_up(call.id)))

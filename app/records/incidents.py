@@ -12,6 +12,8 @@ from app.records.marks import Id, Mark
 from app.records.monitors import MonitorRef
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 
+MAX_OWN_NAME = 80  # of somebody who acknowledges without an account
+
 
 class IncidentSearchBy(StrEnum):
     """``url`` is interface.md's documented default:

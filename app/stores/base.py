@@ -194,6 +194,10 @@ class Deliveries(Readable[Delivery, DeliveryQuery]):
     def retry(self, id: int) -> Delivery: ...
 
     @abstractmethod
+    def give_up(self, id: int) -> Delivery:
+        """Never send a message that waits. Raises Conflict for one that does not."""
+
+    @abstractmethod
     def answers(self, ids: Sequence[int], seconds: float) -> Sequence[Delivery]:
         """These deliveries once each has been tried, or as they are after ``seconds``."""
 

@@ -23,6 +23,7 @@ from app.records import (
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
     MAX_NAME,
+    MAX_OWN_NAME,
     MAX_TAG,
     MIN_PASSWORD,
     Pair,
@@ -198,6 +199,15 @@ class NetworksForm(BrowserForm):
 
 class DeleteForm(BrowserForm):
     """Nothing to type: the button is the answer."""
+
+
+class AcknowledgeForm(BrowserForm):
+    name = Text(
+        "Your name (optional)",
+        most=MAX_OWN_NAME,
+        description="Others see who acknowledged it. This device remembers the name.",
+        render_kw={"autocomplete": "name"},
+    )
 
 
 class CommentForm(BrowserForm):

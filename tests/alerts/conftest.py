@@ -82,6 +82,12 @@ class Outbox:
             found = outbox.enqueue(session, event, row, kept, self.clock.now, extra)
             return [one.id for one in found]
 
+    def notice(self, monitor: MonitorRow) -> list[int]:
+        """Write a message that is due at once and retried like any alert; the ids of its rows."""
+        expires = self.clock.now + timedelta(days=7)
+        extra = {"expires_at": expires, "days_left": 7, "domain": "shop.example"}
+        return self.tell(Event.DOMAIN_EXPIRING, monitor, extra=extra)
+
     def open(self, monitor: MonitorRow, **fields: Any) -> IncidentRow:
         incident = self.incident(monitor, **fields)
         self.tell(Event.INCIDENT_OPENED, monitor, incident)

@@ -26,7 +26,7 @@ from app.net import client
 from app.net.hosts import SystemNames
 from app.net.policy import Policy
 from app.net.resolver import Resolved
-from app.records import DeliveryStatus, Event
+from app.records import DeliveryStatus
 from app.rules import masking
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, MailSink, Reply, Request, mail_sink
@@ -237,7 +237,7 @@ def test_tls_required_refuses_a_server_without(
     box: Outbox, mail: MailSink, query: str, status: DeliveryStatus, answer: str
 ) -> None:
     box.configure(smtp_url=f"smtp://127.0.0.1:{mail.port}{query}")
-    box.tell(Event.TEST, box.monitor(("email", "ops@example.com")))
+    box.notice(box.monitor(("email", "ops@example.com")))
     box.turn()
     (row,) = box.rows()
     assert row.status == status
@@ -258,7 +258,7 @@ def test_starttls_is_used_if_offered_and_a_password_requires_a_trusted_certifica
             smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}?from=a@b.example",
             ca_bundle=str(bundle) if trusted else None,
         )
-        box.tell(Event.TEST, box.monitor(("email", "ops@example.com")))
+        box.notice(box.monitor(("email", "ops@example.com")))
         box.turn()
         (row,) = box.rows()
         if trusted:
@@ -299,7 +299,7 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
             return found
 
     def send() -> Request:
-        box.tell(Event.TEST, monitor)
+        box.notice(monitor)
         box.turn(2)
         return sink.to("/hook")[-1]
 
@@ -323,7 +323,7 @@ def test_a_webhook_is_signed_and_a_change_of_the_secret_overlaps(
 def test_the_environments_secret_signs_and_cannot_be_changed_here(
     box: Outbox, sink: HttpSink
 ) -> None:
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()
     assert verified(sink.to("/hook")[0], box.settings.webhook_secret)
     with pytest.raises(Conflict, match="WAKEFUL_WEBHOOK_SECRET"):
@@ -346,7 +346,7 @@ def test_the_status_in_vonages_body_decides(
 ) -> None:
     box.configure(sms_url=f"vonage://key:vonagesecret@Wakeful?api={sink.url}")
     sink.replies["/sms/json"] = [Reply(200, json.dumps({"messages": [part]}))]
-    box.tell(Event.TEST, box.monitor(("sms", "+447700900123")))
+    box.notice(box.monitor(("sms", "+447700900123")))
     box.turn()
     (row,) = box.rows()
     assert row.status == status, row.attempts
@@ -363,7 +363,7 @@ def test_a_permanent_refusal_behind_apprise_is_not_retried(
     box: Outbox, sink: HttpSink, answered: int, status: DeliveryStatus
 ) -> None:
     sink.replies["/hook"] = [Reply(answered)]
-    box.tell(Event.TEST, box.monitor(("apprise", f"json://127.0.0.1:{sink.port}/hook")))
+    box.notice(box.monitor(("apprise", f"json://127.0.0.1:{sink.port}/hook")))
     box.turn()
     (row,) = box.rows()
     assert row.status == status, row.attempts
@@ -386,7 +386,7 @@ def test_one_target_that_may_recover_keeps_an_apprise_url_being_retried() -> Non
 @pytest.mark.parametrize("channel", ["slack", "webhook", "apprise"])
 def test_a_closed_address_is_not_connected_to(box: Outbox, sink: HttpSink, channel: str) -> None:
     scheme = "json" if channel == "apprise" else "http"
-    box.tell(Event.TEST, box.monitor((channel, f"{scheme}://127.0.0.1:{sink.port}/hook")))
+    box.notice(box.monitor((channel, f"{scheme}://127.0.0.1:{sink.port}/hook")))
     box.turn()
     (row,) = box.rows()
     assert row.status == DeliveryStatus.FAILED
@@ -408,7 +408,7 @@ def test_tls_is_verified_for_the_name_although_the_address_is_pinned(
     box.configure(ca_bundle=str(bundle))
     sink = HttpSink(context)
     try:
-        box.tell(Event.TEST, box.monitor(("slack", f"https://localhost:{sink.port}/hook")))
+        box.notice(box.monitor(("slack", f"https://localhost:{sink.port}/hook")))
         box.turn()
     finally:
         sink.close()
@@ -431,7 +431,7 @@ def test_only_the_addresses_of_a_name_that_policy_allows_are_used(
 def test_a_redirect_is_not_followed(box: Outbox, sink: HttpSink) -> None:
     elsewhere = (("Location", f"{sink.url}/elsewhere"),)
     sink.replies["/hook"] = [Reply(307, headers=elsewhere)]
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()
     (row,) = box.rows()
     assert row.status == DeliveryStatus.FAILED
@@ -456,7 +456,7 @@ def test_only_the_text_of_an_html_answer_is_kept(
     box: Outbox, sink: HttpSink, body: str, kind: str, said: str
 ) -> None:
     sink.replies["/hook/SECRETOFTHEHOOK"] = [Reply(502, body, (("Content-Type", kind),))]
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook/SECRETOFTHEHOOK")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook/SECRETOFTHEHOOK")))
     box.turn()
     (row,) = box.rows()
     assert row.attempts[-1]["answer"] == said
@@ -488,7 +488,7 @@ def test_a_service_that_echoes_the_request_reveals_no_secret(
     sms = f"twilio://AC0account:twilio%20token%201@+15550001111?api={sink.url}"
     box.configure(telegram_api=sink.url, sms_url=sms)
     sink.replies[path] = [reply]
-    box.tell(Event.TEST, box.monitor((channel, value.format(url=sink.url))))
+    box.notice(box.monitor((channel, value.format(url=sink.url))))
     with caplog.at_level("DEBUG", logger="app"):
         box.turn()
     (row,) = box.rows()
@@ -505,7 +505,7 @@ def test_a_mail_server_that_quotes_the_password_does_not_reveal_it(box: Outbox) 
     with mail_sink(auth_required=True, auth_require_tls=False) as sink:
         sink.script = {"ops@example.com": ["550 me with mail password 123 may not"]}
         box.configure(smtp_url=f"smtp://me:mail%20password%20123@127.0.0.1:{sink.port}")
-        box.tell(Event.TEST, box.monitor(("email", "ops@example.com")))
+        box.notice(box.monitor(("email", "ops@example.com")))
         box.turn()
     (row,) = box.rows()
     assert row.reason == "SMTP 550: me with •••• may not"

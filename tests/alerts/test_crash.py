@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from app.db import db
 from app.db.tables import DeliveryRow
-from app.records import DeliveryStatus, Event
+from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 
@@ -48,7 +48,7 @@ def test_a_worker_killed_at_any_step_loses_no_message_and_repeats_at_most_one(
     monitors = [box.monitor(("webhook", f"{sink.url}/hook/{n}")) for n in range(LANES)]
     for _ in range(ROWS // LANES):
         for monitor in monitors:
-            box.tell(Event.TEST, monitor)
+            box.notice(monitor)
     ids = {row.message_id for row in box.rows()}
     assert len(ids) == ROWS
 

@@ -9,7 +9,7 @@ from app.alerts.log import failed_channels, forget_deliveries
 from app.db import db, writing
 from app.db.tables import DeliveryRow, MonitorRow
 from app.engine.housekeeping import Housekeeper
-from app.records import DeliveryStatus, Event
+from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, Reply
 
@@ -25,26 +25,26 @@ def test_a_channel_is_broken_from_its_refusal_until_it_delivers_or_no_monitor_ha
     sink.replies["/slack"] = [Reply(404, "no_service"), Reply(404, "no_service"), Reply()]
     slack = ("slack", f"{sink.url}/slack")
     shop = box.monitor(slack, ("webhook", f"{sink.url}/hook"))
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn()
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(3600)
     assert broken(box) == [("slack", "HTTP 404: no_service")]
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(3600)
     assert broken(box) == []
 
     # An attempt in the same second as the failure: the higher id is later.
     sink.replies["/slack"] = [Reply(410), Reply()]
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn()
     assert len(broken(box)) == 1
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn()
     assert broken(box) == []
 
     sink.replies["/slack"] = [Reply(410)]
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(5)
     assert len(broken(box)) == 1
     with box.app.app_context(), writing() as session:
@@ -65,12 +65,12 @@ def test_a_grouped_message_that_failed_stands_for_its_monitors(box: Outbox, sink
 
 def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
-    old = [box.tell(Event.TEST, monitor)[0] for _ in DeliveryStatus]
+    old = [box.notice(monitor)[0] for _ in DeliveryStatus]
     with box.app.app_context(), writing() as session:
         for id, status in zip(old, DeliveryStatus, strict=True):
             session.get_one(DeliveryRow, id).status = status
     box.clock.pass_(timedelta(days=box.settings.retention_days, seconds=1).total_seconds())
-    (young,) = box.tell(Event.TEST, monitor)
+    (young,) = box.notice(monitor)
     with box.app.app_context():
         assert forget_deliveries(box.clock.now - timedelta(days=900)) == 0
         keeper = Housekeeper(
@@ -84,7 +84,7 @@ def test_old_deliveries_are_deleted_unless_they_are_pending(box: Outbox) -> None
 def test_many_old_deliveries_are_deleted_in_small_transactions(box: Outbox) -> None:
     monitor = box.monitor(("webhook", "http://127.0.0.1:9/"))
     for _ in range(5):
-        box.tell(Event.TEST, monitor)
+        box.notice(monitor)
     with box.app.app_context():
         with writing() as session:
             session.query(DeliveryRow).update({"status": DeliveryStatus.DELIVERED})

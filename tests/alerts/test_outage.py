@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.records import DeliveryStatus, Event
+from app.records import DeliveryStatus
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 
@@ -20,7 +20,7 @@ def test_after_an_outage_of_an_hour_all_messages_arrive_within_two_minutes(
     for second in range(0, 3600, 15):
         if second % 300 == 0:
             for monitor in monitors:
-                box.tell(Event.TEST, monitor)
+                box.notice(monitor)
         box.turn(15)
     assert sink.requests == []
 

@@ -63,7 +63,7 @@ def test_a_temporary_failure_is_retried_and_retry_after_wins(
     after: tuple[float, float],
 ) -> None:
     sink.replies["/hook"] = [Reply(status, body, headers), Reply()]
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()
     (row,) = box.rows()
     assert row.status == PENDING
@@ -101,7 +101,7 @@ def test_a_permanent_refusal_is_not_retried_and_the_reason_is_shown(
     box: Outbox, sink: HttpSink, status: int
 ) -> None:
     sink.replies["/hook"] = [Reply(status, "no_service")]
-    box.tell(Event.TEST, box.monitor(("slack", f"{sink.url}/hook")))
+    box.notice(box.monitor(("slack", f"{sink.url}/hook")))
     box.turn()
     box.turn(86_000)
     (row,) = box.rows()
@@ -116,7 +116,7 @@ def test_a_broken_connection_is_retried(
 ) -> None:
     monkeypatch.setattr("app.net.client.READ_SECONDS", 0.3)
     sink.replies["/hook"] = [Reply(act=act), Reply()]
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()
     assert box.rows()[0].status == PENDING
     box.turn(5)
@@ -133,7 +133,7 @@ def test_a_greylisted_mail_arrives_later_with_the_same_id_and_a_550_stops(
         "gone@example.com": ["550 5.1.1 no such user"],
     }
     monitor = box.monitor(("email", "grey@example.com"), ("email", "gone@example.com"))
-    box.tell(Event.TEST, monitor)
+    box.notice(monitor)
     box.turn()
     grey, gone = box.rows()
     assert (grey.status, grey.attempts[0]["answer"]) == (
@@ -150,7 +150,7 @@ def test_pauses_grow_to_two_minutes_and_the_message_fails_after_a_day(
     box: Outbox, sink: HttpSink
 ) -> None:
     sink.replies["/hook"] = [Reply(500)]
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     began = box.clock.now
     pauses = []
     box.turn()
@@ -174,7 +174,7 @@ PAST_DATE = "Sat, 21 Nov 2026 07:00:00 GMT"
 def busy(box: Outbox, sink: HttpSink, asked: str) -> None:
     """A service that answers 503 and asks for such a pause, each time, got its message."""
     sink.replies["/hook"] = [Reply(503, "", (("Retry-After", asked),))]
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     box.turn()
 
 
@@ -234,8 +234,8 @@ def test_a_hanging_lane_does_not_delay_others(box: Outbox, sink: HttpSink) -> No
     slow = box.monitor(("slack", f"{sink.url}/slow"))
     fast = box.monitor(("slack", f"{sink.url}/fast"))
     for _ in range(5):
-        box.tell(Event.TEST, slow)
-        box.tell(Event.TEST, fast)
+        box.notice(slow)
+        box.notice(fast)
     box.settle(until=lambda: len(sink.to("/fast")) == 5)
     assert len(sink.to("/slow")) == 1
     assert not any(row.attempts for row in box.rows() if row.monitor_id == slow.id), "it hangs"
@@ -245,7 +245,7 @@ def test_a_lane_keeps_its_order_while_its_service_is_down(box: Outbox, sink: Htt
     sink.open = False
     monitors = [box.monitor(("webhook", f"{sink.url}/hook"), name=f"M{n}") for n in range(5)]
     for monitor in monitors:
-        box.tell(Event.TEST, monitor)
+        box.notice(monitor)
     for _ in range(10):
         box.turn(30)
     sink.open = True
@@ -268,7 +268,7 @@ def test_one_message_that_a_service_cannot_take_does_not_close_the_channel(
 
     box.worker.senders = {**box.worker.senders, "webhook": choking}
     for name in ("bad", "good"):
-        box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook"), name=name))
+        box.notice(box.monitor(("webhook", f"{sink.url}/hook"), name=name))
     for _ in range(20):
         box.turn(10)
     assert [row.status for row in box.rows()] == [PENDING, DELIVERED]
@@ -306,8 +306,9 @@ def test_retry_now_sends_a_refused_message_again_with_the_same_id(
     box: Outbox, sink: HttpSink
 ) -> None:
     sink.replies["/hook"] = [Reply(404), Reply(500), Reply()]
-    (id,) = box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
-    box.turn()
+    box.open(box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn(1)
+    id = box.rows()[0].id
     assert box.row(id).status == FAILED
     box.clock.pass_(2 * 86_400)  # its 24 hours begin again
     with box.app.app_context():
@@ -324,6 +325,36 @@ def test_retry_now_sends_a_refused_message_again_with_the_same_id(
             outbox.retry(id, box.clock.now)
         with pytest.raises(NotFound):
             outbox.retry(99, box.clock.now)
+
+
+def test_a_test_is_tried_once(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(503), Reply()]
+    (id,) = box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    box.turn()
+    row = box.row(id)
+    assert (row.status, len(row.attempts)) == (FAILED, 1)
+    box.turn(3600)
+    assert len(sink.requests) == 1
+
+
+def test_a_waiting_message_that_is_given_up_is_never_sent(box: Outbox, sink: HttpSink) -> None:
+    sink.replies["/hook"] = [Reply(503), Reply()]
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    incident = box.open(monitor)
+    box.turn(1)
+    [row] = box.rows()
+    with box.app.app_context():
+        outbox.give_up(row.id, box.clock.now)
+        with pytest.raises(Conflict):
+            outbox.give_up(row.id, box.clock.now)
+        with pytest.raises(NotFound):
+            outbox.give_up(99, box.clock.now)
+    box.close(monitor, incident)
+    box.turn(3600)
+    assert len(sink.requests) == 1
+    first, second = box.rows()
+    assert (first.status, first.reason) == (FAILED, "given up by hand")
+    assert (second.status, second.reason) == (HELD, "outage not delivered")
 
 
 # --- Bursts
@@ -472,7 +503,7 @@ def test_a_message_that_cannot_be_composed_does_not_stop_others(
     box: Outbox, sink: HttpSink
 ) -> None:
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
-    (broken, _fine) = (*box.tell(Event.TEST, monitor), *box.tell(Event.TEST, monitor))
+    (broken, _fine) = (*box.notice(monitor), *box.notice(monitor))
     with box.app.app_context(), writing() as session:
         session.get_one(DeliveryRow, broken).facts = {"event": "test"}
     box.turn()
@@ -483,7 +514,7 @@ def test_a_message_that_cannot_be_composed_does_not_stop_others(
 def test_a_row_is_claimed_by_one_worker_only(box: Outbox, sink: HttpSink) -> None:
     other = Worker(box.app, box.settings, clock=box.clock)
     for _ in range(20):
-        box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+        box.notice(box.monitor(("webhook", f"{sink.url}/hook")))
     for _ in range(400):
         started = box.worker.step(0.01) + other.step(0.01)
         if not started and box.worker.idle and other.idle:

@@ -22,7 +22,7 @@ from app.alerts.log import failed_channels, forget_deliveries, lost_messages
 from app.alerts.messages import Context, compose
 from app.db import db, writing
 from app.db.tables import PostRow, StatusPageRow, SubscriberRow
-from app.records import DeliveryStatus, Event, SubscriberEvent
+from app.records import DeliveryStatus, SubscriberEvent
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, MailSink, Reply
 from tests.support.pages import Pages
@@ -130,7 +130,7 @@ def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
 
 @pytest.mark.sqlite
 def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSink) -> None:
-    mailing.tell(Event.TEST, mailing.monitor(("email", "ops@example.com")))
+    mailing.notice(mailing.monitor(("email", "ops@example.com")))
     mailing.turn()
     assert mail.mails[0]["List-Unsubscribe"] is None
     assert "set on a monitor" in mail.mails[0].get_body(("html",)).get_content()
@@ -355,7 +355,7 @@ def test_failures_of_subscribers_are_no_failures_of_alert_channels(
     mailing: Outbox, mail: MailSink, pages: Pages
 ) -> None:
     now = mailing.clock.now
-    mailing.tell(Event.TEST, mailing.monitor(("email", WHO)))
+    mailing.notice(mailing.monitor(("email", WHO)))
     page = pages.page(now=now)
     pages.subscriber(page, "email", WHO, now=now)
     mail.script = {WHO: ["250 OK", "554 5.7.1 no"]}
@@ -392,7 +392,7 @@ def test_an_alert_goes_before_all_that_waits_for_subscribers(
     pages.post(page, now=now)
     box.settle(lambda: len(box.worker.subscribers.busy) == MAX_SUBSCRIBERS)  # there are no more
     sink.wait_for(lambda: len(sink.requests) == MAX_SUBSCRIBERS)
-    box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/ops")))
+    box.notice(box.monitor(("webhook", f"{sink.url}/ops")))
     box.worker.step(0)  # the next turn, also while subscribers rest
     sink.wait_for(lambda: len(sink.to("/ops")) == 1)
     assert len(sink.requests) == MAX_SUBSCRIBERS + 1

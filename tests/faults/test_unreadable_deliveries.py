@@ -199,7 +199,7 @@ def test_an_incomplete_message_that_is_retried_fails_again_alone(box, sink):
     headers = {"Authorization": f"Bearer {make_key(box.app)}"}
     retried = box.app.test_client().post(f"/api/v1/deliveries/{id}/retry", headers=headers)
     assert retried.json["data"]["status"] == "pending"
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(3)
     assert [row.status for row in box.rows()] == ["failed", "delivered"]
 
@@ -219,7 +219,7 @@ def test_a_monitor_whose_alerts_cannot_be_read_hides_no_broken_channel(box, sink
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink, kind):
     shop = box.monitor(hook(sink), ("slack", f"{sink.url}/slack"))
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(1)
     assert len(sink.to("/hook")) == 1
     with box.app.app_context():
@@ -259,14 +259,14 @@ def test_networks_that_cannot_be_read_close_what_they_opened_and_are_set_again(b
     visitor.open("/settings").press("Save", allow_networks="loopback")
     corrupt(box.app, SettingRow.value, "allow_networks")
     shop = box.monitor(hook(sink))
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(1)
     assert not sink.requests
     assert box.rows()[0].status == "failed", "refused by the policy, which names what to open"
     assert "The stored networks cannot be read." in visitor.open("/settings").text
     visitor.press("Save", allow_networks="loopback")
     assert "cannot be read" not in visitor.text
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(1)
     assert len(sink.requests) == 1
 
@@ -277,10 +277,10 @@ def test_networks_that_this_version_does_not_know_stop_no_alert(box, sink):
     shop = box.monitor(hook(sink))
     with box.app.app_context():
         keep_setting(ALLOW_NETWORKS, "loopback", now())
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(1)
     with box.app.app_context():
         keep_setting(ALLOW_NETWORKS, "loopback, moonbase", now())
-    box.tell(Event.TEST, shop)
+    box.notice(shop)
     box.turn(1)
     assert len(sink.requests) == 2

@@ -96,7 +96,7 @@ def test_a_monitor_picks_contacts_by_ticking_them(app, editor):
         "Save", contacts=["Shop team", "Night shift"], **own
     )
     [monitor] = monitors(app)
-    assert names(monitor) == ["Night shift", "Shop team"]
+    assert names(monitor) == ["Shop team", "Night shift"]
     assert monitor.alerts[-1] == Pair("email", "ops@example.com")
     editor.open(f"/monitors/{monitor.id}/edit").press("Save", contacts=[])
     [monitor] = monitors(app)

@@ -132,6 +132,23 @@ def test_a_link_from_an_alert_acknowledges_by_one_click_without_a_login(app, str
     assert stranger.open(f"/acknowledge/{token}x").status == 404
 
 
+def test_a_name_given_behind_the_link_is_shown_and_remembered_on_the_device(app, stranger):
+    first = make_incident(app, make_monitor(app))
+    second = make_incident(app, make_monitor(app))
+    with app.app_context():
+        tokens = [make_token(one.id, "Slack message") for one in (first, second)]
+    stranger.open(f"/acknowledge/{tokens[0]}").press("Acknowledge", name="x" * 81)
+    assert stranger.status == 422
+    assert row(app).acknowledged_at is None
+    stranger.press("Acknowledge", name="Ada")
+    assert "by Ada, from Slack message" in stranger.text
+    assert row(app).acknowledged_by == "Ada, from Slack message"
+    stranger.open(f"/acknowledge/{tokens[1]}")
+    assert dict(stranger.form_with("Acknowledge")[0].values)["name"] == "Ada"
+    stranger.press("Acknowledge", name="")
+    assert "by Slack message" in stranger.text
+
+
 def test_a_link_used_by_somebody_logged_in_names_them(app, editor):
     incident = make_incident(app, make_monitor(app))
     with app.app_context():

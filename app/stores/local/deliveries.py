@@ -59,6 +59,12 @@ class Deliveries(Part, base.Deliveries):
         outbox.retry(id, self.now())
         return self.get(id)
 
+    def give_up(self, id: int) -> Delivery:
+        if not fits(id):
+            raise NotFound("delivery", id)
+        outbox.give_up(id, self.now())
+        return self.get(id)
+
 
 def _records(ids: list[int]) -> list[Delivery]:
     """The deliveries with these ids, the newest first."""

@@ -26,7 +26,13 @@ class Deliveries(Readable[Delivery, DeliveryQuery], base.Deliveries):
         return _delivery(data)
 
     def retry(self, id: int) -> Delivery:
-        self._write("POST", f"{self.path}/{id}/retry", kind=self.kind, id=id)
+        return self._done(id, "retry")
+
+    def give_up(self, id: int) -> Delivery:
+        return self._done(id, "give-up")
+
+    def _done(self, id: int, what: str) -> Delivery:
+        self._write("POST", f"{self.path}/{id}/{what}", kind=self.kind, id=id)
         with stored():
             return self.get(id)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, render_template
+from flask import Blueprint, current_app, make_response, render_template, request
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.access.acknowledgements import Acknowledgement, read_token
 from app.errors import Denied, NotFound
-from app.records import Incident
+from app.records import MAX_OWN_NAME, Incident
 from app.stores import current_store
-from app.web.forms import DeleteForm
+from app.web.forms import AcknowledgeForm
 from app.web.frame import servers
 
 blueprint = Blueprint("acknowledge", __name__)
 
 ELSEWHERE = "This dashboard sends no alerts. Open the link on the server that sent the message."
+NAME = "wakeful_name"  # the cookie
+NAME_SECONDS = 365 * 24 * 3600
 Answer = str | Response | tuple[str, int]
 
 
@@ -30,20 +32,46 @@ def page(token: str) -> Answer:
     except (Denied, NotFound) as fault:
         gone = "The incident no longer exists." if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
-    form = DeleteForm()
-    if form.validate_on_submit() and _is_waiting(incident):
-        by = _who(link)
+    form = AcknowledgeForm(data={"name": request.cookies.get(NAME, "")[:MAX_OWN_NAME]})
+    done = _is_waiting(incident) and form.validate_on_submit()
+    if done:
+        by = _who(link, form.name.data)
         fields = {"acknowledged_at": current_store().now()}
         incident = current_store().incidents.update(incident.id, fields, by=by)
-    return render_template(
-        "acknowledge/page.html", incident=incident, waiting=_is_waiting(incident)
+    page = render_template(
+        "acknowledge/page.html",
+        incident=incident,
+        form=form,
+        waiting=_is_waiting(incident),
+        known=current_user.is_authenticated,
     )
+    response = make_response(page, 422 if form.errors else 200)
+    if done:
+        _remember(response, form.name.data)
+    return response
 
 
 def _is_waiting(incident: Incident) -> bool:
     return incident.acknowledged_at is None and incident.ended_at is None
 
 
-def _who(link: Acknowledgement) -> str:
+def _who(link: Acknowledgement, name: str | None) -> str:
+    """As others read it: the name that was given, else the person's address, else the message."""
+    if name and name.strip():
+        return f"{name.strip()}, from {link.via}"
     email: str | None = current_user.person.email if current_user.is_authenticated else None
     return email or link.via
+
+
+def _remember(response: Response, name: str | None) -> None:
+    """Keep the name on this device, for the next incident."""
+    root = request.environ.get("SCRIPT_NAME", "")
+    response.set_cookie(
+        NAME,
+        name or "",
+        max_age=NAME_SECONDS if name else 0,
+        path=f"{root}/acknowledge",
+        secure=current_app.config["SESSION_COOKIE_SECURE"] or request.is_secure,
+        httponly=True,
+        samesite="Lax",
+    )

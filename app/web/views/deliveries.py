@@ -39,6 +39,7 @@ REASONS = {
     "quiet hours": "It came in quiet hours. One message at their end covers it.",
     "settled": "It was acknowledged or over before this reminder went out.",
     "retried by hand": "Sent again by hand.",
+    "given up by hand": "Given up by hand.",
 }
 CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
 
@@ -76,6 +77,14 @@ def show(id: int) -> str:
 def retry(id: int) -> Response:
     delivery = current_store().deliveries.retry(id)
     flash(f"The message to {channel_label(delivery.channel)} is being sent again.", "success")
+    back = request.form.get("next")
+    return redirect(session.safe_next(back) if back else url_for(".show", id=id))
+
+
+@blueprint.post("/<int:id>/give-up")
+def give_up(id: int) -> Response:
+    delivery = current_store().deliveries.give_up(id)
+    flash(f"The message to {channel_label(delivery.channel)} will not be sent.", "success")
     back = request.form.get("next")
     return redirect(session.safe_next(back) if back else url_for(".show", id=id))
 
