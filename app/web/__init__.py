@@ -20,7 +20,7 @@ from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web import views
 from app.web.frame import assets, compress, errors, links, notices, security, servers, session
-from app.web.shown import looks, times
+from app.web.shown import channels, looks, times
 from app.web.views import auth
 
 BLUEPRINTS = (auth, *views.ALL)
@@ -40,6 +40,7 @@ def init_app(app: Flask) -> None:
         path=links.path,
         full_path=links.full_path,
         times=times,
+        channel_value=channels.label,
         words=looks,
         words_of=words_of,
         masked=mask,

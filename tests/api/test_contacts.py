@@ -1,0 +1,131 @@
+"""/api/v1/contacts and the contacts of monitors (decisions.md 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.records import MAX_ALERTS, MAX_CONTACT_NAME
+from tests.factories import make_key
+
+pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
+
+MAIL = {"channels[0][key]": "email", "channels[0][value]": "shop-team@example.com"}
+
+
+def errors(answer) -> dict[str, list[str]]:
+    assert answer.status_code == 422, answer.json
+    return answer.json["errors"]
+
+
+def test_a_contact_is_stored_as_a_form_and_comes_back_whole(api):
+    typed = MAIL | {"name": "Shop team", "default": "true", "quiet_start": "22:00"}
+    contact = api.data("POST", "/contacts", data=typed | {"quiet_end": "07:00"})
+    assert contact["channels"] == [{"key": "email", "value": "shop-team@example.com"}]
+    assert (contact["default"], contact["min_severity"]) == (True, "all")
+    assert (contact["acknowledgements"], contact["monitors"]) == (True, 0)
+    assert api.get(f"/contacts/{contact['id']}")["data"] == contact
+    changed = api.data("PATCH", f"/contacts/{contact['id']}", data={"min_severity": "down"})
+    assert (changed["name"], changed["min_severity"]) == ("Shop team", "down")
+    assert api("DELETE", f"/contacts/{contact['id']}").json["deleted"] is True
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        (MAIL, "name"),
+        (MAIL | {"name": "4711"}, "name"),
+        (MAIL | {"name": "x" * (MAX_CONTACT_NAME + 1)}, "name"),
+        (MAIL | {"name": "SHOP team"}, "name"),
+        ({"name": "A"}, "channels"),
+        ({"name": "A", "channels[7][key]": "contact", "channels[7][value]": "B"}, "channels.7.key"),
+        ({"name": "A", "channels[7][key]": "email", "channels[7][value]": "B"}, "channels.7.value"),
+        (MAIL | {"name": "A", "quiet_start": "22:00"}, "quiet_end"),
+        (MAIL | {"name": "A", "quiet_zone": "Mars"}, "quiet_zone"),
+        (MAIL | {"name": "A", "min_severity": "some"}, "min_severity"),
+        (MAIL | {"name": "A", "monitors": "1"}, "monitors"),
+    ],
+)
+def test_what_is_wrong_with_a_contact_is_named(api, typed, field):
+    api.data("POST", "/contacts", data=MAIL | {"name": "Shop team"})
+    assert list(errors(api("POST", "/contacts", data=typed))) == [field]
+    assert api.get("/contacts")["meta"]["total"] == 1
+
+
+def test_a_contact_has_one_to_twenty_channels(api):
+    def body(count: int):
+        channels = [{"key": "email", "value": f"a{n}@example.com"} for n in range(count)]
+        return {"name": f"Contact {count}", "channels": channels}
+
+    assert api("POST", "/contacts", json=body(MAX_ALERTS)).status_code == 201
+    assert list(errors(api("POST", "/contacts", json=body(MAX_ALERTS + 1)))) == ["channels"]
+    assert list(errors(api("POST", "/contacts", json=body(0)))) == ["channels"]
+
+
+def test_names_hold_up_to_their_limit(api):
+    name = "x" * MAX_CONTACT_NAME
+    assert api.data("POST", "/contacts", data=MAIL | {"name": name})["name"] == name
+
+
+def test_a_monitor_names_contacts_and_an_unknown_one_is_named_with_its_index(api):
+    id = api.data("POST", "/contacts", data=MAIL | {"name": "Shop team"})["id"]
+    monitor = api.monitor(
+        **{"alerts[3][key]": "contact", "alerts[3][value]": str(id),
+           "alerts[1][key]": "email", "alerts[1][value]": "ops@example.com"}
+    )  # fmt: skip
+    assert monitor["alerts"] == [
+        {"key": "email", "value": "ops@example.com"},
+        {"key": "contact", "value": "Shop team"},
+    ]
+    wrong = {"alerts[7][key]": "contact", "alerts[7][value]": "Nobody"}
+    answer = api("PATCH", f"/monitors/{monitor['id']}", data=wrong)
+    assert errors(answer) == {"alerts.7.value": ['There is no contact "Nobody".']}
+    api.data("PATCH", f"/contacts/{id}", data={"name": "Store team"})
+    assert api.get(f"/monitors/{monitor['id']}")["data"]["alerts"][1]["value"] == "Store team"
+
+
+def test_a_key_that_may_only_read_sees_masks_but_the_names_of_contacts(app, api):
+    api.data("POST", "/contacts", data=MAIL | {"name": "Shop team"})
+    api.monitor(**{"alerts[0][key]": "contact", "alerts[0][value]": "Shop team"})
+    api.secret = make_key(app, "read")
+    [contact] = api.get("/contacts")["data"]
+    assert contact["channels"] == [{"key": "email", "value": "••••.com"}]
+    [monitor] = api.get("/monitors")["data"]
+    assert monitor["alerts"] == [{"key": "contact", "value": "Shop team"}]
+    assert api("POST", "/contacts", data=MAIL | {"name": "B"}).status_code == 403
+
+
+def test_a_mask_that_is_sent_back_keeps_the_stored_value(api):
+    id = api.data("POST", "/contacts", data=MAIL | {"name": "Shop team"})["id"]
+    masked = {"channels[0][key]": "email", "channels[0][value]": "••••.com"}
+    kept = api.data("PATCH", f"/contacts/{id}", data=masked)
+    assert kept["channels"][0]["value"] == "shop-team@example.com"
+
+
+def test_deleting_a_contact_in_use_names_its_monitors(api):
+    shop = api.data("POST", "/contacts", data=MAIL | {"name": "Shop team"})["id"]
+    night = api.data("POST", "/contacts", data=MAIL | {"name": "Night shift"})["id"]
+    monitor = api.monitor(**{"alerts[0][key]": "contact", "alerts[0][value]": "Shop team"})
+    refused = api("DELETE", f"/contacts/{shop}")
+    assert (refused.status_code, refused.json["monitors"]) == (409, [monitor["id"]])
+    for query, field in (
+        ("?replace_with=Nobody", "replace_with"),
+        ("?replace_with=Shop+team", "replace_with"),
+        ("?replace_with=Night+shift&force=true", "force"),
+        ("?forced=true", "forced"),
+    ):
+        assert list(errors(api("DELETE", f"/contacts/{shop}{query}"))) == [field]
+    assert api("DELETE", f"/contacts/{shop}?replace_with=night+SHIFT").status_code == 200
+    alerts = api.get(f"/monitors/{monitor['id']}")["data"]["alerts"]
+    assert alerts == [{"key": "contact", "value": "Night shift"}]
+    assert api("DELETE", f"/contacts/{night}?force=true").status_code == 200
+    assert api.get(f"/monitors/{monitor['id']}")["data"]["alerts"] == []
+
+
+def test_a_delivery_that_waits_can_be_given_up(api):
+    id = api.data("POST", "/contacts", data=MAIL | {"name": "Shop team"})["id"]
+    [delivery] = api.data("POST", f"/contacts/{id}/test")["deliveries"]
+    given_up = api.data("POST", f"/deliveries/{delivery}/give-up")
+    assert (given_up["status"], given_up["reason"]) == ("failed", "given up by hand")
+    assert given_up["contacts"] == ["Shop team"]
+    assert api("POST", f"/deliveries/{delivery}/give-up").status_code == 409
+    assert [one["id"] for one in api.get("/deliveries", contact_id=id)["data"]] == [delivery]
