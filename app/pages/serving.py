@@ -39,7 +39,7 @@ from app.pages.addresses import (
 )
 from app.pages.answers import EVERYBODY, Answer, fixed, html_headers, not_found, shown, unavailable
 from app.pages.assets import Assets
-from app.pages.copies import Copies
+from app.pages.copies import MONTHS, Copies, month_name, page_name, page_of
 from app.pages.memory import Made, Memory
 from app.pages.place import HTML, Place, Visit
 from app.pages.routes import Asked, Shown
@@ -49,12 +49,13 @@ from app.stores.public import Address, PublicPages
 
 log = logging.getLogger(__name__)
 
-PAGES, MONTHS = 500, 100  # that are kept in memory
+PAGES = 500  # that are kept in memory
 MAX_FORM_BYTES = 16_384
 DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "")
+OUTDATED = "The page was changed since this was read."
 HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
@@ -84,7 +85,7 @@ class StatusPages:
             self._read_page, PAGES, self._copied_page, self._now
         )
         self._months: Memory[tuple[int, int, int], Made] = Memory(
-            self._read_month, MONTHS, clock=self._now
+            self._read_month, MONTHS, self._copied_month, self._now
         )
         self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
         self._asked = {one.name: one for one in routes.ASKED}
@@ -243,6 +244,9 @@ class StatusPages:
         of_month, away = self._months.get((address.id, *month))
         if of_month.value is None:
             return not_found()
+        # What was read before the page was changed may show what it no longer shows.
+        if away and of_month.value.page.updated_at < made.value.page.updated_at:
+            raise Unavailable(OUTDATED)
         place = self._place(way, own_host, away)
         key = (own_host, away and of_month.value.made_at, address.visibility)
         return of_month.get(
@@ -341,7 +345,8 @@ class StatusPages:
     def _forget_others(self, ids: set[int]) -> None:
         """A deleted page leaves nothing behind."""
         for name in self._copies.names():
-            if name.startswith("page-") and name not in {f"page-{id}" for id in ids}:
+            page_id = page_of(name)
+            if page_id is not None and page_id not in ids:
                 self._copies.forget(name)
 
     def _read_list(self, key: str, before: Made | None) -> Made:
@@ -355,7 +360,7 @@ class StatusPages:
         with self._app.app_context():
             page = self._public.page(id)
         same = before is not None and _same(before.value, page)
-        self._copies.keep(f"page-{id}", page, changed=not same)
+        self._copies.keep(page_name(id), page, changed=not same)
         if before is None or not same:
             return Made(page)
         before.advance(page)
@@ -368,7 +373,9 @@ class StatusPages:
         except NotFound:
             return Made(None)  # kept too: whoever asks for many months asks the database once
         known = before.value if before else None
-        if before is None or known is None or replace(known, made_at=month.made_at) != month:
+        same = known is not None and replace(known, made_at=month.made_at) == month
+        self._copies.keep_month(*key, month, changed=not same)
+        if before is None or not same:
             return Made(month)
         before.advance(month)
         return before
@@ -382,7 +389,10 @@ class StatusPages:
         return None if found is None else Made(found)
 
     def _copied_page(self, id: int) -> Made | None:
-        return self._copied_made(f"page-{id}")
+        return self._copied_made(page_name(id))
+
+    def _copied_month(self, key: tuple[int, int, int]) -> Made | None:
+        return self._copied_made(month_name(*key))
 
 
 def _same(before: PublicPage, page: PublicPage) -> bool:
