@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.rules.slugs import is_slug
 from app.stores.public import Address
 
 FOLDER = "/status"
@@ -51,12 +52,22 @@ def is_ours(path: str) -> bool:
     return path == FOLDER or path.startswith(f"{FOLDER}/")
 
 
+def without_slash(path: str) -> str | None:
+    """Where ``/status/`` and ``/status/SLUG/`` lead, relative to them: some people write a slash at
+    the end.
+    """
+    if path == f"{FOLDER}/":
+        return f"..{FOLDER}"
+    slug, slash, rest = path.removeprefix(f"{FOLDER}/").partition("/")
+    return f"../{slug}" if slash and not rest and is_slug(slug) else None
+
+
 def target_of(path: str) -> Target:
     """What a path under ``/status/`` names."""
     slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
     if not slash and slug.endswith(".json"):
         return Target(slug.removesuffix(".json"), JSON)
-    # ``SLUG/`` and ``SLUG/summary.json`` are no addresses.
+    # ``SLUG/summary.json`` is no address.
     return Target(slug, name) if not slash or name not in (FRONT, JSON) else Target("", name)
 
 

@@ -36,6 +36,7 @@ from app.pages.addresses import (
     links,
     own_target,
     target_of,
+    without_slash,
 )
 from app.pages.answers import EVERYBODY, Answer, fixed, html_headers, not_found, shown, unavailable
 from app.pages.assets import Assets
@@ -144,6 +145,9 @@ class StatusPages:
             return self._of_page(environ, own, own_target(own, path), own_host=True)
         if path == FOLDER:
             return self._of_list(environ)
+        moved = without_slash(path)
+        if moved is not None:
+            return fixed(308, "Moved.\n", [("Location", moved)])
         target = target_of(path)
         address = self._pages_known().by_slug.get(target.slug)
         if address is None:
@@ -164,7 +168,7 @@ class StatusPages:
             return not_found()
         shown_, component = self._find(target.name)
         if shown_ is None and asked is None:
-            return not_found()
+            return not_found(address.theme)
         method = environ["REQUEST_METHOD"]
         # Also somebody who was admitted may send the form again.
         sends_form = method == "POST" and shown_ is FRONT_PAGE
@@ -233,7 +237,7 @@ class StatusPages:
         if id is not None:
             component = next((one for one in page.components if one.id == id), None)
             if component is None:
-                return not_found()
+                return not_found(address.theme)
         place = replace(self._place(way, own_host, away), component=component)
         key = (what.name, id, own_host, away and page.made_at, address.visibility)
         return made.get(key, lambda: shown(what, what.make(page, place), address))
@@ -241,9 +245,11 @@ class StatusPages:
     def _of_month(self, environ: Environ, address: Address, way: Links, own_host: bool) -> Answer:
         made, _ = self._pages.get(address.id)
         month = history.asked_month(environ.get("QUERY_STRING", ""), made.value)
+        if month is None:
+            return not_found(address.theme)
         of_month, away = self._months.get((address.id, *month))
         if of_month.value is None:
-            return not_found()
+            return not_found(address.theme)
         # What was read before the page was changed may show what it no longer shows.
         if away and of_month.value.page.updated_at < made.value.page.updated_at:
             raise Unavailable(OUTDATED)
@@ -300,16 +306,16 @@ class StatusPages:
         place = self._place(way, own_host=False, away=False)
         request = _request(environ)
         if method != "POST":
-            return self._sent(front.password(place), environ)
+            return self._sent(front.password(address, place), environ)
         try:
             with self._app.app_context():
                 right = self._visitors.enter(address, request)
         except Throttled as fault:
-            said = front.password(place, 429, str(fault))
+            said = front.password(address, place, 429, str(fault))
             said.headers["Retry-After"] = str(fault.retry_after)
             return self._sent(said, environ)
         if not right:
-            return self._sent(front.password(place, 422, front.WRONG), environ)
+            return self._sent(front.password(address, place, 422, front.WRONG), environ)
         said = Response(status=303, headers={"Location": way.front})
         said.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, said)

@@ -29,6 +29,7 @@ class Address:
     visibility: str
     password_turn: int
     version: int
+    theme: str
 
 
 class PublicPages(ABC):

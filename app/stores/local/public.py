@@ -109,9 +109,10 @@ class LocalPublicPages(PublicPages):
                     StatusPageRow.visibility,
                     StatusPageRow.password_turn,
                     StatusPageRow.updated_at,
+                    StatusPageRow.theme,
                 ).order_by(StatusPageRow.id)
             )
-            return [Address(*row[:6], version=to_ms(row[6])) for row in rows]
+            return [Address(*row[:6], to_ms(row.updated_at), row.theme) for row in rows]
 
     def listed(self) -> Sequence[StatusPage]:
         with _reading():
