@@ -71,6 +71,16 @@ def target_of(path: str) -> Target:
     return Target(slug, name) if not slash or name not in (FRONT, JSON) else Target("", name)
 
 
+def link_name(path: str) -> str:
+    """The name of a path as a page's message may have it, on its own host name or below
+    ``/status/SLUG``; "" for what is too long or too short.
+    """
+    parts = path.split("/")
+    if len(parts) == 5 and parts[1] == FOLDER[1:]:
+        del parts[1:3]
+    return "/".join(parts[1:]) if len(parts) == 3 else ""
+
+
 def own_target(address: Address, path: str) -> Target:
     """What a path on the page's own host name names."""
     return Target(address.slug, path.removeprefix("/"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from app.pages.addresses import (
     Target,
     host_of,
     is_ours,
+    link_name,
     links,
     own_target,
     target_of,
@@ -62,6 +63,15 @@ FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
 Start = Callable[..., Any]
 Environ = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of a message to a subscriber."""
+
+    asked: Asked
+    token: str
+    page_id: int
 
 
 class StatusPages:
@@ -94,7 +104,7 @@ class StatusPages:
     def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
         address = self._own_page(environ, path)
-        if address is None and not is_ours(path):
+        if address is None and not is_ours(path) and self._link(path) is None:
             return self._next(environ, start_response)
         try:
             answer = self._answer(environ, path, address)
@@ -138,6 +148,9 @@ class StatusPages:
         return self._directory.get(DIRECTORY)[0]
 
     def _answer(self, environ: Environ, path: str, own: Address | None) -> Answer:
+        link = self._link(path)
+        if link is not None:
+            return self._of_link(environ, path, own, link)
         if own is not None:
             asset = self._assets.find(path)
             if asset is not None:
@@ -151,7 +164,7 @@ class StatusPages:
         target = target_of(path)
         address = self._pages_known().by_slug.get(target.slug)
         if address is None:
-            return self._of_token(environ, None, target, own_host=False)
+            return not_found()
         return self._of_page(environ, address, target, own_host=False)
 
     # --- a page's answers
@@ -162,7 +175,7 @@ class StatusPages:
         way = links(target, own_host=own_host)
         asked, token = self._find_asked(target.name)
         if asked is not None and asked.purpose is not None:
-            return self._of_token(environ, address, target, own_host=own_host)
+            return self._of_void_link(environ, address, target, asked, own_host=own_host)
         admitted = self._visitors.may_read(address, environ)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
@@ -183,32 +196,41 @@ class StatusPages:
         assert shown_ is not None  # noqa: S101 - one of the two was found
         return self._of_front(address, way, shown_, component, own_host)
 
-    def _of_token(
-        self, environ: Environ, there: Address | None, target: Target, *, own_host: bool
-    ) -> Answer:
-        """For a link with a token. ``there``: the page that its address names now; the link may be
-        older than that. Without a token of ours, nothing tells whether there is a page that
-        strangers cannot read.
+    def _link(self, path: str) -> Link | None:
+        """The link of a message that a path is. Its token proves it: the page may have had another
+        slug or host name when the message was sent.
         """
-        asked, token = self._find_asked(target.name)
-        if asked is None or asked.purpose is None:
+        asked, token = self._find_asked(link_name(path))
+        if asked is None or asked.purpose is None or token is None:
+            return None
+        with self._app.app_context():
+            page_id = self._public.page_of_token(asked.purpose, token)
+        return None if page_id is None else Link(asked, token, page_id)
+
+    def _of_link(self, environ: Environ, path: str, own: Address | None, link: Link) -> Answer:
+        address = self._pages_known().by_id.get(link.page_id)
+        # Nobody joins a page that was closed since; leaving it stays possible.
+        joins = link.asked.purpose is Purpose.CONFIRM
+        if address is None or (joins and address.visibility == Visibility.CLOSED):
             return not_found()
-        address = self._page_of_token(asked.purpose, token or "")
-        if address is not None and (there is None or there.id == address.id or not own_host):
-            way = links(Target(address.slug, target.name), own_host=own_host)
-            return self._ask(environ, address, way, asked, token, own_host)
-        if there is None or there.visibility not in EVERYBODY:
+        root = "../" * (path.count("/") - 1)
+        if own is None:
+            front_link = f"{root}status/{address.slug}"
+        else:
+            front_link = root if own.id == address.id else self._public.link(address)
+        way = Links(root, root, front_link)
+        return self._ask(environ, address, way, link.asked, link.token, own is not None)
+
+    def _of_void_link(
+        self, environ: Environ, there: Address, target: Target, asked: Asked, *, own_host: bool
+    ) -> Answer:
+        """For a token that is not ours. Nothing tells whether there is a page that strangers cannot
+        read.
+        """
+        if there.visibility not in EVERYBODY:
             return not_found()
         void = replace(asked, answer=subscribe.void)
-        return self._ask(environ, there, links(target, own_host=own_host), void, token, own_host)
-
-    def _page_of_token(self, purpose: Purpose, token: str) -> Address | None:
-        with self._app.app_context():
-            id = self._public.page_of_token(purpose, token)
-        found = None if id is None else self._pages_known().by_id.get(id)
-        # Nobody joins a page that was closed since; leaving it stays possible.
-        closed = found is not None and found.visibility == Visibility.CLOSED
-        return None if closed and purpose is Purpose.CONFIRM else found
+        return self._ask(environ, there, links(target, own_host=own_host), void, None, own_host)
 
     def _find(self, name: str) -> tuple[Shown | None, int | None]:
         """The line of the table for this name, and the monitor's id in it."""

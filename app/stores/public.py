@@ -42,6 +42,10 @@ class PublicPages(ABC):
         """All pages."""
 
     @abstractmethod
+    def link(self, address: Address) -> str:
+        """Where people reach a page, as messages have it. Reads nothing from the database."""
+
+    @abstractmethod
     def listed(self) -> Sequence[StatusPage]:
         """The public pages, by name."""
 

@@ -49,6 +49,7 @@ from app.records import (
     StatusPage,
     Visibility,
 )
+from app.rules.page_links import page_link
 from app.rules.page_state import page_state
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
@@ -113,6 +114,9 @@ class LocalPublicPages(PublicPages):
                 ).order_by(StatusPageRow.id)
             )
             return [Address(*row[:6], to_ms(row.updated_at), row.theme) for row in rows]
+
+    def link(self, address: Address) -> str:
+        return page_link(self._base.rstrip("/"), address.slug, address.domain)
 
     def listed(self) -> Sequence[StatusPage]:
         with _reading():
