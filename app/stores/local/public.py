@@ -70,8 +70,26 @@ AHEAD = timedelta(days=90)
 REPORTED = "Somebody reported a problem."
 
 
+# SQLite reads a whole transaction from one snapshot by itself.
+_SNAPSHOT: Mapping[str, dict[str, Any]] = {
+    "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
+    "sqlite": {},
+}
+
+
 @contextmanager
 def _reading() -> Iterator[None]:
+    """``_asking``, from one snapshot: otherwise a page could show a monitor as it was before a
+    change, and the posts from after it.
+    """
+    with _asking():
+        db.session.rollback()  # an older transaction has a snapshot of its own
+        db.session.connection(execution_options=_SNAPSHOT[db.engine.dialect.name])
+        yield
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
     """Raises Unavailable where the database cannot answer, and leaves no transaction open."""
     try:
         with patience(PATIENCE_SECONDS):
@@ -180,7 +198,7 @@ class LocalPublicPages(PublicPages):
             )
 
     def password_fits(self, id: int, password: str) -> bool:
-        with _reading():
+        with _asking():
             hash_ = db.session.scalar(
                 select(StatusPageRow.password_hash).where(
                     StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
@@ -189,7 +207,7 @@ class LocalPublicPages(PublicPages):
         return passwords.matches(hash_, password)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
-        with _reading():
+        with _asking():
             self._subscribing.subscribe(id, channel, target, address=address)
 
     def page_of_token(self, purpose: Purpose, token: str) -> int | None:
@@ -197,11 +215,11 @@ class LocalPublicPages(PublicPages):
         return None if found is None else found.page_id
 
     def confirm(self, token: str) -> StatusPage:
-        with _reading():
+        with _asking():
             return self._subscribing.confirm(token)
 
     def unsubscribe(self, token: str) -> StatusPage:
-        with _reading():
+        with _asking():
             return self._subscribing.unsubscribe(token)
 
     def _record(
