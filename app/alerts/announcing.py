@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, exists, func, insert, select
+from sqlalchemy import ColumnElement, Row, Select, exists, func, insert, or_, select
 
 from app.alerts.subscribers import message, page_facts
 from app.db import AnySession
@@ -94,7 +94,7 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
     page = session.get_one(StatusPageRow, post.status_page_id)
     # What strangers cannot read is not sent to them either.
     closed = page.visibility == Visibility.CLOSED
-    found = [] if closed else session.execute(_next(told, page.id)).all()
+    found = [] if closed else session.execute(_next(told, page.id, now)).all()
     rows = _rows(session, found, told, post, page, now)
     if rows:
         session.execute(insert(DeliveryRow), rows)
@@ -106,14 +106,16 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
     return len(rows)
 
 
-def _next(told: PostUpdateRow, page_id: int) -> Select[int, str, Any, str]:
+def _next(told: PostUpdateRow, page_id: int, now: datetime) -> Select[int, str, Any, str]:
     """Who had confirmed when the update was written, and has no message about it yet."""
     row = SubscriberRow
+    # After now: before the clock was set back.
+    confirmed = or_(row.confirmed_at <= told.created_at, row.confirmed_at > now)
     return (
         select(row.id, row.channel, row.value, row.digest)
         .where(
             row.status_page_id == page_id,
-            row.confirmed_at <= told.created_at,
+            confirmed,
             row.id > told.announced_to,
         )
         .order_by(row.id)

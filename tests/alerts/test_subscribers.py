@@ -109,6 +109,17 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
 
 
 @pytest.mark.sqlite
+def test_who_confirmed_before_the_clock_was_set_back_is_told_too(
+    mailing: Outbox, mail: MailSink, pages: Pages
+) -> None:
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    pages.subscriber(page, "email", WHO, now=now + timedelta(hours=1))
+    pages.post(page, now=now)
+    mailing.turn()
+    assert [to for _sender, to in mail.envelopes] == [[WHO]]
+
+
 def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     """RFC 8058; in one piece, because mail programs do not decode these headers."""
     with core.app_context():

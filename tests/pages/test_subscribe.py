@@ -12,6 +12,7 @@ import requests
 from flask import Flask
 from flask.testing import FlaskClient
 
+from app.stores.local.public import SIGN_UP_TAKES
 from app.stores.local.subscribing import SIGN_UPS
 from tests.pages.made import change_page, make_page, make_shown
 from tests.support.loopback import serving
@@ -276,3 +277,18 @@ def test_on_an_unknown_host_name_only_links_of_ours_are_answered(client: FlaskCl
         answer = client.post(path, base_url="https://gone.example.com")
         assert answer.status_code != 200, path
         assert "subscrib" not in answer.text, path
+
+
+def test_every_sign_up_takes_as_long_whether_the_address_is_known_or_not(
+    app: Flask, rows: Pages, monkeypatch: pytest.MonkeyPatch
+):
+    page = make_page(app)
+    rows.subscriber(page, "email", "known@example.com", now=datetime.now(UTC))
+    public = app.extensions["wakeful.public"]
+    passed: list[float] = []
+    monkeypatch.setattr("app.stores.local.public.sleep", passed.append)
+    monkeypatch.setattr("app.stores.local.public.monotonic", lambda: 7.0)
+    with app.app_context():
+        for target in ("known@example.com", "new@example.com", "known@example.com"):
+            public.subscribe(page, "email", target, address="198.51.100.7")
+    assert passed == [pytest.approx(SIGN_UP_TAKES)] * 3

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache, reduce
 from operator import add
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import func, or_, select
@@ -65,6 +66,9 @@ from app.stores.local.windows import active_windows
 from app.stores.public import Address, PublicPages
 
 PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
+# How long each sign-up takes: more is written for a new target than for one that is known, and the
+# time would tell which it was.
+SIGN_UP_TAKES = 0.1
 RECENT = timedelta(days=14)
 AHEAD = timedelta(days=90)
 REPORTED = "Somebody reported a problem."
@@ -207,8 +211,10 @@ class LocalPublicPages(PublicPages):
         return passwords.matches(hash_, password)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
+        began = monotonic()
         with _asking():
             self._subscribing.subscribe(id, channel, target, address=address)
+        sleep(max(0.0, began + SIGN_UP_TAKES - monotonic()))
 
     def page_of_token(self, purpose: Purpose, token: str) -> int | None:
         found = read_token(purpose, token, self._clock())
