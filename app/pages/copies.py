@@ -33,7 +33,7 @@ FOLDER = "status-pages"
 CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
 SAME_AFTER = 60.0  # of one that does not: its time goes on
 MONTHS = 100  # of the history of all pages; those that were read last
-MOST_BYTES = 1_000_000  # of one copy: a page of 500 monitors takes a tenth of it
+MOST_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
 _KEPT = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
          records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
          records.PublicMonth, records.PublicIncident)  # fmt: skip
