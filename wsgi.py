@@ -1,13 +1,13 @@
 """The entry for gunicorn: ``gunicorn wsgi:app``."""
 
 import sys
-from contextlib import suppress
 
 from gunicorn.errors import AppImportError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_app
 from app.db import db, schema
+from app.db.faults import is_server_away
 from app.errors import WakefulError
 
 
@@ -22,8 +22,12 @@ def refuse_unknown() -> None:
 
     A database that does not answer now is for /readyz to tell: it may come back.
     """
-    with app.app_context(), suppress(SQLAlchemyError):
-        schema.refuse_unknown()
+    with app.app_context():
+        try:
+            schema.refuse_unknown()
+        except SQLAlchemyError as fault:
+            if is_server_away(fault):
+                schema.refuse_until_current()
         db.engine.dispose()  # no connection may be shared with the workers of a gunicorn --preload
 
 

@@ -108,6 +108,16 @@ def _network(part: str) -> Network:
         network = ipaddress.ip_network(part, strict=False)
     except ValueError:
         raise ValueError(f"{part!r} is neither an address nor a network (CIDR).") from None
+    network = _plain(network)
     if network.prefixlen == 0:
         raise ValueError(f"{part} trusts everybody. Name the addresses of your proxies.")
     return network
+
+
+def _plain(network: Network) -> Network:
+    """An IPv4 network that is written as one of IPv6, as ``address_of`` reads its addresses."""
+    start = network.network_address
+    mapped = start.ipv4_mapped if isinstance(start, ipaddress.IPv6Address) else None
+    if mapped is None or network.prefixlen < 96:
+        return network
+    return ipaddress.IPv4Network((mapped, network.prefixlen - 96))

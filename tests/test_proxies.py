@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.proxies import Proxies
+from app.proxies import FOR, HOST, PROTO, Proxies, networks
 from app.stores.local.subscribing import SIGN_UPS
 from tests.factories import make_key
 from tests.pages.made import make_page, make_shown
@@ -48,6 +49,20 @@ def seen(peer: str, **headers: str) -> dict[str, Any]:
 )
 def test_the_client_is_the_last_address_that_no_trusted_proxy_has(sent: str, client: str):
     assert seen("127.0.0.1", **{"for": sent})["REMOTE_ADDR"] == client
+
+
+def test_a_network_of_ipv4_may_be_written_as_one_of_ipv6():
+    assert networks("::ffff:10.0.0.0/104, ::ffff:127.0.0.1") == networks("10.0.0.0/8, 127.0.0.1")
+    with pytest.raises(ValueError, match="trusts everybody"):
+        networks("::ffff:0.0.0.0/96")
+
+
+def test_the_manuals_proxy_sets_each_header_that_is_read():
+    """nginx passes on what visitors send in a header that it does not set."""
+    manual = Path(__file__).parents[1] / "docs" / "status-pages.md"
+    set_there = re.findall(r"proxy_set_header (\S+) ", manual.read_text())
+    read = {name.removeprefix("HTTP_").replace("_", "-") for name in (FOR, PROTO, HOST)}
+    assert {name.upper() for name in set_there} == {"HOST", *read}
 
 
 def test_a_trusted_proxy_names_scheme_and_host():

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, exists, func, insert, select
+from sqlalchemy import ColumnElement, Row, Select, exists, func, insert, or_, select
 
 from app.alerts.subscribers import message, page_facts
 from app.db import AnySession
@@ -27,13 +27,14 @@ from app.db.tables import (
     SubscriberRow,
 )
 from app.db.types import Unreadable
-from app.records import DeliveryStatus, SubscriberEvent, Visibility
+from app.records import Channel, DeliveryStatus, SubscriberEvent, Visibility
 from app.rules.time import iso
 
 log = logging.getLogger(__name__)
 
 BATCH = 50  # messages in one transaction, which holds SQLite's write lock meanwhile
-MOST_DUE = 50  # messages that wait to be sent when the next batch is written
+MOST_DUE = 50  # mails that wait to be sent when the next batch is written
+MOST_WEBHOOKS_DUE = 1_000  # more: fifty that hang would hold all mails
 _UPDATES = 20  # that are looked at in one turn
 
 
@@ -55,20 +56,26 @@ def waiting(session: AnySession, now: datetime) -> list[int]:
     """The updates that subscribers are to be told of now, the oldest first; none while enough
     messages wait to be sent.
     """
+    by_webhook = DeliveryRow.channel == Channel.WEBHOOK
     untold = select(PostUpdateRow.id).where(PostUpdateRow.announced_at.is_(None))
     found = list(session.scalars(untold.order_by(PostUpdateRow.id).limit(_UPDATES)))
-    return found if found and _due(session, now) < MOST_DUE else []
+    waits = found and (
+        _are_due(session, now, ~by_webhook, MOST_DUE)
+        or _are_due(session, now, by_webhook, MOST_WEBHOOKS_DUE)
+    )
+    return [] if waits else found
 
 
-def _due(session: AnySession, now: datetime) -> int:
+def _are_due(session: AnySession, now: datetime, which: ColumnElement[bool], most: int) -> bool:
+    """Whether so many messages wait to be sent."""
     query = select(DeliveryRow.id).where(
         DeliveryRow.status == DeliveryStatus.PENDING,
         DeliveryRow.next_attempt_at <= now,
         DeliveryRow.subscriber_id.is_not(None),
+        which,
     )
-    return session.execute(
-        select(func.count()).select_from(query.limit(MOST_DUE).subquery())
-    ).scalar_one()
+    counted = select(func.count()).select_from(query.limit(most).subquery())
+    return session.execute(counted).scalar_one() >= most
 
 
 def write(session: AnySession, update_id: int, now: datetime) -> int:
@@ -87,7 +94,7 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
     page = session.get_one(StatusPageRow, post.status_page_id)
     # What strangers cannot read is not sent to them either.
     closed = page.visibility == Visibility.CLOSED
-    found = [] if closed else session.execute(_next(told, page.id)).all()
+    found = [] if closed else session.execute(_next(told, page.id, now)).all()
     rows = _rows(session, found, told, post, page, now)
     if rows:
         session.execute(insert(DeliveryRow), rows)
@@ -99,14 +106,16 @@ def write(session: AnySession, update_id: int, now: datetime) -> int:
     return len(rows)
 
 
-def _next(told: PostUpdateRow, page_id: int) -> Select[int, str, Any, str]:
+def _next(told: PostUpdateRow, page_id: int, now: datetime) -> Select[int, str, Any, str]:
     """Who had confirmed when the update was written, and has no message about it yet."""
     row = SubscriberRow
+    # After now: before the clock was set back.
+    confirmed = or_(row.confirmed_at <= told.created_at, row.confirmed_at > now)
     return (
         select(row.id, row.channel, row.value, row.digest)
         .where(
             row.status_page_id == page_id,
-            row.confirmed_at <= told.created_at,
+            confirmed,
             row.id > told.announced_to,
         )
         .order_by(row.id)

@@ -70,11 +70,15 @@ def due_lanes(session: AnySession, now: datetime, skip: Collection[str]) -> list
     return [lane for lane in session.scalars(query) if lane not in skip]
 
 
-def due_subscribers(session: AnySession, now: datetime, skip: Collection[str]) -> list[str]:
-    """The same of subscribers, as many as may be of use."""
+def due_subscribers(
+    session: AnySession, now: datetime, skip: Collection[str], *, webhooks: bool
+) -> list[str]:
+    """The same of subscribers, by webhook or by mail, as many as may be of use."""
+    by_webhook = DeliveryRow.channel == Channel.WEBHOOK
     query = (
         _due(now)
         .join(SubscriberRow, SubscriberRow.id == DeliveryRow.subscriber_id)
+        .where(by_webhook if webhooks else ~by_webhook)
         .where(DeliveryRow.lane.not_in(list(skip)[:MOST_SKIPPED]))
         .limit(FIRST_PENDING)
     )

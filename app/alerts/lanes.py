@@ -13,7 +13,9 @@ from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.restraint import Lane
 
 MAX_LANES = 64  # threads at a time
-MAX_SUBSCRIBERS = 16  # threads beside them, for the subscribers of status pages
+MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages
+# Threads for their webhooks. Strangers choose these, and many that hang must delay no mail.
+MAX_WEBHOOKS = 8
 SLEEP = timedelta(seconds=1)  # a lane whose rows have to wait is read again after this
 
 

@@ -25,7 +25,7 @@ from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Sender
 from app.alerts.claims import Claim
 from app.alerts.jobs import Job, Jobs
-from app.alerts.lanes import MAX_SUBSCRIBERS, Lanes
+from app.alerts.lanes import MAX_SUBSCRIBERS, MAX_WEBHOOKS, Lanes
 from app.alerts.sending import send
 from app.alerts.steps import Steps
 from app.config import Settings
@@ -38,7 +38,7 @@ POLL_SECONDS = 0.25
 MAX_CLAIMS = 16  # in one transaction, which holds SQLite's write lock meanwhile
 # Of subscribers fewer, and after each such turn a pause at least as long as it took: SQLite has one
 # writer, and an outage is recorded before a post goes to thousands.
-MAX_SUBSCRIBERS_CLAIMED = 4
+MAX_SUBSCRIBERS_CLAIMED, MAX_WEBHOOKS_CLAIMED = 4, 2
 SHORTEST_REST = 0.02  # seconds
 CHORES_EVERY = timedelta(seconds=5)  # quiet hours end on a minute, so this is soon enough
 HEARTBEAT_SECONDS = 15.0
@@ -48,6 +48,8 @@ STOP_SECONDS = 10.0  # how long a stop waits for messages that are being sent
 
 # Lanes, what finds those of them that are due, and how many are claimed in one transaction.
 Kind = tuple[Lanes, Callable[[AnySession, datetime, Collection[str]], list[str]], int]
+_due_by_mail = partial(claims.due_subscribers, webhooks=False)
+_due_by_webhook = partial(claims.due_subscribers, webhooks=True)
 
 
 @dataclass
@@ -80,7 +82,7 @@ class Worker:
         self.name = heartbeats.process_name(heartbeats.WORKER)
         self.lanes = Lanes()
         # Apart from those of alerts, and after them: a post that goes to thousands delays none.
-        self.subscribers = Lanes(MAX_SUBSCRIBERS)
+        self.subscribers, self.webhooks = Lanes(MAX_SUBSCRIBERS), Lanes(MAX_WEBHOOKS)
         self._jobs = Jobs(settings)
         self._steps = Steps()
         self._stuck = False  # the last lane failed, and not because of one of its rows
@@ -129,8 +131,12 @@ class Worker:
     @property
     def idle(self) -> bool:
         """No message is being sent, and no outcome waits to be stored."""
-        busy = self.lanes.busy or self.subscribers.busy or self._unmarked
+        busy = self.lanes.busy or self._tells_subscribers or self._unmarked
         return not busy and self._rest_left == 0
+
+    @property
+    def _tells_subscribers(self) -> bool:
+        return bool(self.subscribers.busy or self.webhooks.busy)
 
     @property
     def _rest_left(self) -> float:
@@ -153,9 +159,9 @@ class Worker:
         if self._rest_left:
             return self._turn_of(self._kinds[:1])
         began = time.monotonic()
-        busy = bool(self.subscribers.busy)
+        busy = self._tells_subscribers
         jobs = self._turn_of(self._kinds)
-        if self._announce() or busy or self.subscribers.busy:
+        if self._announce() or busy or self._tells_subscribers:
             now = time.monotonic()
             self._rested_at = now + max(SHORTEST_REST, now - began)
         return jobs
@@ -205,11 +211,14 @@ class Worker:
         """Alerts come first."""
         return (
             (self.lanes, claims.due_lanes, MAX_CLAIMS),
-            (self.subscribers, claims.due_subscribers, MAX_SUBSCRIBERS_CLAIMED),
+            (self.subscribers, _due_by_mail, MAX_SUBSCRIBERS_CLAIMED),
+            (self.webhooks, _due_by_webhook, MAX_WEBHOOKS_CLAIMED),
         )
 
     def _lanes_of(self, claim: Claim) -> Lanes:
-        return self.lanes if claim.subscriber_id is None else self.subscribers
+        if claim.subscriber_id is None:
+            return self.lanes
+        return self.webhooks if claim.strangers_webhook else self.subscribers
 
     def _claim(self, lanes: Lanes, names: list[str], now: datetime) -> list[Claim]:
         claimed: list[Claim] = []

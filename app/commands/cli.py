@@ -39,7 +39,12 @@ OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "
 # What a command creates (database, keys, folders), only its owner can read and write. A container
 # or a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
+EARLY = (
+    "Until it can be used, status pages are answered from their last copies, and all else with 503."
+)
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -95,8 +100,16 @@ def web(fd: int | None) -> None:
     from app.commands.webserver import WebServer
 
     settings = read()
-    _ready(settings)
-    WebServer(settings, fd).run()
+    early = False
+    try:
+        _ready(settings)
+    except SQLAlchemyError as fault:
+        if not faults.is_server_away(fault):
+            raise
+        early = True
+        if fd is None:  # otherwise "wakeful serve" says it
+            log.error("%s %s", faults.cause_of(fault), EARLY)
+    WebServer(settings, fd, early=early).run()
 
 
 @cli.command()

@@ -14,13 +14,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NoReturn
 
 import click
-from flask import Flask
+from sqlalchemy.exc import SQLAlchemyError
 
 from app import create_core
 from app.access import Access
@@ -39,6 +40,10 @@ WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
 END_LOOK_SECONDS = 0.02
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
+WAITING = (
+    "Until it can be used, nothing is checked, status pages are answered from their last copies,"
+    " and all else with 503. Wakeful tries again by itself."
+)
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 
 _PR_SET_PDEATHSIG = 1
@@ -63,6 +68,11 @@ class Child:
     pause: float = FIRST_PAUSE
     due: float = field(default=float("-inf"))  # when it is to be started (monotonic)
 
+    @property
+    def needs_database(self) -> bool:
+        """The web server starts without one: it has copies of the status pages."""
+        return self.words[0] != "web"
+
 
 class Supervisor:
     """Starts the children, restarts those that end, and stops all on SIGTERM or SIGINT.
@@ -75,16 +85,45 @@ class Supervisor:
         self.start = start
         self.app = create_core(settings)
         self._children: list[Child] = []
+        self._base = ""  # where people reach it, once that was printed
+        self._prepared = False  # whether the database was brought up to date
+        self._again, self._pause, self._cause = 0.0, FIRST_PAUSE, ""  # the next try, if it was not
 
     def run(self) -> int:
-        """Serve until a signal; returns the exit code. Raises SettingError."""
+        """Serve until a signal; returns the exit code. Raises SettingError, and WakefulError for a
+        database that this version cannot work with.
+        """
         with listen(self.settings.bind, WAIT_SECONDS) as listener:
+            self._listener = listener
+            self._prepare()
+            self._serve(listener.fileno())
+        return 0
+
+    def _prepare(self) -> None:
+        """Bring the database up to date; try again later where its server does not answer."""
+        try:
             with self.app.app_context():
                 schema.upgrade()
                 schema.read_secrets()
-                greet(self.app, self.settings, listener)
-            self._serve(listener.fileno())
-        return 0
+                self._greet()
+                offer_set_up(self.settings, self._base)
+        except SQLAlchemyError as fault:
+            if not faults.is_server_away(fault):
+                raise
+            self._greet()
+            self._wait_for_database(faults.cause_of(fault))
+        else:
+            self._prepared = True
+
+    def _greet(self) -> None:
+        if not self._base:
+            self._base = greet(self.settings, self._listener)
+
+    def _wait_for_database(self, cause: str) -> None:
+        if cause != self._cause:  # the log says each once: it may be away for hours
+            log.error("%s %s", cause, WAITING)
+        self._cause, self._again = cause, time.monotonic() + self._pause
+        self._pause = min(LONGEST_PAUSE, self._pause * 2)
 
     def _serve(self, fd: int) -> None:
         self._children = [Child("web server", ["web", "--fd", str(fd)])]
@@ -102,8 +141,12 @@ class Supervisor:
 
     def _watch(self) -> None:
         while True:
+            if not self._prepared and time.monotonic() >= self._again:
+                with _interruptible():
+                    self._prepare()
             for child in self._children:
-                self._look_after(child)
+                if self._prepared or not child.needs_database:
+                    self._look_after(child)
             got = signal.sigtimedwait(WATCHED, self._wait())
             if got is not None and got.si_signo != signal.SIGCHLD:
                 return
@@ -111,7 +154,7 @@ class Supervisor:
     def _wait(self) -> float:
         now = time.monotonic()
         dues = [child.due - now for child in self._children if child.process is None]
-        return max(0.0, min([1.0, *dues]))
+        return max(0.0, min([1.0, *dues])) if self._prepared else LOOK_SECONDS
 
     def _look_after(self, child: Child) -> None:
         now = time.monotonic()
@@ -197,13 +240,36 @@ def _listener(bind: str) -> socket.socket:
     return listener
 
 
-def greet(app: Flask, settings: Settings, listener: socket.socket) -> None:
-    """Print the addresses and the set-up link. Needs an application context."""
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Within it, a signal ends this process in order, however long a migration takes."""
+
+    def end(*_arguments: object) -> NoReturn:
+        raise SystemExit(0)
+
+    ending = WATCHED - {signal.SIGCHLD}
+    before = {number: signal.signal(number, end) for number in ending}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def greet(settings: Settings, listener: socket.socket) -> str:
+    """Print the addresses; returns the one that people use."""
     base = settings.public_url or _local_url(listener)
     click.echo(f"Wakeful runs at {base} (Ctrl-C stops it)")
     if settings.public_url:
         # Needed to configure the proxy; with port 0, it is shown nowhere else.
         click.echo(f"It listens on {_local_url(listener)}")
+    return base
+
+
+def offer_set_up(settings: Settings, base: str) -> None:
+    """Print the set-up link of a new installation. Needs an application context."""
     access = Access(settings)
     if access.setup_needed():
         click.echo(f"Create the first account here: {base}/setup/{access.setup_token()}")

@@ -11,6 +11,7 @@ from gunicorn.app.base import BaseApplication
 
 from app.commands.webworker import Limits, Worker
 from app.config import Settings
+from app.db import schema
 from app.slots import THREADS
 
 if TYPE_CHECKING:
@@ -44,11 +45,19 @@ def _connections(most: int) -> int:
 
 
 class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
-    """``fd``: an open listening socket to serve on, instead of opening ``settings.bind``."""
+    """``fd``: an open listening socket to serve on, instead of opening ``settings.bind``.
+    ``early``: it starts before its database answers.
+    """
 
     def __init__(
-        self, settings: Settings, fd: int | None = None, limits: Limits | None = None
+        self,
+        settings: Settings,
+        fd: int | None = None,
+        limits: Limits | None = None,
+        *,
+        early: bool = False,
     ) -> None:
+        self._early = early
         self.limits = limits or Limits()
         self._settings = settings
         self._bind = settings.bind if fd is None else f"fd://{fd}"
@@ -83,6 +92,9 @@ class WebServer(BaseApplication):  # type: ignore[misc] # gunicorn ships no type
         from app import create_app
 
         self._app = create_app(self._settings)
+        if self._early:
+            with self._app.app_context():
+                schema.refuse_until_current()
         return self._app
 
     def before_body(self, environ: dict[str, Any]) -> Response | None:

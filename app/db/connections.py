@@ -67,6 +67,12 @@ class NoDatabase(sqlite3.OperationalError):
     sqlite_errorname = "SQLITE_CANTOPEN"
 
 
+class NotCurrent(psycopg.OperationalError):
+    """The server answers, but its tables are not those of this version. Its text is a sentence for
+    people.
+    """
+
+
 @contextmanager
 def creating() -> Iterator[None]:
     """Within it, an SQLite database that is missing is made. Elsewhere it never is: a file that was

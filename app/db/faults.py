@@ -6,9 +6,10 @@ import logging
 import sqlite3
 import time
 
+import psycopg
 from sqlalchemy import exc
 
-from app.db.connections import NoDatabase, primary_code
+from app.db.connections import NoDatabase, NotCurrent, primary_code
 from app.errors import Unavailable
 
 RETRY_SECONDS = 5
@@ -53,6 +54,8 @@ def unavailable(fault: BaseException) -> Unavailable | None:
         if sentence == DAMAGED:
             return Unavailable(sentence, unsent=True, passes=False)
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
+    if isinstance(fault.orig, NotCurrent):
+        return Unavailable(str(fault.orig), RETRY_SECONDS, unsent=True)
     state = getattr(fault.orig, "sqlstate", None)
     away = isinstance(fault, exc.OperationalError | exc.InterfaceError)
     if not away and not fault.connection_invalidated and state not in _POSTGRES:
@@ -66,6 +69,13 @@ def passes(fault: BaseException) -> bool:
     """Whether the database is the cause and waiting helps, so that a retry makes sense."""
     found = unavailable(fault)
     return found is not None and found.passes
+
+
+def is_server_away(fault: BaseException) -> bool:
+    """Whether a database server does not answer or lets nobody in. It may start after Wakeful; an
+    SQLite file that cannot be opened at the start is for people to look at.
+    """
+    return isinstance(getattr(fault, "orig", None), psycopg.Error) and passes(fault)
 
 
 def is_damage(fault: BaseException) -> bool:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy.exc import OperationalError
 
 from app.config import SettingError
 from app.db import db, patience, unreadable
-from app.db.connections import creating
+from app.db.connections import NotCurrent, creating
 from app.errors import WakefulError
 from app.paths import MIGRATIONS
 
@@ -120,6 +121,26 @@ def refuse_unknown() -> None:
     """Raises WakefulError for a database of a newer version or without one; accepts older ones."""
     with db.engine.connect() as connection:
         _refuse_unknown(connection)
+
+
+def refuse_until_current() -> None:
+    """Until the database is up to date, fail all connections to it as if it were away. A web server
+    that starts before its database would otherwise ask for tables that an upgrade has yet to make.
+    """
+    current = False
+
+    def look(connection: Connection) -> None:
+        nonlocal current
+        if current:
+            return
+        sentence = _fault(connection)
+        connection.rollback()
+        if sentence is not None:
+            connection.close()
+            raise OperationalError(None, None, NotCurrent(sentence))
+        current = True
+
+    event.listen(db.engine, "engine_connect", look)
 
 
 def before_migrating(connection: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.rules.slugs import is_slug
 from app.stores.public import Address
 
 FOLDER = "/status"
@@ -51,13 +52,33 @@ def is_ours(path: str) -> bool:
     return path == FOLDER or path.startswith(f"{FOLDER}/")
 
 
+def without_slash(path: str) -> str | None:
+    """Where ``/status/`` and ``/status/SLUG/`` lead, relative to them: some people write a slash at
+    the end.
+    """
+    if path == f"{FOLDER}/":
+        return f"..{FOLDER}"
+    slug, slash, rest = path.removeprefix(f"{FOLDER}/").partition("/")
+    return f"../{slug}" if slash and not rest and is_slug(slug) else None
+
+
 def target_of(path: str) -> Target:
     """What a path under ``/status/`` names."""
     slug, slash, name = path.removeprefix(f"{FOLDER}/").partition("/")
     if not slash and slug.endswith(".json"):
         return Target(slug.removesuffix(".json"), JSON)
-    # ``SLUG/`` and ``SLUG/summary.json`` are no addresses.
+    # ``SLUG/summary.json`` is no address.
     return Target(slug, name) if not slash or name not in (FRONT, JSON) else Target("", name)
+
+
+def link_name(path: str) -> str:
+    """The name of a path as a page's message may have it, on its own host name or below
+    ``/status/SLUG``; "" for what is too long or too short.
+    """
+    parts = path.split("/")
+    if len(parts) == 5 and parts[1] == FOLDER[1:]:
+        del parts[1:3]
+    return "/".join(parts[1:]) if len(parts) == 3 else ""
 
 
 def own_target(address: Address, path: str) -> Target:

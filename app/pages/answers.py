@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from app.pages.place import HTML
 from app.pages.routes import Shown
-from app.records import Visibility
+from app.records import PageTheme, Visibility
 from app.stores.public import Address
 
 MAX_AGE = 4  # seconds; with what memory tolerates, a change is seen after 8
@@ -25,9 +25,11 @@ RETRY_SECONDS = 5
 
 Headers = list[tuple[str, str]]
 
+# The browser's own colours: they follow a wish for high contrast too.
 _STYLE = (
+    "html{color-scheme:light dark}[data-theme=light]{color-scheme:light}"
+    "[data-theme=dark]{color-scheme:dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}"
-    "@media(prefers-color-scheme:dark){body{background:#0e1318;color:#e6ebf1}}"
 )
 _STYLE_HASH = b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
@@ -111,7 +113,7 @@ def made(status: str, body: bytes, headers: Headers, etag: str | None = None) ->
 def shown(what: Shown, body: bytes | None, address: Address | None) -> Answer:
     """What a line of the table has made; ``address`` is of the page, None for the list."""
     if body is None:
-        return not_found()
+        return not_found(address.theme if address else PageTheme.SYSTEM)
     open_ = address is None or address.visibility in EVERYBODY
     noindex = address is not None and address.visibility != Visibility.PUBLIC
     headers: Headers = [("Content-Type", what.content_type)]
@@ -142,9 +144,11 @@ def fixed(code: int, text: str, headers: Sequence[tuple[str, str]] = ()) -> Answ
 
 
 @cache
-def not_found() -> Answer:
-    """The same for a page that never was, one that was deleted and one that is closed."""
-    return _bare(404, "Not found", "There is no status page under this address.")
+def not_found(theme: str = PageTheme.SYSTEM) -> Answer:
+    """The same for a page that never was, one that was deleted and one that is closed. ``theme``:
+    of the page to which there is no such address.
+    """
+    return _bare(404, "Not found", "There is no status page under this address.", theme)
 
 
 @cache
@@ -153,13 +157,16 @@ def unavailable() -> Answer:
         503,
         "Nothing is known at this moment",
         "The state of this page cannot be read now. Try again in a moment.",
+        PageTheme.SYSTEM,
         [("Retry-After", str(RETRY_SECONDS))],
     )
 
 
-def _bare(code: int, title: str, text: str, more: Sequence[tuple[str, str]] = ()) -> Answer:
+def _bare(
+    code: int, title: str, text: str, theme: str, more: Sequence[tuple[str, str]] = ()
+) -> Answer:
     body = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1><p>{text}</p></main>"
     )

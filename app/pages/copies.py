@@ -28,11 +28,15 @@ from app.version import __version__
 
 log = logging.getLogger(__name__)
 
+PAGE, MONTH = "page-", "month-"
 FOLDER = "status-pages"
 CHANGED_AFTER = 5.0  # seconds between two copies of a page that changes
 SAME_AFTER = 60.0  # of one that does not: its time goes on
-_KEPT = (Address, records.StatusPage, records.PublicPage, records.Component, records.PublicDay,
-         records.Post, records.PostUpdate, records.PublicWindow)  # fmt: skip
+MONTHS = 100  # of the history of all pages; those that were read last
+MOST_BYTES = 1_000_000  # of one copy; a page of 500 monitors takes far less
+_KEPT = (Address, records.StatusPage, records.Group, records.PublicPage, records.Component,
+         records.PublicDay, records.Post, records.PostUpdate, records.PublicWindow,
+         records.PublicMonth, records.PublicIncident)  # fmt: skip
 _SHAPE = (__version__, *(tuple(field.name for field in fields(kept)) for kept in _KEPT))
 
 
@@ -55,10 +59,30 @@ class Copies:
             return
         self._written[name] = self._clock()
         data = self._fernet.encrypt(zlib.compress(pickle.dumps((_SHAPE, value)), 1))
+        if len(data) > MOST_BYTES:
+            return
         try:
             self._write(name, data)
         except OSError as fault:
             log.warning("The copy of a status page could not be written: %s", fault.strerror)
+
+    def keep_month(self, page_id: int, year: int, month: int, value: Any, *, changed: bool) -> None:
+        """``keep`` for a month of a page's history. Old months are many: the ones that nobody has
+        read for the longest time are deleted.
+        """
+        name = month_name(page_id, year, month)
+        fresh = name not in self._written
+        self.keep(name, value, changed=changed)
+        if fresh:
+            months = [one for one in self.names() if one.startswith(MONTH)]
+            for late in sorted(months, key=self._age, reverse=True)[MONTHS:]:
+                self.forget(late)
+
+    def _age(self, name: str) -> float:
+        """When a copy was written; 0 for one that another process has deleted."""
+        with suppress(OSError):
+            return (self._folder / name).stat().st_mtime
+        return 0.0
 
     def _write(self, name: str, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -87,3 +111,20 @@ class Copies:
         with suppress(OSError):
             return [path.name for path in self._folder.iterdir()]
         return []
+
+
+def month_name(page_id: int, year: int, month: int) -> str:
+    return f"{MONTH}{page_id}-{year:04}-{month:02}"
+
+
+def page_name(page_id: int) -> str:
+    return f"{PAGE}{page_id}"
+
+
+def page_of(name: str) -> int | None:
+    """The id of the page whose copy has this name; None for what is of no page."""
+    for kind in (PAGE, MONTH):
+        number = name.removeprefix(kind).partition("-")[0]
+        if name.startswith(kind) and number.isdecimal():
+            return int(number)
+    return None

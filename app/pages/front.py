@@ -27,6 +27,7 @@ from app.rules.events import uid_of_post
 from app.rules.figures import percent, span
 from app.rules.page_looks import COMPONENT, PAGE, POST
 from app.rules.time import zone_of
+from app.stores.public import Address
 
 BARS = KeptBars()
 WRONG = "The password is wrong."
@@ -92,8 +93,12 @@ def listed(pages: Sequence[StatusPage], place: Place) -> bytes:
     )
 
 
-def password(place: Place, status: int = 200, fault: str | None = None) -> Response:
-    body = place.templates.get_template("status/password.html").render(place=place, fault=fault)
+def password(
+    address: Address, place: Place, status: int = 200, fault: str | None = None
+) -> Response:
+    body = place.templates.get_template("status/password.html").render(
+        place=place, theme=address.theme, fault=fault
+    )
     return Response(body, status, content_type=HTML)
 
 
@@ -101,6 +106,7 @@ def html(template: str, page: StatusPage, place: Place, **values: Any) -> bytes:
     """A page of a status page, with all that its templates share."""
     shared = {
         "page": page,
+        "theme": page.theme,
         "place": place,
         "times": Times(zone_of(page.zone)),
         "looks": COMPONENT,

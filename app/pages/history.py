@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from urllib.parse import parse_qs
 
-from app.errors import NotFound
 from app.pages.front import html, names_of, sections
 from app.pages.place import Place
 from app.records import (
@@ -45,8 +44,8 @@ class Day:
         return not (self.troubled or self.incidents or self.posts or self.windows)
 
 
-def asked_month(query: str, page: PublicPage) -> tuple[int, int]:
-    """The month that a query asks for; without one the present one. Raises NotFound."""
+def asked_month(query: str, page: PublicPage) -> tuple[int, int] | None:
+    """The month that a query asks for; without one the present one. None for what is no month."""
     now = page.made_at.astimezone(zone_of(page.page.zone))
     text = parse_qs(query, max_num_fields=20).get("month", [""])[0] if query.count("&") < 20 else ""
     if not text:
@@ -54,7 +53,7 @@ def asked_month(query: str, page: PublicPage) -> tuple[int, int]:
     found = _MONTH.fullmatch(text)
     month = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= month[1] <= 12 or not now.year - YEARS_BACK <= month[0] <= now.year:
-        raise NotFound("month", text)
+        return None
     return month
 
 

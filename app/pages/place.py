@@ -54,6 +54,6 @@ class Visit:
     def html(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page made of a template, which gets ``place`` too."""
         body = self.place.templates.get_template(template).render(
-            place=self.place, address=self.address, **values
+            place=self.place, address=self.address, theme=self.address.theme, **values
         )
         return Response(body, status, content_type=HTML)

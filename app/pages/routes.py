@@ -82,6 +82,7 @@ ASSETS = (
     "css/pages/status.css",
     "css/pages/widget.css",
     "js/status.js",
+    "js/widget.js",
     "img/mark.svg",
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,15 @@ from app.pages.addresses import (
     Target,
     host_of,
     is_ours,
+    link_name,
     links,
     own_target,
     target_of,
+    without_slash,
 )
 from app.pages.answers import EVERYBODY, Answer, fixed, html_headers, not_found, shown, unavailable
 from app.pages.assets import Assets
-from app.pages.copies import Copies
+from app.pages.copies import MONTHS, Copies, month_name, page_name, page_of
 from app.pages.memory import Made, Memory
 from app.pages.place import HTML, Place, Visit
 from app.pages.routes import Asked, Shown
@@ -49,17 +51,27 @@ from app.stores.public import Address, PublicPages
 
 log = logging.getLogger(__name__)
 
-PAGES, MONTHS = 500, 100  # that are kept in memory
+PAGES = 500  # that are kept in memory
 MAX_FORM_BYTES = 16_384
 DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "")
+OUTDATED = "The page was changed since this was read."
 HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
 Start = Callable[..., Any]
 Environ = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of a message to a subscriber."""
+
+    asked: Asked
+    token: str
+    page_id: int
 
 
 class StatusPages:
@@ -84,7 +96,7 @@ class StatusPages:
             self._read_page, PAGES, self._copied_page, self._now
         )
         self._months: Memory[tuple[int, int, int], Made] = Memory(
-            self._read_month, MONTHS, clock=self._now
+            self._read_month, MONTHS, self._copied_month, self._now
         )
         self._shown = {one.name: one for one in (FRONT_PAGE, HISTORY, *routes.SHOWN)}
         self._asked = {one.name: one for one in routes.ASKED}
@@ -92,7 +104,7 @@ class StatusPages:
     def __call__(self, environ: Environ, start_response: Start) -> Any:
         path = environ.get("PATH_INFO") or "/"
         address = self._own_page(environ, path)
-        if address is None and not is_ours(path):
+        if address is None and not is_ours(path) and self._link(path) is None:
             return self._next(environ, start_response)
         try:
             answer = self._answer(environ, path, address)
@@ -136,6 +148,9 @@ class StatusPages:
         return self._directory.get(DIRECTORY)[0]
 
     def _answer(self, environ: Environ, path: str, own: Address | None) -> Answer:
+        link = self._link(path)
+        if link is not None:
+            return self._of_link(environ, path, own, link)
         if own is not None:
             asset = self._assets.find(path)
             if asset is not None:
@@ -143,10 +158,13 @@ class StatusPages:
             return self._of_page(environ, own, own_target(own, path), own_host=True)
         if path == FOLDER:
             return self._of_list(environ)
+        moved = without_slash(path)
+        if moved is not None:
+            return fixed(308, "Moved.\n", [("Location", moved)])
         target = target_of(path)
         address = self._pages_known().by_slug.get(target.slug)
         if address is None:
-            return self._of_token(environ, None, target, own_host=False)
+            return not_found()
         return self._of_page(environ, address, target, own_host=False)
 
     # --- a page's answers
@@ -157,13 +175,13 @@ class StatusPages:
         way = links(target, own_host=own_host)
         asked, token = self._find_asked(target.name)
         if asked is not None and asked.purpose is not None:
-            return self._of_token(environ, address, target, own_host=own_host)
+            return self._of_void_link(environ, address, target, asked, own_host=own_host)
         admitted = self._visitors.may_read(address, environ)
         if not admitted and address.visibility != Visibility.PASSWORD:
             return not_found()
         shown_, component = self._find(target.name)
         if shown_ is None and asked is None:
-            return not_found()
+            return not_found(address.theme)
         method = environ["REQUEST_METHOD"]
         # Also somebody who was admitted may send the form again.
         sends_form = method == "POST" and shown_ is FRONT_PAGE
@@ -178,32 +196,41 @@ class StatusPages:
         assert shown_ is not None  # noqa: S101 - one of the two was found
         return self._of_front(address, way, shown_, component, own_host)
 
-    def _of_token(
-        self, environ: Environ, there: Address | None, target: Target, *, own_host: bool
-    ) -> Answer:
-        """For a link with a token. ``there``: the page that its address names now; the link may be
-        older than that. Without a token of ours, nothing tells whether there is a page that
-        strangers cannot read.
+    def _link(self, path: str) -> Link | None:
+        """The link of a message that a path is. Its token proves it: the page may have had another
+        slug or host name when the message was sent.
         """
-        asked, token = self._find_asked(target.name)
-        if asked is None or asked.purpose is None:
+        asked, token = self._find_asked(link_name(path))
+        if asked is None or asked.purpose is None or token is None:
+            return None
+        with self._app.app_context():
+            page_id = self._public.page_of_token(asked.purpose, token)
+        return None if page_id is None else Link(asked, token, page_id)
+
+    def _of_link(self, environ: Environ, path: str, own: Address | None, link: Link) -> Answer:
+        address = self._pages_known().by_id.get(link.page_id)
+        # Nobody joins a page that was closed since; leaving it stays possible.
+        joins = link.asked.purpose is Purpose.CONFIRM
+        if address is None or (joins and address.visibility == Visibility.CLOSED):
             return not_found()
-        address = self._page_of_token(asked.purpose, token or "")
-        if address is not None and (there is None or there.id == address.id or not own_host):
-            way = links(Target(address.slug, target.name), own_host=own_host)
-            return self._ask(environ, address, way, asked, token, own_host)
-        if there is None or there.visibility not in EVERYBODY:
+        root = "../" * (path.count("/") - 1)
+        if own is None:
+            front_link = f"{root}status/{address.slug}"
+        else:
+            front_link = root if own.id == address.id else self._public.link(address)
+        way = Links(root, root, front_link)
+        return self._ask(environ, address, way, link.asked, link.token, own is not None)
+
+    def _of_void_link(
+        self, environ: Environ, there: Address, target: Target, asked: Asked, *, own_host: bool
+    ) -> Answer:
+        """For a token that is not ours. Nothing tells whether there is a page that strangers cannot
+        read.
+        """
+        if there.visibility not in EVERYBODY:
             return not_found()
         void = replace(asked, answer=subscribe.void)
-        return self._ask(environ, there, links(target, own_host=own_host), void, token, own_host)
-
-    def _page_of_token(self, purpose: Purpose, token: str) -> Address | None:
-        with self._app.app_context():
-            id = self._public.page_of_token(purpose, token)
-        found = None if id is None else self._pages_known().by_id.get(id)
-        # Nobody joins a page that was closed since; leaving it stays possible.
-        closed = found is not None and found.visibility == Visibility.CLOSED
-        return None if closed and purpose is Purpose.CONFIRM else found
+        return self._ask(environ, there, links(target, own_host=own_host), void, None, own_host)
 
     def _find(self, name: str) -> tuple[Shown | None, int | None]:
         """The line of the table for this name, and the monitor's id in it."""
@@ -232,7 +259,7 @@ class StatusPages:
         if id is not None:
             component = next((one for one in page.components if one.id == id), None)
             if component is None:
-                return not_found()
+                return not_found(address.theme)
         place = replace(self._place(way, own_host, away), component=component)
         key = (what.name, id, own_host, away and page.made_at, address.visibility)
         return made.get(key, lambda: shown(what, what.make(page, place), address))
@@ -240,9 +267,14 @@ class StatusPages:
     def _of_month(self, environ: Environ, address: Address, way: Links, own_host: bool) -> Answer:
         made, _ = self._pages.get(address.id)
         month = history.asked_month(environ.get("QUERY_STRING", ""), made.value)
+        if month is None:
+            return not_found(address.theme)
         of_month, away = self._months.get((address.id, *month))
         if of_month.value is None:
-            return not_found()
+            return not_found(address.theme)
+        # What was read before the page was changed may show what it no longer shows.
+        if away and of_month.value.page.updated_at < made.value.page.updated_at:
+            raise Unavailable(OUTDATED)
         place = self._place(way, own_host, away)
         key = (own_host, away and of_month.value.made_at, address.visibility)
         return of_month.get(
@@ -296,16 +328,16 @@ class StatusPages:
         place = self._place(way, own_host=False, away=False)
         request = _request(environ)
         if method != "POST":
-            return self._sent(front.password(place), environ)
+            return self._sent(front.password(address, place), environ)
         try:
             with self._app.app_context():
                 right = self._visitors.enter(address, request)
         except Throttled as fault:
-            said = front.password(place, 429, str(fault))
+            said = front.password(address, place, 429, str(fault))
             said.headers["Retry-After"] = str(fault.retry_after)
             return self._sent(said, environ)
         if not right:
-            return self._sent(front.password(place, 422, front.WRONG), environ)
+            return self._sent(front.password(address, place, 422, front.WRONG), environ)
         said = Response(status=303, headers={"Location": way.front})
         said.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, said)
@@ -341,7 +373,8 @@ class StatusPages:
     def _forget_others(self, ids: set[int]) -> None:
         """A deleted page leaves nothing behind."""
         for name in self._copies.names():
-            if name.startswith("page-") and name not in {f"page-{id}" for id in ids}:
+            page_id = page_of(name)
+            if page_id is not None and page_id not in ids:
                 self._copies.forget(name)
 
     def _read_list(self, key: str, before: Made | None) -> Made:
@@ -355,7 +388,7 @@ class StatusPages:
         with self._app.app_context():
             page = self._public.page(id)
         same = before is not None and _same(before.value, page)
-        self._copies.keep(f"page-{id}", page, changed=not same)
+        self._copies.keep(page_name(id), page, changed=not same)
         if before is None or not same:
             return Made(page)
         before.advance(page)
@@ -368,7 +401,9 @@ class StatusPages:
         except NotFound:
             return Made(None)  # kept too: whoever asks for many months asks the database once
         known = before.value if before else None
-        if before is None or known is None or replace(known, made_at=month.made_at) != month:
+        same = known is not None and replace(known, made_at=month.made_at) == month
+        self._copies.keep_month(*key, month, changed=not same)
+        if before is None or not same:
             return Made(month)
         before.advance(month)
         return before
@@ -382,7 +417,10 @@ class StatusPages:
         return None if found is None else Made(found)
 
     def _copied_page(self, id: int) -> Made | None:
-        return self._copied_made(f"page-{id}")
+        return self._copied_made(page_name(id))
+
+    def _copied_month(self, key: tuple[int, int, int]) -> Made | None:
+        return self._copied_made(month_name(*key))
 
 
 def _same(before: PublicPage, page: PublicPage) -> bool:

@@ -1,4 +1,4 @@
-"""The widget: a page without a script for a frame on other sites, and a script that makes one.
+"""The widget: a page that needs no script for a frame on other sites, and a script that makes one.
 
 Other sites may frame this address alone; no other answer of Wakeful allows it.
 """
@@ -17,6 +17,7 @@ from app.rules.page_state import SENTENCES
 
 SHEETS = ("css/tokens.css", "css/pages/widget.css")
 SCRIPT = "js/status-widget.js"
+FRESHENER = "js/widget.js"  # within the frame
 REFRESH_SECONDS = 60
 
 
@@ -32,6 +33,7 @@ def html(
         link=base(page) or "/",
         sheets=SHEETS,
         static=static,
+        script=FRESHENER,
         refresh=REFRESH_SECONDS,
         away=away,
     )

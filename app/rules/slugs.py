@@ -24,10 +24,14 @@ _LETTERS = str.maketrans(
 )
 
 
+def is_slug(value: str) -> bool:
+    parts = value.split("-")
+    return len(value) <= MAX_SLUG and all(part and _KNOWN.issuperset(part) for part in parts)
+
+
 def check(value: str) -> str:
     """Raises ValueError with a sentence."""
-    parts = value.split("-")
-    if len(value) > MAX_SLUG or not all(part and _KNOWN.issuperset(part) for part in parts):
+    if not is_slug(value):
         raise ValueError(SLUG)
     return value
 

@@ -29,6 +29,7 @@ class Address:
     visibility: str
     password_turn: int
     version: int
+    theme: str
 
 
 class PublicPages(ABC):
@@ -39,6 +40,10 @@ class PublicPages(ABC):
     @abstractmethod
     def addresses(self) -> Sequence[Address]:
         """All pages."""
+
+    @abstractmethod
+    def link(self, address: Address) -> str:
+        """Where people reach a page, as messages have it. Reads nothing from the database."""
 
     @abstractmethod
     def listed(self) -> Sequence[StatusPage]:

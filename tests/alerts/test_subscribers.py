@@ -17,7 +17,7 @@ from app.alerts import announcing, subscribers
 from app.alerts.channels import mail as mails
 from app.alerts.channels.base import Outgoing
 from app.alerts.channels.email import _is_gone
-from app.alerts.lanes import MAX_SUBSCRIBERS
+from app.alerts.lanes import MAX_WEBHOOKS
 from app.alerts.log import failed_channels, forget_deliveries, lost_messages
 from app.alerts.messages import Context, compose
 from app.db import db, writing
@@ -109,6 +109,17 @@ def test_confirmed_subscribers_get_a_mail_of_each_update(
 
 
 @pytest.mark.sqlite
+def test_who_confirmed_before_the_clock_was_set_back_is_told_too(
+    mailing: Outbox, mail: MailSink, pages: Pages
+) -> None:
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    pages.subscriber(page, "email", WHO, now=now + timedelta(hours=1))
+    pages.post(page, now=now)
+    mailing.turn()
+    assert [to for _sender, to in mail.envelopes] == [[WHO]]
+
+
 def test_a_mail_can_be_unsubscribed_from_by_one_click(core: Flask) -> None:
     """RFC 8058; in one piece, because mail programs do not decode these headers."""
     with core.app_context():
@@ -381,7 +392,7 @@ def many(pages: Pages, page: int, urls: list[str], now: datetime) -> None:
 def test_an_alert_goes_before_all_that_waits_for_subscribers(
     box: Outbox, sink: HttpSink, pages: Pages
 ) -> None:
-    """Also where it goes to the same URL, and all threads for subscribers hang."""
+    """Also where it goes to the same URL, and all threads for subscribers' webhooks hang."""
     now = box.clock.now
     page = pages.page(now=now)
     sink.replies["/hang"] = [Reply(act="hang")]
@@ -390,14 +401,33 @@ def test_an_alert_goes_before_all_that_waits_for_subscribers(
         sink.replies[url.removeprefix(sink.url)] = [Reply(act="hang")]
     many(pages, page, [*urls, f"{sink.url}/ops"], now)
     pages.post(page, now=now)
-    box.settle(lambda: len(box.worker.subscribers.busy) == MAX_SUBSCRIBERS)  # there are no more
-    sink.wait_for(lambda: len(sink.requests) == MAX_SUBSCRIBERS)
+    box.settle(lambda: len(box.worker.webhooks.busy) == MAX_WEBHOOKS)  # there are no more
+    sink.wait_for(lambda: len(sink.requests) == MAX_WEBHOOKS)
     box.notice(box.monitor(("webhook", f"{sink.url}/ops")))
     box.worker.step(0)  # the next turn, also while subscribers rest
     sink.wait_for(lambda: len(sink.to("/ops")) == 1)
-    assert len(sink.requests) == MAX_SUBSCRIBERS + 1
+    assert len(sink.requests) == MAX_WEBHOOKS + 1
     sink.stopping.set()
     box.settle()
+
+
+@pytest.mark.parametrize("act", ["hang", "drip"])
+def test_mails_wait_for_no_webhook(
+    mailing: Outbox, mail: MailSink, sink: HttpSink, pages: Pages, act: str
+) -> None:
+    """Strangers choose the webhooks: many that hang would hold the mails of all other readers."""
+    now = mailing.clock.now
+    page = pages.page(now=now)
+    for n in range(2 * announcing.MOST_DUE):
+        sink.replies[f"/hang?{n}"] = [Reply(act=act)]
+    urls = [f"{sink.url}/hang?{n}" for n in range(2 * announcing.MOST_DUE)]
+    many(pages, page, urls, now)
+    pages.subscriber(page, "email", WHO, now=now)
+    pages.post(page, now=now)
+    mailing.settle(lambda: len(mail.mails) == 1)
+    assert len(mailing.worker.webhooks.busy) == MAX_WEBHOOKS, "they still hang"
+    sink.stopping.set()
+    mailing.settle()
 
 
 def test_thousands_are_written_in_batches_and_each_is_told_once(

@@ -13,6 +13,7 @@ from app.db import writing
 from app.db.tables import IncidentRow, PostMonitorRow, PostUpdateRow
 from app.engine import posts
 from app.records import Classification
+from app.stores.local import LocalStore
 from tests.factories import make_incident, make_monitor
 from tests.support.pages import Pages
 
@@ -224,6 +225,30 @@ def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> 
     change(core, incident, ended_at=T + MINUTE)
     assert together(T + 2 * MINUTE) == [0, 0, 0, 1]
     assert [state for _post, state in pages.updates()] == ["investigating", "resolved"]
+
+
+def test_a_person_who_posts_at_the_same_moment_makes_the_automatic_post_needless(
+    core: Flask, pages: Pages
+) -> None:
+    monitor = make_monitor(core)
+    page = pages.page(monitor, now=T, auto_post_after=1)
+    make_incident(core, monitor, started_at=T)
+    counts: list[int] = []
+    engine = Thread(target=lambda: counts.append(tend(core, T + MINUTE)))
+    fields = {
+        "title": "Away",
+        "state": "investigating",
+        "body": "We look.",
+        "monitors": [monitor.id],
+    }
+    with core.app_context(), writing():
+        LocalStore(core.extensions["wakeful.settings"]).posts.create(page, fields)
+        engine.start()
+        engine.join(0.5)  # it waits for the person's transaction
+        assert engine.is_alive()
+    engine.join(60)
+    assert counts == [0]
+    assert [post.automatic for post in pages.posts()] == [False]
 
 
 @pytest.mark.sqlite

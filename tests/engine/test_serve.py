@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from app.commands.serve import greet, listen
+from app.commands.serve import greet, listen, offer_set_up
 from app.config import SettingError
 from tests.support.loopback import IPV6
 from tests.support.service import Service, eventually
@@ -114,7 +114,7 @@ def test_no_set_up_link_is_printed_once_there_is_an_account(tmp_path):
 @pytest.mark.sqlite
 def test_behind_a_proxy_both_addresses_are_printed(core, settings, capsys):
     with listen("127.0.0.1:0") as listener, core.app_context():
-        greet(core, settings, listener)
+        offer_set_up(settings, greet(settings, listener))
         port = listener.getsockname()[1]
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [

@@ -116,7 +116,7 @@ def test_links_in_old_messages_outlive_a_new_slug(
     assert client.get("/status/before").status_code == 404
     question = client.get(f"/status/before/{end}")
     assert question.status_code == 200
-    assert 'href="../../after"' in question.text
+    assert 'href="../../../status/after"' in question.text
     assert client.post(f"/status/before/{end}").status_code == 200
     assert subscribers(app) == []
 
@@ -129,10 +129,10 @@ def test_a_link_shows_the_page_that_it_was_sent_for_and_no_other(
     make_page(app, name="Falcon", slug="falcon", domain="status.example.com")
     end = link(app, mine, Purpose.UNSUBSCRIBE)
 
-    there = client.get(f"/status/falcon/{end}").text
-    assert "Shops" in there
-    assert "Falcon" not in there
-    assert client.get(f"/{end}", **OWN).status_code == 404
+    # Also on a host name that has become another page's: it may have been in the message.
+    for there in (client.get(f"/status/falcon/{end}"), client.get(f"/{end}", **OWN)):
+        assert "Shops" in there.text
+        assert "Falcon" not in there.text
     assert len(subscribers(app)) == 1
 
 

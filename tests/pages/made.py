@@ -87,9 +87,8 @@ def make_page(
 def change_page(app: Flask, id: int, **fields: Any) -> None:
     with app.app_context(), writing() as session:
         page = session.get(StatusPageRow, id)
-        for name, value in fields.items():
+        for name, value in {"updated_at": now(), **fields}.items():
             setattr(page, name, value)
-        page.updated_at = now()
 
 
 def make_post(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ def site(app: Flask) -> Iterator[str]:
         "example/subscribe",
         "example/confirm/TOKEN",
         "example/unsubscribe/TOKEN",
+        "example/widget",
         "locked",
         "",
     ],
@@ -186,3 +188,43 @@ def test_in_print_and_in_high_contrast_bars_and_states_are_seen(
         assert page.get_by_text("Operational").first.is_visible()
         button = page.get_by_role("link", name="Subscribe").first
         assert button.is_visible() == ("forced_colors" in look)
+
+
+@pytest.mark.parametrize("name", ["example", "example/subscribe", "example/widget", "locked"])
+@pytest.mark.parametrize("look", [{"contrast": "more"}, {"forced_colors": "active"}])
+def test_in_high_contrast_all_pages_are_read(
+    site: str, chromium: Browser, name: str, look: dict[str, str]
+):
+    for theme in ("dark", "light"):
+        with opened(chromium, color_scheme=theme) as page:
+            page.emulate_media(**look)
+            page.goto(f"{site}/status/{name}")
+            found = Axe().run(page)
+            assert found.violations_count == 0, (theme, found.generate_report())
+
+
+def test_the_theme_of_a_page_is_that_of_its_forms_too(app: Flask, chromium: Browser):
+    make_page(app, theme="dark")
+    make_page(app, slug="locked", theme="dark", password="let me in, please")
+    with serving(app) as url, opened(chromium, color_scheme="light") as page:
+        for path in ("example", "example/subscribe", "locked"):
+            page.goto(f"{url}/status/{path}")
+            ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert sum(map(int, re.findall("[0-9]+", ground)[:3])) < 150, (path, ground)
+
+
+def test_the_widget_brings_itself_up_to_date_and_keeps_the_focus(
+    app: Flask, later: Callable[[float], None], chromium: Browser
+):
+    shop = make_shown(app, "Shop")
+    page_id = make_page(app, [shop])
+    with serving(app) as url, opened(chromium) as page:
+        page.clock.install()
+        page.goto(f"{url}/status/example/widget")
+        link = page.get_by_role("link", name="All systems operational")
+        link.focus()
+        make_post(app, page_id, "The shop is away", monitors=[shop])
+        later(10)
+        page.clock.run_for(60_000)
+        page.get_by_role("link", name="Some systems have problems").wait_for()
+        assert page.evaluate("document.activeElement.className") == "widget"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,16 +14,20 @@ from pathlib import Path
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import delete
 
 from app import create_app, create_core
 from app.config import Settings
-from app.db import db
+from app.db import db, writing
+from app.db.tables import StatusPageMonitorRow, StatusPageRow
 from app.engine import recorder
 from app.errors import NotFound, Unavailable
+from app.pages import copies
+from app.pages.copies import MONTHS
 from app.pages.memory import Memory
-from app.pages.serving import MONTHS, StatusPages
+from app.pages.serving import StatusPages
 from tests.factories import make_incident, make_outcome, now
-from tests.pages.made import make_page, make_post, make_shown
+from tests.pages.made import change_page, make_page, make_post, make_shown
 
 pytestmark = pytest.mark.sqlite
 
@@ -224,16 +229,64 @@ def test_a_damaged_copy_is_none(app: Flask, client: FlaskClient, settings: Setti
 def test_a_page_that_is_deleted_leaves_no_copy(
     app: Flask, client: FlaskClient, settings: Settings, later: Callable[[float], None]
 ):
-    from app.db import writing
-    from app.db.tables import StatusPageRow
-
     id = make_page(app)
     client.get("/status/example")
+    client.get("/status/example/history")
     with app.app_context(), writing() as session:
         session.delete(session.get(StatusPageRow, id))
     later(10)
     client.get("/status/example")
-    assert not (settings.instance / "status-pages" / f"page-{id}").exists()
+    names = [path.name for path in (settings.instance / "status-pages").iterdir()]
+    assert names == ["addresses"]
+
+
+def test_only_the_months_that_were_read_last_are_copied(
+    app: Flask, client: FlaskClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(copies, "MONTHS", 2)
+    make_page(app, [make_shown(app)], created_at=now() - timedelta(days=150))
+    this = now().year * 12 + now().month - 1
+    read = [f"{one // 12}-{one % 12 + 1:02}" for one in range(this - 3, this + 1)]
+    for at, month in enumerate(read):
+        client.get(f"/status/example/history?month={month}")
+        path = settings.instance / "status-pages" / f"month-1-{month}"
+        os.utime(path, (at, at))
+    names = {path.name for path in (settings.instance / "status-pages").glob("month-*")}
+    assert names == {f"month-1-{month}" for month in read[-2:]}
+
+
+def test_a_copy_that_is_too_large_is_not_written(
+    app: Flask, client: FlaskClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(copies, "MOST_BYTES", 300)
+    make_page(app, [make_shown(app)])
+    assert client.get("/status/example/history").status_code == 200
+    assert not list((settings.instance / "status-pages").glob("month-*"))
+
+
+def test_a_month_that_was_read_before_the_page_was_changed_is_not_shown(
+    app: Flask, client: FlaskClient, settings: Settings, later: Callable[[float], None]
+):
+    shop, secret = make_shown(app, "Shop"), make_shown(app, "Secret")
+    page = make_page(app, [shop, secret])
+    assert "Secret" in client.get("/status/example/history").text
+    with app.app_context(), writing() as session:
+        session.execute(
+            delete(StatusPageMonitorRow).where(StatusPageMonitorRow.monitor_id == secret.id)
+        )
+    change_page(app, page, updated_at=now() + timedelta(seconds=5))
+    later(10)
+    client.get("/status/example")
+
+    with away(app, settings):
+        later(10)
+        answers = [
+            one.get("/status/example/history")
+            for one in (client, create_app(settings).test_client())
+        ]
+
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert not any("Secret" in answer.text for answer in answers)
 
 
 # --- The memory itself

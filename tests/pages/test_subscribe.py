@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from urllib.parse import urljoin
 
 import pytest
 import requests
 from flask import Flask
+from flask.testing import FlaskClient
 
+from app.stores.local.public import SIGN_UP_TAKES
 from app.stores.local.subscribing import SIGN_UPS
 from tests.pages.made import change_page, make_page, make_shown
 from tests.support.loopback import serving
@@ -207,3 +211,84 @@ def test_other_methods_and_long_forms_are_refused(site: str, rows: Pages):
     long = requests.post(f"{site}/subscribe", WHO | {"more": "x" * 20_000})
     assert long.status_code == 413
     assert not rows.subscribers()
+
+
+@pytest.mark.parametrize("name", ["confirm", "unsubscribe"])
+@pytest.mark.parametrize(
+    ("host", "before"),
+    [
+        ("status.example.com", ""),  # the name that the page had
+        ("other.example.com", ""),  # a name that another page has now
+        ("other.example.com", "/status/example"),
+        ("new.example.com", "/status/example"),  # the name of the dashboard became the page's
+        ("new.example.com", ""),
+        ("127.0.0.1", "/status/a-slug-of-before"),
+    ],
+)
+def test_links_outlive_the_host_name_of_their_page(
+    app: Flask,
+    site: str,
+    rows: Pages,
+    later: Callable[[float], None],
+    name: str,
+    host: str,
+    before: str,
+):
+    requests.post(f"{site}/subscribe", WHO)
+    token = newest(rows, "token" if name == "confirm" else "unsubscribe")
+    change_page(app, 1, domain="new.example.com")
+    make_page(app, slug="other", domain="other.example.com")
+    later(10)
+    link = f"{site.removesuffix('/status/example')}{before}/{name}/{token}"
+
+    shown = requests.get(link, headers={"Host": host})
+    done = requests.post(link, {"List-Unsubscribe": "One-Click"}, headers={"Host": host})
+
+    assert (shown.status_code, done.status_code) == (200, 200)
+    assert "<button" in shown.text
+    assert not done.cookies
+    if name == "confirm":
+        assert [one.confirmed_at is None for one in rows.subscribers()] == [False]
+    else:
+        assert not rows.subscribers()
+
+
+def test_a_link_on_the_host_name_of_another_page_leads_back_to_its_own(
+    app: Flask, client: FlaskClient, rows: Pages
+):
+    page = make_page(app, domain="status.example.com")
+    make_page(app, slug="other", domain="other.example.com")
+    rows.subscriber(page, "email", "ada@example.com", now=T)
+    [who] = rows.subscribers()
+    path = f"/unsubscribe/{_end(app, page, who)}"
+
+    def back(host: str) -> str:
+        shown = client.get(path, base_url=f"https://{host}").text
+        [link] = re.findall(r'<a href="([^"]*)">Back', shown)
+        return urljoin(f"https://{host}{path}", link)
+
+    assert back("status.example.com") == "https://status.example.com/"
+    assert back("other.example.com").endswith("://status.example.com")
+    assert back("gone.example.com") == "https://gone.example.com/status/example"
+
+
+def test_on_an_unknown_host_name_only_links_of_ours_are_answered(client: FlaskClient):
+    for path in ("/unsubscribe/1-1-1-0-1", "/confirm/x", "/unsubscribe", "/unsubscribe/"):
+        answer = client.post(path, base_url="https://gone.example.com")
+        assert answer.status_code != 200, path
+        assert "subscrib" not in answer.text, path
+
+
+def test_every_sign_up_takes_as_long_whether_the_address_is_known_or_not(
+    app: Flask, rows: Pages, monkeypatch: pytest.MonkeyPatch
+):
+    page = make_page(app)
+    rows.subscriber(page, "email", "known@example.com", now=datetime.now(UTC))
+    public = app.extensions["wakeful.public"]
+    passed: list[float] = []
+    monkeypatch.setattr("app.stores.local.public.sleep", passed.append)
+    monkeypatch.setattr("app.stores.local.public.monotonic", lambda: 7.0)
+    with app.app_context():
+        for target in ("known@example.com", "new@example.com", "known@example.com"):
+            public.subscribe(page, "email", target, address="198.51.100.7")
+    assert passed == [pytest.approx(SIGN_UP_TAKES)] * 3

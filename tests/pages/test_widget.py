@@ -50,9 +50,11 @@ def test_it_says_the_state_in_words_and_leads_to_the_page(state):
     assert (link["target"], link["rel"]) == ("_blank", "noopener")
 
 
-def test_it_runs_no_script_and_has_no_style_of_its_own():
+def test_it_has_one_script_and_no_style_of_its_own():
     found = read(make(a_page()))
-    assert not {"script", "style", "iframe", "form"} & {tag for tag, _ in found.tags}
+    assert not {"style", "iframe", "form"} & {tag for tag, _ in found.tags}
+    [script] = [attributes for tag, attributes in found.tags if tag == "script"]
+    assert script["src"].startswith("../../static/js/widget.js")
     for _, attributes in found.tags:
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
 
@@ -87,7 +89,7 @@ def test_the_script_is_small_and_the_same_for_every_page():
     assert len(widget.script()) < 2_000
 
 
-POLICY = "default-src 'none'; style-src 'self'; frame-ancestors *"
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors *"
 
 
 @pytest.fixture
@@ -106,6 +108,7 @@ def test_the_script_shows_the_widget_on_another_site(site_server, page, floating
     serve(site_server, "/status/acme/widget", make(a_page()), "text/html")
     serve(site_server, "/static/css/tokens.css", sheets, "text/css")
     serve(site_server, "/static/css/pages/widget.css", b"", "text/css")
+    serve(site_server, "/static/js/widget.js", b"", "text/javascript")
     script = f"http://127.0.0.1:{site_server.port}/status/acme/widget.js"
     float_ = "data-float" if floating else ""
     site = (

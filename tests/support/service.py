@@ -36,9 +36,9 @@ class Service:
         self.lines: list[str] = []
         self._fresh: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
-    def start(self) -> None:
+    def start(self, command: str = "serve") -> None:
         self.process = subprocess.Popen(
-            [self.program, "serve"],
+            [self.program, command],
             env=self.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

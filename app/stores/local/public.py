@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache, reduce
 from operator import add
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import func, or_, select
@@ -49,6 +50,7 @@ from app.records import (
     StatusPage,
     Visibility,
 )
+from app.rules.page_links import page_link
 from app.rules.page_state import page_state
 from app.rules.public_causes import public_cause
 from app.rules.recurrence import applies_to, in_maintenance
@@ -64,13 +66,34 @@ from app.stores.local.windows import active_windows
 from app.stores.public import Address, PublicPages
 
 PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
+# How long each sign-up takes: more is written for a new target than for one that is known, and the
+# time would tell which it was.
+SIGN_UP_TAKES = 0.1
 RECENT = timedelta(days=14)
 AHEAD = timedelta(days=90)
 REPORTED = "Somebody reported a problem."
 
 
+# SQLite reads a whole transaction from one snapshot by itself.
+_SNAPSHOT: Mapping[str, dict[str, Any]] = {
+    "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
+    "sqlite": {},
+}
+
+
 @contextmanager
 def _reading() -> Iterator[None]:
+    """``_asking``, from one snapshot: otherwise a page could show a monitor as it was before a
+    change, and the posts from after it.
+    """
+    with _asking():
+        db.session.rollback()  # an older transaction has a snapshot of its own
+        db.session.connection(execution_options=_SNAPSHOT[db.engine.dialect.name])
+        yield
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
     """Raises Unavailable where the database cannot answer, and leaves no transaction open."""
     try:
         with patience(PATIENCE_SECONDS):
@@ -109,9 +132,13 @@ class LocalPublicPages(PublicPages):
                     StatusPageRow.visibility,
                     StatusPageRow.password_turn,
                     StatusPageRow.updated_at,
+                    StatusPageRow.theme,
                 ).order_by(StatusPageRow.id)
             )
-            return [Address(*row[:6], version=to_ms(row[6])) for row in rows]
+            return [Address(*row[:6], to_ms(row.updated_at), row.theme) for row in rows]
+
+    def link(self, address: Address) -> str:
+        return page_link(self._base.rstrip("/"), address.slug, address.domain)
 
     def listed(self) -> Sequence[StatusPage]:
         with _reading():
@@ -175,7 +202,7 @@ class LocalPublicPages(PublicPages):
             )
 
     def password_fits(self, id: int, password: str) -> bool:
-        with _reading():
+        with _asking():
             hash_ = db.session.scalar(
                 select(StatusPageRow.password_hash).where(
                     StatusPageRow.id == id, StatusPageRow.visibility == Visibility.PASSWORD
@@ -184,19 +211,21 @@ class LocalPublicPages(PublicPages):
         return passwords.matches(hash_, password)
 
     def subscribe(self, id: int, channel: str, target: str, *, address: str | None) -> None:
-        with _reading():
+        began = monotonic()
+        with _asking():
             self._subscribing.subscribe(id, channel, target, address=address)
+        sleep(max(0.0, began + SIGN_UP_TAKES - monotonic()))
 
     def page_of_token(self, purpose: Purpose, token: str) -> int | None:
         found = read_token(purpose, token, self._clock())
         return None if found is None else found.page_id
 
     def confirm(self, token: str) -> StatusPage:
-        with _reading():
+        with _asking():
             return self._subscribing.confirm(token)
 
     def unsubscribe(self, token: str) -> StatusPage:
-        with _reading():
+        with _asking():
             return self._subscribing.unsubscribe(token)
 
     def _record(
