@@ -32,6 +32,7 @@ from app.db.tables import (
     MonitorRow,
     PersonRow,
     PostRow,
+    PostTemplateRow,
     ResultRow,
     RollupRow,
     SettingRow,
@@ -60,6 +61,7 @@ _NOUNS = {
     "status_page_groups": "group of status pages",
     "posts": "post",
     "post_updates": "update of a post",
+    "post_templates": "post template",
     "subscribers": "subscriber",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -80,6 +82,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "people": PersonRow.email,
     "status_pages": StatusPageRow.name,
     "posts": PostRow.title,
+    "post_templates": PostTemplateRow.name,
 }
 
 

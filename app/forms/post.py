@@ -15,11 +15,11 @@ def _label(state: PostState) -> str:
     return state.value.replace("_", " ").capitalize()
 
 
-def _state() -> Any:
+def state() -> Any:
     return Word("State", words=PostState, labels=_label, required=True)
 
 
-def _body(description: str) -> Any:
+def body(description: str) -> Any:
     return Text(
         "Text",
         required=True,
@@ -41,8 +41,8 @@ class PostForm(SchemaForm):
     """A post. Which monitors and incidents it may name is up to the page, which the store knows."""
 
     title = Text("Title", required=True, most=MAX_NAME)
-    state = _state()
-    body = _body("The first update's text. Links and line breaks are shown as such.")
+    state = state()
+    body = body("The first update's text. Links and line breaks are shown as such.")
     monitors = MonitorIds("Monitors", description="Those of the page that it is about.")
     incident_id = RecordId("Incident", description="The incident of such a monitor, if any.")
     starts_at = Moment("Start", description="Of maintenance: scheduled needs both times.")
@@ -60,8 +60,8 @@ class PostForm(SchemaForm):
 class PostUpdateForm(SchemaForm):
     """One more state of a post, or the correction of one."""
 
-    state = _state()
-    body = _body("Links and line breaks are shown as such.")
+    state = state()
+    body = body("Links and line breaks are shown as such.")
 
     def check_together(self) -> None:
         _check_family(self)

@@ -35,6 +35,7 @@ from app.records import (
     Pair,
     Post,
     PostQuery,
+    PostTemplate,
     Result,
     ResultQuery,
     StatusPage,
@@ -59,6 +60,7 @@ class Feature(StrEnum):
     DELIVERIES = "deliveries"
     WINDOWS = "windows"
     STATUS_PAGES = "status_pages"
+    POST_TEMPLATES = "post_templates"
     EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
     OVERVIEW = "overview"  # counters, state and tag filters
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
@@ -75,6 +77,7 @@ ADDED_TO_API = (
     Feature.REPORTS,
     Feature.CERTIFICATES,
     Feature.STATUS_PAGES,
+    Feature.POST_TEMPLATES,
 )
 
 
@@ -299,6 +302,7 @@ class Store(ABC):
     channels: Channels
     status_pages: StatusPages
     posts: Posts
+    post_templates: Collection[PostTemplate, PageQuery]
     subscribers: Subscribers
 
     @abstractmethod

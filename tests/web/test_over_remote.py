@@ -171,6 +171,11 @@ def test_posts_are_written_on_the_remote_server(app, remote):
     incident = make_incident(app, monitor, cause_code="connection_refused")
     with app.app_context():
         current_store().status_pages.create({"name": "Our shop", "monitors": (monitor.id,)})
+    remote.open("/status-pages/templates/new").press("Save", name="Slow", title="T", body="B")
+    assert "Slow" in remote.open("/status-pages/1/posts/new").text
+    remote.open("/status-pages/templates/1/edit").press("Save", name="Very slow")
+    remote.open("/status-pages/templates/1/delete").press("Delete this template")
+    assert "Very slow deleted." in remote.text
     assert "Post on a status page" in remote.open(f"/incidents/{incident.id}").text
     remote.open(f"/status-pages/1/posts/new?incident_id={incident.id}").press("Publish")
     remote.open("/status-pages/1/posts/1").press("Publish the update", body="It was the disk.")
