@@ -14,8 +14,8 @@ from app.stores import current_store
 
 def of(page: StatusPage) -> str:
     """The page's own address. An installation without PUBLIC_URL knows only its path: people reach
-    it as they reach this dashboard, or the server behind it. A link that no browser may follow, such
-    as ``javascript:`` from another server, counts as none.
+    it as they reach this dashboard, or the server behind it. What is no web address, such as a
+    ``javascript:`` from another server, counts as none.
     """
     if page.link.lower().startswith(("http://", "https://")):
         return page.link
