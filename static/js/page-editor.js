@@ -3,6 +3,7 @@
 const form = document.querySelector("[data-page-editor]");
 const place = form.querySelector("[data-lines]");
 const preview = document.querySelector("[data-preview]");
+const frame = preview.querySelector("[data-frame]");
 const PAUSE = 350; // ms without typing, until the preview is asked for
 
 // --- the preview
@@ -16,12 +17,32 @@ async function look() {
     const answer = await fetch(form.dataset.previewAt, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "error" });
     const text = await answer.text();
     // An older answer that comes late says what is typed no more.
-    if (mine === asked && answer.ok) preview.innerHTML = text;
+    if (mine === asked && answer.ok) show(text);
     if (mine === asked) preview.toggleAttribute("data-stale", !answer.ok);
   } catch {
     if (mine === asked) preview.setAttribute("data-stale", "");
   }
 }
+// What is shown is replaced in place: a frame that loads again flickers.
+function show(text) {
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  const there = frame.contentDocument;
+  if (!there?.querySelector("main")) {
+    frame.srcdoc = text;
+    return;
+  }
+  there.documentElement.dataset.theme = fresh.documentElement.dataset.theme ?? "system";
+  there.body.replaceChildren(...fresh.body.childNodes);
+  fit();
+}
+function fit() {
+  const body = frame.contentDocument?.body;
+  if (body?.offsetHeight) frame.style.height = `${body.offsetHeight + 2}px`;
+}
+frame.addEventListener("load", fit);
+window.addEventListener("resize", fit);
+fit();
+frame.tabIndex = -1; // nothing in it is left to scroll
 function soon() {
   clearTimeout(timer);
   timer = setTimeout(look, PAUSE);

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from flask import Flask
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FrameLocator, Page, expect
 
 from app.records import PageQuery, StatusPage
 from app.stores import current_store
@@ -43,14 +43,18 @@ def begin(visit: Callable[[str], Page]) -> Page:
     return page
 
 
+def preview(page: Page) -> FrameLocator:
+    return page.frame_locator("[data-frame]")
+
+
 def names(page: Page) -> Any:
-    return page.locator("[data-preview] .preview-line b")
+    return preview(page).locator("li .row :is(h3, h4)")
 
 
 def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, three):
     page = begin(visit)
     page.get_by_label("Name", exact=True).fill("Our shop")
-    expect(page.locator(".preview-name")).to_have_text("Our shop")
+    expect(preview(page).locator("h1")).to_have_text("Our shop")
     page.get_by_label("Find monitors").fill("o")
     page.get_by_label("Find monitors").press("Enter")
     expect(page.locator("#found")).to_be_focused()
@@ -70,7 +74,7 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
     expect(down).to_be_focused()
     down.press("Enter")
     expect(names(page)).to_have_text(["Shop", "Blog"])
-    expect(page.locator(".preview-group")).to_have_text("Words")
+    expect(preview(page).locator(".list > h3")).to_have_text("Words")
     page.get_by_label("Blog", exact=True).fill("Stories")
     expect(names(page)).to_have_text(["Shop", "Stories"])
     page.evaluate(AXE_SCRIPT)
@@ -132,7 +136,7 @@ def test_only_the_newest_preview_is_shown(app, visit, three):
     expect(page.locator("body[data-held]")).to_be_attached()
     name.fill("Newer")
     expect(page.locator("body[data-late]")).to_be_attached()
-    expect(page.locator(".preview-name")).to_have_text("Newer")
+    expect(preview(page).locator("h1")).to_have_text("Newer")
 
 
 @DESKTOP

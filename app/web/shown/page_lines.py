@@ -47,14 +47,6 @@ class Line:
         return self.text if self.text.strip() or not self.monitor else self.monitor.name
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A group; the first one has no name."""
-
-    name: str
-    lines: Sequence[Line]
-
-
 def of_page(page: StatusPage, known: Mapping[int, MonitorRef]) -> list[Line]:
     """The lines of a stored page. ``known``: its monitors."""
     names = {one.key: one.value for one in page.names}
@@ -102,17 +94,6 @@ def fields(lines: Sequence[Line], form: Form) -> Form:
         if group:
             pairs.append((f"{group}[monitors]", id))
     return MultiDict(pairs)
-
-
-def sections(lines: Iterable[Line]) -> list[Section]:
-    """The lines as the page shows them: what is in no group first, if there is any."""
-    found: list[tuple[str, list[Line]]] = [("", [])]
-    for line in lines:
-        if line.monitor is None:
-            found.append((line.text, []))
-        else:
-            found[-1][1].append(line)
-    return [Section(name, ones) for name, ones in found if ones or name]
 
 
 def monitor_ids(lines: Iterable[Line]) -> set[int]:

@@ -22,7 +22,7 @@ from app.web.forms import not_read, not_saved, saved, show_errors
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import page_lines, page_monitors, times
+from app.web.shown import page_lines, page_monitors, page_preview, times
 from app.web.shown.page_lines import Line
 
 blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
@@ -249,14 +249,14 @@ def _form_page(
     form: StatusPageEditorForm, page: StatusPage | None, status: int, done: Done
 ) -> Answer:
     part = request.headers.get(HEADER) == "lines"
-    template = "status_pages/_lines.html" if part else "status_pages/form.html"
     answer = render_template(
-        template,
+        "status_pages/_lines.html" if part else "status_pages/form.html",
+        form=form,
         shown_page=page,
         done=done,
         asked=_what_was_asked(done),
         on_page=page_lines.monitor_ids(form.lines),
-        **_previewed(form),
+        preview="" if part else page_preview.html(form, form.lines),
     )
     return answer, status
 
@@ -273,8 +273,5 @@ def _what_was_asked(done: Done) -> Mapping[str, str]:
 @blueprint.post("/preview")
 def preview() -> str:
     """How the page will look, from the form as it stands: also with faults in it."""
-    return render_template("status_pages/_preview.html", **_previewed(StatusPageEditorForm()))
-
-
-def _previewed(form: StatusPageEditorForm) -> dict[str, Any]:
-    return {"form": form, "sections": page_lines.sections(form.lines)}
+    form = StatusPageEditorForm()
+    return page_preview.html(form, form.lines)
