@@ -223,6 +223,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         ({"slug": "first"}, "Another status page has this address."),
         ({"visibility": "password"}, "A page behind a password needs one."),
         ({"domain": "https://x.example/"}, "Send a host name alone"),
+        ({"domain": "wakeful.test"}, "Own host name: This host name leads to Wakeful's dashboard."),
         ({"auto_post_after": "99"}, "from 1 to 60"),
         ({"zone": "Mars/Base"}, "Time zone:"),
         ({f"own[{shop}]": long}, "Names:"),
