@@ -42,10 +42,12 @@ class PostForm(SchemaForm):
 
     title = Text("Title", required=True, most=MAX_NAME)
     state = state()
-    body = body("The first update's text. Links and line breaks are shown as such.")
-    monitors = MonitorIds("Monitors", description="Those of the page that it is about.")
-    incident_id = RecordId("Incident", description="The incident of such a monitor, if any.")
-    starts_at = Moment("Start", description="Of maintenance: scheduled needs both times.")
+    body = body("The text of the first update. URLs become links, and line breaks are kept.")
+    monitors = MonitorIds(
+        "Monitors", description="The monitors of the page that the post is about."
+    )
+    incident_id = RecordId("Incident", description="The incident that the post is about, if any.")
+    starts_at = Moment("Start", description="Of maintenance. The state scheduled needs both times.")
     ends_at = Moment("End")
 
     def check_together(self) -> None:
@@ -61,7 +63,7 @@ class PostUpdateForm(SchemaForm):
     """One more state of a post, or the correction of one."""
 
     state = state()
-    body = body("Links and line breaks are shown as such.")
+    body = body("URLs become links, and line breaks are kept.")
 
     def check_together(self) -> None:
         _check_family(self)

@@ -15,8 +15,8 @@ class PostTemplateForm(SchemaForm):
         "Name",
         required=True,
         most=MAX_TEMPLATE_NAME,
-        description="What the template is called when somebody chooses it.",
+        description="What people choose the template by.",
     )
     title = Text("Title", required=True, most=MAX_NAME)
     state = state()
-    body = body("The text of the post. Links and line breaks are kept.")
+    body = body("The text of the post. URLs become links, and line breaks are kept.")

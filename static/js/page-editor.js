@@ -77,16 +77,16 @@ function move(line, step) {
   const all = blocks(line);
   const here = all.findIndex(([first]) => first === line);
   const other = all[here + step];
-  if (!other) return tell(`${nameOf(line)} stands at the ${step < 0 ? "top" : "bottom"} already.`);
+  if (!other) return tell(`${nameOf(line)} is already at the ${step < 0 ? "top" : "bottom"}.`);
   if (step < 0) other[0].before(...all[here]);
   else other.at(-1).after(...all[here]);
-  tell(`${nameOf(line)} is in place ${lines().indexOf(line) + 1} of ${lines().length}.`);
+  tell(`${nameOf(line)} moved to position ${lines().indexOf(line) + 1} of ${lines().length}.`);
   soon();
 }
 
 function remove(line) {
   const near = line.nextElementSibling ?? line.previousElementSibling;
-  tell(`${nameOf(line)} is removed.`);
+  tell(`${nameOf(line)} removed.`);
   line.remove();
   (near?.querySelector("[data-act=remove]") ?? place.querySelector("#find")).focus();
   soon();

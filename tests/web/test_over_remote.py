@@ -188,4 +188,4 @@ def test_posts_are_written_on_the_remote_server(app, remote):
     )  # fmt: skip
     assert [one.body for one in post.updates] == ["We look at it.", "It was the disk."]
     remote.open("/status-pages/1/posts/1/delete").press("Delete this post")
-    assert "Nothing is written on this page yet" in remote.open("/status-pages/1").text
+    assert "No posts yet" in remote.open("/status-pages/1").text

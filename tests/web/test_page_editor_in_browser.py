@@ -70,7 +70,7 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
     down = page.get_by_role("button", name="Blog: move down")
     down.focus()
     down.press("Enter")
-    expect(page.locator("#told")).to_have_text("Blog is in place 2 of 3.")
+    expect(page.locator("#told")).to_have_text("Blog moved to position 2 of 3.")
     expect(down).to_be_focused()
     down.press("Enter")
     expect(names(page)).to_have_text(["Shop", "Blog"])

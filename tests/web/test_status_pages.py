@@ -94,7 +94,7 @@ def test_monitors_are_found_by_search_and_added(app, editor):
     editor.press("Add the ticked ones", pick=blog)
     assert order(editor) == [f"m{shop}", f"m{blog}"]
     editor.press("Search", find="shop")
-    assert "Shop is on the page" in editor.text
+    assert "Shop is already on the page" in editor.text
     press(editor, "enter")
     assert "Shop is on the page" in editor.text, "the Return key in the search field searches again"
     editor.press("Save", "", find="")
@@ -109,7 +109,7 @@ def test_a_search_shows_the_first_and_says_that_there_are_more(app, editor):
     assert "Node 29" in editor.text
     assert "Node 30" not in editor.text
     assert "There are more." in editor.text
-    assert "No monitor fits that." in editor.press("Search", find="nothing like it").text
+    assert "No monitor matches." in editor.press("Search", find="nothing like it").text
 
 
 def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
@@ -117,9 +117,9 @@ def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
     other = make_monitor(app, name="Other", tags="\ntest\n").id
     editor.open("/status-pages/new").press("Add all with this tag", name="All", tag="prod")
     assert "130 monitors added at the end." in editor.text
-    assert "They are on the page already." in editor.press("Add all with this tag", tag="prod").text
+    assert "They are already on the page." in editor.press("Add all with this tag", tag="prod").text
     assert "No monitor has the tag odd." in editor.press("Add all with this tag", tag="odd").text
-    assert "Write the tag first." in editor.press("Add all with this tag", tag="").text
+    assert "Enter a tag first." in editor.press("Add all with this tag", tag="").text
     press(editor, "enter", tag="test")
     assert order(editor)[-1] == f"m{other}", "the Return key adds what was typed beside it"
     editor.press("Save", "")
@@ -221,9 +221,9 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         ({"name": ""}, "Name: This field is required."),
         ({"slug": "Not good"}, "Use small letters"),
         ({"slug": "first"}, "Another status page has this address."),
-        ({"visibility": "password"}, "A page behind a password needs one."),
+        ({"visibility": "password"}, "Enter a password for this page."),
         ({"domain": "https://x.example/"}, "Send a host name alone"),
-        ({"domain": "wakeful.test"}, "Own host name: This host name leads to Wakeful's dashboard."),
+        ({"domain": "wakeful.test"}, "Custom domain: This host name leads to Wakeful's dashboard."),
         ({"auto_post_after": "99"}, "from 1 to 60"),
         ({"zone": "Mars/Base"}, "Time zone:"),
         ({f"own[{shop}]": long}, "Names:"),

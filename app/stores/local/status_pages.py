@@ -33,7 +33,7 @@ from app.stores.local.search import fits, ids_of_page
 SLUG_TAKEN = "Another status page has this address."
 DOMAIN_TAKEN = "Another status page has this host name."
 OWN_HOST = "This host name leads to Wakeful's dashboard. Enter another one."
-PASSWORD_NEEDED = "A page behind a password needs one."  # noqa: S105 (a sentence)
+PASSWORD_NEEDED = "Enter a password for this page."  # noqa: S105 (a sentence)
 BUSY = "Others stored status pages at the same moment. Try again."
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",

@@ -215,7 +215,7 @@ def _is_id(text: str) -> bool:
 def _add_tagged(form: StatusPageEditorForm) -> Done:
     tag = request.form.get("tag", "").strip()
     if not tag:
-        return Done(told="Write the tag first.", focus="tag")
+        return Done(told="Enter a tag first.", focus="tag")
     found = page_monitors.tagged(tag)
     if not found:
         return Done(told=f"No monitor has the tag {tag}.", focus="tag")
@@ -232,16 +232,16 @@ def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
     if not monitors:
         told = "Tick the monitors first."
     elif not count:
-        told = "They are on the page already."
+        told = "They are already on the page."
     return Done(told=told, focus="told")
 
 
 def _add_heading(form: StatusPageEditorForm) -> Done:
     name = request.form.get("heading", "").strip()
     if not name:
-        return Done(told="Write the heading first.", focus="heading")
+        return Done(told="Enter a heading first.", focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
-    told = f"The heading {name} is added at the end. What stands below it is its group."
+    told = f"The heading {name} was added at the end. Monitors below it form its group."
     return Done(told=told, focus="told")
 
 

@@ -109,7 +109,7 @@ def new(page_id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, None, maintenance, not_saved(form, fault))
         else:
-            flash(f"{post.title} is on the page now.", "success")
+            flash(f"{post.title} is published.", "success")
             return redirect(url_for("status_pages.show", id=page_id))
     status = 422 if form.is_submitted() else 200
     return _form_page(form, page, None, maintenance, status)
@@ -261,7 +261,7 @@ def add_update(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _update_page(form, page_id, id, None, not_saved(form, fault))
         else:
-            flash("The update is on the page now.", "success")
+            flash("The update is published.", "success")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _shown(page, post, form), 422
 
