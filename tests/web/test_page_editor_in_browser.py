@@ -112,6 +112,48 @@ def test_a_line_is_dragged_by_its_handle(app, visit, three):
 
 
 @DESKTOP
+def test_a_line_that_is_held_at_the_edge_of_the_window_scrolls_the_page(app, visit):
+    ids = [make_monitor(app, name=f"Shop {number:02}").id for number in range(25)]
+    make_page(app, *ids)
+    page = visit("/status-pages/1/edit")
+    last = page.locator("[data-handle]").last
+    last.scroll_into_view_if_needed()
+    box = last.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 5, 5, steps=4)
+    expect(page.locator("#told")).to_have_text("Shop 24 moved to position 1 of 25.")
+    page.mouse.up()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Our shop saved.")).to_be_visible()
+    assert stored(app).monitors == (ids[-1], *ids[:-1])
+
+
+@DESKTOP
+def test_a_heading_that_is_dragged_up_takes_monitors_into_its_group(app, visit, three):
+    make_page(app, *three)
+    page = visit("/status-pages/1/edit")
+    page.get_by_label("Heading of a new group").fill("Ours")
+    page.get_by_label("Heading of a new group").press("Enter")
+    handles = page.locator("[data-handle]")
+    expect(handles).to_have_count(4)
+    start, end = handles.nth(3).bounding_box(), handles.nth(1).bounding_box()
+    assert start is not None
+    assert end is not None
+    page.mouse.move(start["x"] + 5, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 5, end["y"], steps=8)
+    page.mouse.up()
+    expect(page.locator("#told")).to_have_text("Ours moved to position 2 of 4.")
+    page.get_by_role("button", name="Group Ours: move down").press("Enter")
+    expect(page.locator("#told")).to_have_text("Ours moved to position 3 of 4.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Our shop saved.")).to_be_visible()
+    assert [(one.name, one.monitors) for one in stored(app).groups] == [("Ours", (three[2],))]
+
+
+@DESKTOP
 def test_only_the_newest_preview_is_shown(app, visit, three):
     make_page(app, *three)
     page = visit("/status-pages/1/edit")

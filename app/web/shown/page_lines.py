@@ -120,9 +120,9 @@ def remove(lines: Sequence[Line], key: str) -> list[Line]:
 
 
 def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
-    """Move a line one place up (-1) or down (1); a heading with its whole group."""
+    """Move a line one place up (-1) or down (1); a heading with its group, past another group."""
     first = next((n for n, line in enumerate(lines) if line.monitor is None), len(lines))
-    groups = key.startswith("g")
+    groups = key.startswith("g") and not _moves_alone(lines, key, step)
     # What is in no group stays above all groups.
     head = list(lines[:first]) if groups else []
     blocks: list[list[Line]] = []
@@ -135,6 +135,14 @@ def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
         return list(lines)
     blocks[place], blocks[place + step] = blocks[place + step], blocks[place]
     return _placed([*head, *(line for block in blocks for line in block)])
+
+
+def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
+    """Whether this heading has no group to pass. Then it takes the monitor above into its group, or
+    leaves its first one to those above.
+    """
+    headings = [line.key for line in lines if line.monitor is None]
+    return headings[:1] == [key] and (step < 0 or len(headings) == 1)
 
 
 def _placed(lines: Iterable[Line]) -> list[Line]:
