@@ -54,7 +54,7 @@ MAX_FORM_BYTES = 16_384
 DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
-LOCAL_HOSTS = ("127.0.0.1", "[::1]", "")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "")
 HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
