@@ -23,6 +23,7 @@ from app.api import (  # noqa: F401
     me,
     monitors,
     openapi,
+    post_templates,
     posts,
     reports,
     status_pages,

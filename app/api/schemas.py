@@ -41,6 +41,7 @@ from app.records import (
     MonitorStatus,
     Post,
     PostState,
+    PostTemplate,
     PostUpdate,
     Result,
     StatisticsRange,
@@ -218,6 +219,7 @@ RECORDS: dict[str, Schema] = {
     "StatusPage": schema_of(StatusPage),
     "Post": schema_of(Post),
     "PostUpdate": schema_of(PostUpdate),
+    "PostTemplate": schema_of(PostTemplate),
     "PostDraft": record(
         {"title": STRING, "state": words(PostState), "body": STRING, "monitors": array(INTEGER)}
     ),

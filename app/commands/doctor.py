@@ -58,6 +58,7 @@ MENDED_BY = {
     " cannot be read who may.",
     "posts": "Correct the post, or delete it.",
     "post_updates": "Correct the update, or delete its post.",
+    "post_templates": "Edit the template and save it again, or delete it.",
 }
 STORED_WHOLE = (
     "All stored secrets, texts and times can be read. (Results of checks are not looked at.)"

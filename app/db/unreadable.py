@@ -33,6 +33,7 @@ from app.db.tables import (
     MonitorRow,
     PersonRow,
     PostRow,
+    PostTemplateRow,
     ResultRow,
     RollupRow,
     SettingRow,
@@ -62,6 +63,7 @@ _NOUNS = {
     "status_page_groups": "group of status pages",
     "posts": "post",
     "post_updates": "update of a post",
+    "post_templates": "post template",
     "subscribers": "subscriber",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -83,6 +85,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "contacts": ContactRow.name,
     "status_pages": StatusPageRow.name,
     "posts": PostRow.title,
+    "post_templates": PostTemplateRow.name,
 }
 
 

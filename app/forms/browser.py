@@ -30,6 +30,7 @@ from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import Names, PairList
 from app.forms.monitor import CHANNEL_CHOICES, CheckForm, MonitorForm, name_of
 from app.forms.post import PostForm, PostUpdateForm
+from app.forms.post_template import PostTemplateForm
 from app.forms.schema import Context, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
@@ -290,6 +291,10 @@ class BrowserStatusPageForm(BrowserForm, StatusPageForm):
 
 class BrowserPostForm(BrowserForm, PostForm):
     """What people write on a status page. Set ``monitors.choices`` to those of the page."""
+
+
+class BrowserPostTemplateForm(BrowserForm, PostTemplateForm):
+    """A post to start from."""
 
 
 class BrowserPostUpdateForm(BrowserForm, PostUpdateForm):

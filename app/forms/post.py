@@ -15,11 +15,11 @@ def _label(state: PostState) -> str:
     return state.value.replace("_", " ").capitalize()
 
 
-def _state() -> Any:
+def state() -> Any:
     return Word("State", words=PostState, labels=_label, required=True)
 
 
-def _body(description: str) -> Any:
+def body(description: str) -> Any:
     return Text(
         "Text",
         required=True,
@@ -41,11 +41,13 @@ class PostForm(SchemaForm):
     """A post. Which monitors and incidents it may name is up to the page, which the store knows."""
 
     title = Text("Title", required=True, most=MAX_NAME)
-    state = _state()
-    body = _body("The first update's text. Links and line breaks are shown as such.")
-    monitors = MonitorIds("Monitors", description="Those of the page that it is about.")
-    incident_id = RecordId("Incident", description="The incident of such a monitor, if any.")
-    starts_at = Moment("Start", description="Of maintenance: scheduled needs both times.")
+    state = state()
+    body = body("The text of the first update. URLs become links, and line breaks are kept.")
+    monitors = MonitorIds(
+        "Monitors", description="The monitors of the page that the post is about."
+    )
+    incident_id = RecordId("Incident", description="The incident that the post is about, if any.")
+    starts_at = Moment("Start", description="Of maintenance. The state scheduled needs both times.")
     ends_at = Moment("End")
 
     def check_together(self) -> None:
@@ -60,8 +62,8 @@ class PostForm(SchemaForm):
 class PostUpdateForm(SchemaForm):
     """One more state of a post, or the correction of one."""
 
-    state = _state()
-    body = _body("Links and line breaks are shown as such.")
+    state = state()
+    body = body("URLs become links, and line breaks are kept.")
 
     def check_together(self) -> None:
         _check_family(self)

@@ -22,7 +22,7 @@ from app.rules import slugs
 from app.rules.url import host_name
 
 NOT_ON_PAGE = "This monitor is not on the page. Send it in monitors too."
-PASSWORD_NEEDED = "A page behind a password needs one."  # noqa: S105 (a sentence)
+PASSWORD_NEEDED = "Enter a password for this page."  # noqa: S105 (a sentence)
 
 
 class Domain(Text):
@@ -42,49 +42,51 @@ class StatusPageForm(SchemaForm):
         "Address",
         most=MAX_SLUG,
         rule=slugs.check,
-        description="The end of the page's address. Empty: made from the name.",
+        description="The last part of the page's address. Empty: made from the name.",
     )
     description = Text("Description", most=MAX_PAGE_DESCRIPTION)
     visibility = Word(
         "Visible",
         words=Visibility,
         labels={
-            Visibility.PUBLIC: "To everybody, and listed at /status",
-            Visibility.UNLISTED: "To everybody who has the link",
-            Visibility.PASSWORD: "To everybody who has the password",
+            Visibility.PUBLIC: "To everyone, and listed at /status",
+            Visibility.UNLISTED: "To everyone who has the link",
+            Visibility.PASSWORD: "To everyone who has the password",
             Visibility.CLOSED: "To people with an account",
         }.__getitem__,
         default=Visibility.PUBLIC,
     )
     password: Any = Password(
-        "Password", most=MAX_CREDENTIAL, description="Needed where the page is behind one."
+        "Password", most=MAX_CREDENTIAL, description="Required where the page asks for one."
     )
     domain = Domain(
-        "Own host name",
+        "Custom domain",
         most=4 * MAX_DOMAIN,  # an international one is longer as bytes than as characters
-        description="Such as status.example.com, if its DNS and your proxy lead here.",
+        description="A host name for this page alone, such as status.example.com.",
     )
-    monitors = MonitorIds("Monitors", description="In their order on the page.")
-    names = NameList("Names", description="What the page calls a monitor, if not by its own name.")
-    groups = GroupList("Groups", description="Monitors under one heading.")
+    monitors = MonitorIds("Monitors", description="In the order in which the page shows them.")
+    names = NameList(
+        "Names", description="Names that the page shows in place of the monitors' own."
+    )
+    groups = GroupList("Groups", description="Monitors below a common heading.")
     show_urls = Switch("Show URLs", default=False)
     show_response_times = Switch("Show response times", default=False)
     auto_post_after = Number(
-        "Post by itself after",
+        "Automatic post after (minutes)",
         low=AUTO_POST_MINUTES[0],
         high=AUTO_POST_MINUTES[1],
-        description="Minutes that an incident is open. Empty: never.",
+        description="Post about an incident that has been open for this long. Empty: never.",
     )
     zone = Zone(
         "Time zone",
         default=DEFAULT_PAGE_ZONE,
-        description="Of its days, and of its times where a browser cannot tell its own.",
+        description="Where the page's days begin. Browsers without JavaScript show times in it.",
     )
     theme = Word(
         "Colours",
         words=PageTheme,
         labels={
-            PageTheme.SYSTEM: "As the reader's system",
+            PageTheme.SYSTEM: "Reader's system setting",
             PageTheme.LIGHT: "Light",
             PageTheme.DARK: "Dark",
         }.__getitem__,

@@ -6,14 +6,20 @@ page's own host name. It reads through ``app.stores.public.PublicPages`` and kee
 
 from __future__ import annotations
 
+from functools import partial
+
 from flask import Flask
 
+from app.pages import preview
 from app.pages.serving import StatusPages
 from app.stores.public import PublicPages
 
 
 def init_app(app: Flask) -> None:
-    """Answer for status pages in front of the dashboard, where this installation has them."""
+    """Answer for status pages in front of the dashboard, where this installation has them. The
+    dashboard edits those of other servers too, and previews them.
+    """
+    app.extensions["wakeful.preview"] = partial(preview.html, app.jinja_env)
     public: PublicPages | None = app.extensions.get("wakeful.public")
     if public is not None:
         pages = StatusPages(app, public)

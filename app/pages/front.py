@@ -42,10 +42,10 @@ class Section:
     components: Sequence[Component]
 
 
-def page(page: PublicPage, place: Place) -> bytes:
+def page(page: PublicPage, place: Place, template: str = "status/front.html") -> bytes:
     announced = [post for post in page.posts if post.state == PostState.SCHEDULED]
     return html(
-        "status/front.html",
+        template,
         page.page,
         place,
         made_at=page.made_at,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Flask
 from werkzeug.exceptions import HTTPException
@@ -47,6 +46,7 @@ from app.pages.place import HTML, Place, Visit
 from app.pages.routes import Asked, Shown
 from app.pages.visitors import Visitors
 from app.records import Component, PublicMonth, PublicPage, StatusPage, Visibility
+from app.rules.url import own_hosts
 from app.stores.public import Address, PublicPages
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class StatusPages:
         self._visitors = Visitors(app, public)
         self._assets = Assets(Path(str(app.static_folder)), routes.ASSETS)
         self._copies = Copies(settings.instance, settings.secret_key, self._now)
-        self._our_hosts = {*LOCAL_HOSTS, urlsplit(settings.public_url or "").hostname or ""}
+        self._our_hosts = {*LOCAL_HOSTS, *own_hosts(settings.public_url)}
         self._directory: Memory[str, Directory] = Memory(
             self._read_directory, 1, self._copied, self._now
         )

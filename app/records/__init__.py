@@ -19,6 +19,7 @@ from app.records.marks import *
 from app.records.monitors import *
 from app.records.notices import *
 from app.records.paging import *
+from app.records.post_templates import *
 from app.records.public_pages import *
 from app.records.results import *
 from app.records.secrets import *

@@ -175,16 +175,6 @@ class Subscriber:
 
 
 @dataclass(frozen=True, slots=True)
-class PostTemplate:
-    """A post to start from."""
-
-    name: str
-    title: str
-    state: Annotated[str, PostState]
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
 class PostQuery:
     """The posts of a page, newest first. ``open``: only those that are open or scheduled."""
 

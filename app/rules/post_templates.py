@@ -1,39 +1,60 @@
-"""The posts to start from. Pure."""
+"""The post templates that are built in, and how people's own ones join them. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.records import PostState, PostTemplate
 
+BUILT_IN_ID = 0  # no stored template has it
 BUILT_IN: tuple[PostTemplate, ...] = (
     PostTemplate(
+        BUILT_IN_ID,
         "Investigating",
         "Service disruption",
         PostState.INVESTIGATING,
-        "We have noticed a problem and are looking into it. We will post more as soon as we know"
-        " more.",
+        "We are investigating a problem. We will post an update as soon as we know more.",
     ),
     PostTemplate(
+        BUILT_IN_ID,
         "Identified",
         "Service disruption",
         PostState.IDENTIFIED,
         "We have found the cause and are working on a fix.",
     ),
     PostTemplate(
+        BUILT_IN_ID,
         "Monitoring",
         "Service disruption",
         PostState.MONITORING,
-        "A fix is in place. We are watching whether everything works again.",
+        "A fix is in place. We are monitoring the result.",
     ),
     PostTemplate(
+        BUILT_IN_ID,
         "Resolved",
         "Service disruption",
         PostState.RESOLVED,
-        "The problem is resolved. We are sorry for the inconvenience.",
+        "The problem is resolved. We apologize for the inconvenience.",
     ),
     PostTemplate(
+        BUILT_IN_ID,
         "Maintenance",
         "Scheduled maintenance",
         PostState.SCHEDULED,
-        "We will carry out maintenance in this time. The service may not be available meanwhile.",
+        "We will carry out maintenance at this time. The service may be unavailable meanwhile.",
     ),
 )
+
+
+def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
+    """The built-in templates and then ``own``, by name. An own template with the name of a built-in
+    one replaces it.
+    """
+    own = sorted(own, key=lambda one: folded(one.name))
+    taken = {folded(one.name) for one in own}
+    return [*(one for one in BUILT_IN if folded(one.name) not in taken), *own]
+
+
+def folded(name: str) -> str:
+    """The form in which names are compared."""
+    return name.strip().casefold()

@@ -129,6 +129,12 @@ def host_name(text: str) -> str:
     return name
 
 
+def own_hosts(public_url: str | None) -> set[str]:
+    """The host names of Wakeful itself. ``localhost`` leads to it with any public address."""
+    public = {parse_url(public_url).ascii_host} if public_url else set()
+    return {"localhost", *public}
+
+
 def _is_label(label: str) -> bool:
     return label[0] != "-" and label[-1] != "-" and _LABEL.issuperset(label)
 

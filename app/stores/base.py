@@ -36,6 +36,7 @@ from app.records import (
     Pair,
     Post,
     PostQuery,
+    PostTemplate,
     Result,
     ResultQuery,
     StatusPage,
@@ -61,6 +62,7 @@ class Feature(StrEnum):
     WINDOWS = "windows"
     STATUS_PAGES = "status_pages"
     CONTACTS = "contacts"
+    POST_TEMPLATES = "post_templates"
     EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
     OVERVIEW = "overview"  # counters, state and tag filters
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
@@ -78,6 +80,7 @@ ADDED_TO_API = (
     Feature.CERTIFICATES,
     Feature.STATUS_PAGES,
     Feature.CONTACTS,
+    Feature.POST_TEMPLATES,
 )
 
 
@@ -333,6 +336,7 @@ class Store(ABC):
     contacts: Contacts
     status_pages: StatusPages
     posts: Posts
+    post_templates: Collection[PostTemplate, PageQuery]
     subscribers: Subscribers
 
     @abstractmethod

@@ -3,6 +3,7 @@
 const form = document.querySelector("[data-page-editor]");
 const place = form.querySelector("[data-lines]");
 const preview = document.querySelector("[data-preview]");
+const frame = preview.querySelector("[data-frame]");
 const PAUSE = 350; // ms without typing, until the preview is asked for
 
 // --- the preview
@@ -16,12 +17,35 @@ async function look() {
     const answer = await fetch(form.dataset.previewAt, { method: "POST", body: new URLSearchParams(new FormData(form)), redirect: "error" });
     const text = await answer.text();
     // An older answer that comes late says what is typed no more.
-    if (mine === asked && answer.ok) preview.innerHTML = text;
+    if (mine === asked && answer.ok) show(text);
     if (mine === asked) preview.toggleAttribute("data-stale", !answer.ok);
   } catch {
     if (mine === asked) preview.setAttribute("data-stale", "");
   }
 }
+// What is shown is replaced in place: a frame that loads again flickers.
+function show(text) {
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  const there = frame.contentDocument;
+  if (!there?.querySelector("main")) {
+    frame.srcdoc = text;
+    return;
+  }
+  there.documentElement.dataset.theme = fresh.documentElement.dataset.theme ?? "system";
+  there.body.replaceChildren(...fresh.body.childNodes);
+  fit();
+}
+function fit() {
+  const root = frame.contentDocument?.documentElement;
+  const body = frame.contentDocument?.body;
+  if (!body?.offsetHeight) return;
+  root.style.scrollbarGutter = "auto"; // it is as high as what it shows: no bar needs room
+  frame.style.height = `${body.offsetHeight + 2}px`;
+}
+frame.addEventListener("load", fit);
+window.addEventListener("resize", fit);
+fit();
+frame.tabIndex = -1; // nothing in it is left to scroll
 function soon() {
   clearTimeout(timer);
   timer = setTimeout(look, PAUSE);
@@ -41,9 +65,11 @@ function tell(text) {
 }
 const nameOf = (line) => (isHeading(line) ? line.querySelector("input:not([type=hidden])").value : line.querySelector("label").textContent);
 
-// What moves together: a line alone, a heading with its whole group.
-function blocks(line) {
-  if (!isHeading(line)) return lines().map((one) => [one]);
+// What moves together: a line alone, a heading with its whole group where there is one to pass.
+function blocks(line, step) {
+  const headings = lines().filter(isHeading);
+  const alone = headings[0] === line && (step < 0 || headings.length === 1);
+  if (!isHeading(line) || alone) return lines().map((one) => [one]);
   const found = [];
   for (const one of lines()) {
     if (isHeading(one)) found.push([one]);
@@ -53,19 +79,19 @@ function blocks(line) {
 }
 
 function move(line, step) {
-  const all = blocks(line);
+  const all = blocks(line, step);
   const here = all.findIndex(([first]) => first === line);
   const other = all[here + step];
-  if (!other) return tell(`${nameOf(line)} stands at the ${step < 0 ? "top" : "bottom"} already.`);
+  if (!other) return tell(`${nameOf(line)} is already at the ${step < 0 ? "top" : "bottom"}.`);
   if (step < 0) other[0].before(...all[here]);
   else other.at(-1).after(...all[here]);
-  tell(`${nameOf(line)} is in place ${lines().indexOf(line) + 1} of ${lines().length}.`);
+  tell(`${nameOf(line)} moved to position ${lines().indexOf(line) + 1} of ${lines().length}.`);
   soon();
 }
 
 function remove(line) {
   const near = line.nextElementSibling ?? line.previousElementSibling;
-  tell(`${nameOf(line)} is removed.`);
+  tell(`${nameOf(line)} removed.`);
   line.remove();
   (near?.querySelector("[data-act=remove]") ?? place.querySelector("#find")).focus();
   soon();
@@ -121,28 +147,45 @@ place.addEventListener("keydown", (event) => {
 // --- by hand: a mouse or a finger takes a line by its handle
 
 let held = null;
+let pointer = 0; // how far below the top of the window it is
+const EDGE = 100; // px at the top and the bottom of the window, where a held line scrolls the page
 place.addEventListener("pointerdown", (event) => {
   const handle = event.target.closest("[data-handle]");
   if (!handle || event.button !== 0) return;
   event.preventDefault();
   held = handle.closest("[data-line]");
   held.setAttribute("data-moving", "");
-  handle.setPointerCapture(event.pointerId);
+  pointer = event.clientY;
+  requestAnimationFrame(scroll);
 });
-place.addEventListener("pointermove", (event) => {
+// On the window: a line that moves in the document loses the pointer, which may also leave the list.
+window.addEventListener("pointermove", (event) => {
+  pointer = event.clientY;
+  follow();
+});
+function scroll() {
   if (!held) return;
-  const all = blocks(held);
-  const here = all.findIndex(([first]) => first === held);
+  const step = pointer < EDGE ? -8 : pointer > window.innerHeight - EDGE ? 8 : 0;
+  const before = window.scrollY;
+  if (step) window.scrollBy({ top: step, behavior: "instant" });
+  if (window.scrollY !== before) follow();
+  requestAnimationFrame(scroll);
+}
+function follow() {
+  if (!held) return;
   const middle = (block) => (block[0].getBoundingClientRect().top + block.at(-1).getBoundingClientRect().bottom) / 2;
-  if (here > 0 && event.clientY < middle(all[here - 1])) move(held, -1);
-  else if (here < all.length - 1 && event.clientY > middle(all[here + 1])) move(held, 1);
-});
+  for (const step of [-1, 1]) {
+    const all = blocks(held, step);
+    const other = all[all.findIndex(([first]) => first === held) + step];
+    if (other && (step < 0 ? pointer < middle(other) : pointer > middle(other))) return move(held, step);
+  }
+}
 function drop() {
   held?.removeAttribute("data-moving");
   held = null;
 }
-place.addEventListener("pointerup", drop);
-place.addEventListener("pointercancel", drop);
+window.addEventListener("pointerup", drop);
+window.addEventListener("pointercancel", drop);
 
 function ready() {
   for (const part of place.querySelectorAll("[data-handle], [data-drag-hint]")) part.hidden = false;

@@ -21,6 +21,8 @@ TARGETS = [
     ("POST", "/incidents"),
     ("PUT", "/incidents/1"),
     ("POST", "/maintenance-windows"),
+    ("POST", "/post-templates"),
+    ("PATCH", "/post-templates/1"),
     ("POST", "/checks"),
     ("POST", "/status-pages"),
     ("PATCH", "/status-pages/1"),
@@ -118,6 +120,9 @@ def world(api):
         "POST", "/status-pages/1/posts", json={"title": "t", "state": "identified", "body": "b"}
     )
 
+    template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
+    api.data("POST", "/post-templates", json=template)
+
     def snapshot():
         found = [
             api.get(path)["data"]
@@ -128,6 +133,7 @@ def world(api):
                 "/deliveries",
                 "/status-pages",
                 "/status-pages/1/posts",
+                "/post-templates",
             )
         ]
         return found
@@ -165,7 +171,7 @@ QUERIES = {
 }
 LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/monitors/1/results",
          "/status-pages", "/status-pages/1/posts", "/status-pages/1/subscribers",
-         "/status-pages/1/draft"]  # fmt: skip
+         "/status-pages/1/draft", "/post-templates"]  # fmt: skip
 
 
 def test_hostile_queries_are_refused(api, world):
@@ -180,7 +186,7 @@ IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 
 def test_a_huge_id_is_404(api):
     for digits in IDS:
         for path in ("monitors", "incidents", "maintenance-windows", "status-pages",
-                     "status-pages/1/posts"):  # fmt: skip
+                     "status-pages/1/posts", "post-templates"):  # fmt: skip
             for method in ("GET", "DELETE", "PATCH"):
                 assert api(method, f"/{path}/{digits}").status_code == 404
         assert api("GET", f"/deliveries/{digits}").status_code == 404

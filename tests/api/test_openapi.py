@@ -90,6 +90,8 @@ def test_answers_match_the_document(app, api, written):
     window = {"name": "w", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-02T00:00:00"}
     api.data("POST", "/maintenance-windows", data=window)
     page = api.data("POST", "/status-pages", json={"name": "p", "monitors": [stored["id"]]})
+    template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
+    api.data("POST", "/post-templates", data=template)
     path = f"/status-pages/{page['id']}"
     post = {"title": "t", "state": "identified", "body": "b", "monitors[0]": stored["id"]}
     posted = api.data("POST", f"{path}/posts", data=post)
@@ -104,6 +106,7 @@ def test_answers_match_the_document(app, api, written):
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
         "StatusPage": api.get("/status-pages")["data"],
         "Post": api.get(f"{path}/posts")["data"],
+        "PostTemplate": api.get("/post-templates")["data"],
         "PostUpdate": [api.get(f"{path}/posts/{posted['id']}/updates/1")["data"]],
         "PostDraft": [api.get(f"{path}/draft", incident_id=broken["id"])["data"]],
         "Subscriber": api.get(f"{path}/subscribers")["data"],

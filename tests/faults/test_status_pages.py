@@ -16,8 +16,9 @@ from sqlalchemy import select, text
 from app.access.subscriptions import Purpose, make_token
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
-from app.db.tables import PostRow, PostUpdateRow, StatusPageRow, SubscriberRow
+from app.db.tables import PostRow, PostTemplateRow, PostUpdateRow, StatusPageRow, SubscriberRow
 from app.engine.posts import tend
+from app.stores import current_store
 from tests.api.conftest import Api
 from tests.factories import make_incident, make_key, make_person, make_subscriber, now
 from tests.pages.made import change_page, make_day, make_page, make_post, make_shown
@@ -199,6 +200,7 @@ ANSWERS = ("", "/history", "/feed.rss", "/feed.atom", "/maintenance.ics", ".json
 DAMAGE = [
     (PostRow, "state", "'zzz'"),
     (PostUpdateRow, "state", "''"),
+    (PostTemplateRow, "state", "'zzz'"),
     (StatusPageRow, "theme", "'zzz'"),
     (StatusPageRow, "zone", "'Mars'"),
     (StatusPageRow, "auto_post_after", "-32768"),
@@ -220,6 +222,9 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
     for page in pages:
         make_post(app, page, monitors=[shop])
         make_subscriber(app, page)
+    values = {"name": "Slow", "title": "Slow", "state": "identified", "body": "We look."}
+    with app.app_context():
+        current_store().post_templates.create(values)
     make_incident(app, shop, started_at=now() - timedelta(minutes=10))
     name = table.__tablename__
     with app.app_context(), writing() as session:
@@ -241,6 +246,8 @@ def test_a_damaged_value_stops_no_status_page_and_doctor_names_it(
         assert api.data("PATCH", f"/status-pages/{page}", json={"name": "New"})["name"] == "New"
         for path in ("", "/edit", "/subscribers"):
             assert visitor.open(f"/status-pages/{page}{path}").status == 200, path
+    for path in ("templates", "templates/1/edit", f"{pages[0]}/posts/new?template=Slow"):
+        assert visitor.open(f"/status-pages/{path}").status == 200, path
 
 
 @pytest.mark.sqlite

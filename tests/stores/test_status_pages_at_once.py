@@ -17,6 +17,7 @@ from app.errors import Invalid, NotFound
 from app.records import Group, PageQuery
 from app.stores.local import LocalStore
 from tests.stores.contract.making import add_monitor
+from tests.stores.contract.post_templates import add_template
 from tests.stores.contract.status_pages import add_page
 
 Act = Callable[[LocalStore], Any]
@@ -60,6 +61,15 @@ def test_a_slug_or_a_domain_goes_to_one_of_many(at_once: AtOnce, store: LocalSto
         found = at_once(acts)
         assert sorted(isinstance(one, int) for one in found) == [False] * 4 + [True]
         assert [one for one in found if not isinstance(one, int)] == [[name]] * 4
+
+
+def test_the_name_of_a_post_template_goes_to_one_of_many(
+    at_once: AtOnce, store: LocalStore
+) -> None:
+    names = ("Slow", "SLOW", "slow", "sLOW")
+    found = at_once([lambda s, n=name: add_template(s, name=n).id for name in names])
+    assert sorted(isinstance(one, int) for one in found) == [False] * 3 + [True]
+    assert [one for one in found if not isinstance(one, int)] == [["name"]] * 3
 
 
 def test_pages_of_one_name_made_at_once_get_a_number_each(

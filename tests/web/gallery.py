@@ -210,6 +210,13 @@ LIVING = {
     "post-edit": Sight("/status-pages/1/posts/1/edit", brief=True),
     "post-update": Sight("/status-pages/1/posts/2/updates/2", brief=True),
     "post-delete": Sight("/status-pages/1/posts/2/delete", brief=True),
+    "post-templates": Sight("/status-pages/templates"),
+    "post-templates-viewer": Sight("/status-pages/templates", VIEWER, brief=True),
+    "post-template-new": Sight("/status-pages/templates/new"),
+    "post-template-faults": Sight(
+        "/status-pages/templates/1/edit", then=press("Save", name="", body=""), brief=True
+    ),
+    "post-template-delete": Sight("/status-pages/templates/1/delete", brief=True),
     "reports": Sight("/reports"),
     "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
     "keys": Sight("/keys"),
@@ -254,6 +261,7 @@ FIRST_DAY = {
     "contacts": Sight("/contacts"),
     "status-pages": Sight("/status-pages"),
     "status-page-new": Sight("/status-pages/new", brief=True),
+    "post-templates": Sight("/status-pages/templates", brief=True),
     "reports": Sight("/reports"),
     "keys": Sight("/keys", brief=True),
 }

@@ -300,6 +300,11 @@ def add_status_pages(ids: dict[str, int]) -> None:
         "body": "The shop cannot be reached for up to an hour.",
         "starts_at": start, "ends_at": start + timedelta(hours=1),
     })  # fmt: skip
+    store.post_templates.create({
+        "name": "A bank is slow", "title": "Payments take long", "state": "identified",
+        "body": "A bank answers slowly. Payments go through, but take longer than a minute."
+        " Nobody pays twice. We are in contact with the bank and post an update every hour.",
+    })  # fmt: skip
     post = store.posts.create(page.id, {
         "title": "Payments take long", "state": "investigating", "monitors": (shown[2],),
         "body": "Some payments take longer than a minute.\nWe are looking into it.",

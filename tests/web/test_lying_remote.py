@@ -18,9 +18,9 @@ from werkzeug.test import run_wsgi_app
 from werkzeug.wrappers import Response
 
 from app.config import Settings
-from app.records import DeliveryQuery, IncidentQuery
+from app.records import ComponentName, DeliveryQuery, Group, IncidentQuery, PostQuery
 from app.stores import current_access, current_store
-from tests.factories import make_key, now
+from tests.factories import make_key, make_subscriber, now
 from tests.web.scene import PARTS, fill
 from tests.web.test_remote_faults import looking
 from tests.web.visitor import Visitor
@@ -95,17 +95,42 @@ def editor(
     yield from looking(liar, make_key(app), settings, sqlite_template, tmp_path)
 
 
+TEMPLATE = {"name": "Slow", "title": "Slow answers", "state": "identified", "body": "We look."}
+
+
+def add_page(app: Flask, monitor_id: int) -> int:
+    """A status page with all that one can have; its id."""
+    store = current_store()
+    groups, names = (Group("Ours", (monitor_id,)),), (ComponentName(monitor_id, "The shop"),)
+    page = store.status_pages.create(
+        {"name": "Our shop", "monitors": (monitor_id,), "groups": groups, "names": names}
+    )
+    store.posts.create(
+        page.id,
+        {
+            "title": "We move", "state": "scheduled", "body": "From here to there.",
+            "monitors": (monitor_id,), "starts_at": now(), "ends_at": now() + timedelta(hours=1),
+        },
+    )  # fmt: skip
+    make_subscriber(app, page.id)
+    return page.id
+
+
 def known(app: Flask) -> dict[str, int]:
     """An id of each kind of record."""
     with app.app_context():
         store = current_store()
         incident = store.incidents.list(IncidentQuery()).items[0]
+        page = add_page(app, incident.monitor_id)
         window = {"name": "Works", "start_at": now(), "end_at": now() + timedelta(hours=1)}
         return {
             "monitor": incident.monitor_id,
             "incident": incident.id,
             "delivery": store.deliveries.list(DeliveryQuery()).items[0].id,
             "window": store.windows.create(window).id,
+            "page": page,
+            "post": store.posts.list(PostQuery(page)).items[0].id,
+            "template": store.post_templates.create(TEMPLATE).id,
         }
 
 
@@ -118,6 +143,26 @@ def known(app: Flask) -> dict[str, int]:
         (("/incidents", "/incidents/{incident}"), "Asia/Tokyo"),
         (("/deliveries", "/deliveries/{delivery}", "/reports"), "America/New_York"),
         (("/maintenance", "/maintenance/{window}"), "Asia/Tokyo"),
+        (("/status-pages", "/status-pages/{page}", "/status-pages/{page}/edit"), "Asia/Tokyo"),
+        (
+            (
+                "/status-pages/{page}/posts/{post}",
+                "/status-pages/{page}/posts/new?template=Slow",
+                "/status-pages/{page}/posts/new?incident_id={incident}",
+                "/status-pages/{page}/posts/{post}/edit",
+                "/status-pages/{page}/posts/{post}/updates/1",
+            ),
+            "America/New_York",
+        ),
+        (
+            (
+                "/status-pages/{page}/subscribers",
+                "/status-pages/{page}/subscribers.csv",
+                "/status-pages/templates",
+                "/status-pages/templates/{template}/edit",
+            ),
+            "Asia/Tokyo",
+        ),
     ],
 )
 @pytest.mark.slow

@@ -186,6 +186,11 @@ def test_posts_are_written_on_the_remote_server(app, remote):
     incident = make_incident(app, monitor, cause_code="connection_refused")
     with app.app_context():
         current_store().status_pages.create({"name": "Our shop", "monitors": (monitor.id,)})
+    remote.open("/status-pages/templates/new").press("Save", name="Slow", title="T", body="B")
+    assert "Slow" in remote.open("/status-pages/1/posts/new").text
+    remote.open("/status-pages/templates/1/edit").press("Save", name="Very slow")
+    remote.open("/status-pages/templates/1/delete").press("Delete this template")
+    assert "Very slow deleted." in remote.text
     assert "Post on a status page" in remote.open(f"/incidents/{incident.id}").text
     remote.open(f"/status-pages/1/posts/new?incident_id={incident.id}").press("Publish")
     remote.open("/status-pages/1/posts/1").press("Publish the update", body="It was the disk.")
@@ -198,4 +203,4 @@ def test_posts_are_written_on_the_remote_server(app, remote):
     )  # fmt: skip
     assert [one.body for one in post.updates] == ["We look at it.", "It was the disk."]
     remote.open("/status-pages/1/posts/1/delete").press("Delete this post")
-    assert "Nothing is written on this page yet" in remote.open("/status-pages/1").text
+    assert "No posts yet" in remote.open("/status-pages/1").text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from flask import Flask
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FrameLocator, Page, expect
 
 from app.records import PageQuery, StatusPage
 from app.stores import current_store
@@ -43,14 +43,18 @@ def begin(visit: Callable[[str], Page]) -> Page:
     return page
 
 
+def preview(page: Page) -> FrameLocator:
+    return page.frame_locator("[data-frame]")
+
+
 def names(page: Page) -> Any:
-    return page.locator("[data-preview] .preview-line b")
+    return preview(page).locator("li .row :is(h3, h4)")
 
 
 def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, three):
     page = begin(visit)
     page.get_by_label("Name", exact=True).fill("Our shop")
-    expect(page.locator(".preview-name")).to_have_text("Our shop")
+    expect(preview(page).locator("h1")).to_have_text("Our shop")
     page.get_by_label("Find monitors").fill("o")
     page.get_by_label("Find monitors").press("Enter")
     expect(page.locator("#found")).to_be_focused()
@@ -66,11 +70,11 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
     down = page.get_by_role("button", name="Blog: move down")
     down.focus()
     down.press("Enter")
-    expect(page.locator("#told")).to_have_text("Blog is in place 2 of 3.")
+    expect(page.locator("#told")).to_have_text("Blog moved to position 2 of 3.")
     expect(down).to_be_focused()
     down.press("Enter")
     expect(names(page)).to_have_text(["Shop", "Blog"])
-    expect(page.locator(".preview-group")).to_have_text("Words")
+    expect(preview(page).locator(".list > h3")).to_have_text("Words")
     page.get_by_label("Blog", exact=True).fill("Stories")
     expect(names(page)).to_have_text(["Shop", "Stories"])
     page.evaluate(AXE_SCRIPT)
@@ -108,6 +112,48 @@ def test_a_line_is_dragged_by_its_handle(app, visit, three):
 
 
 @DESKTOP
+def test_a_line_that_is_held_at_the_edge_of_the_window_scrolls_the_page(app, visit):
+    ids = [make_monitor(app, name=f"Shop {number:02}").id for number in range(25)]
+    make_page(app, *ids)
+    page = visit("/status-pages/1/edit")
+    last = page.locator("[data-handle]").last
+    last.scroll_into_view_if_needed()
+    box = last.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 5, 5, steps=4)
+    expect(page.locator("#told")).to_have_text("Shop 24 moved to position 1 of 25.")
+    page.mouse.up()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Our shop saved.")).to_be_visible()
+    assert stored(app).monitors == (ids[-1], *ids[:-1])
+
+
+@DESKTOP
+def test_a_heading_that_is_dragged_up_takes_monitors_into_its_group(app, visit, three):
+    make_page(app, *three)
+    page = visit("/status-pages/1/edit")
+    page.get_by_label("Heading of a new group").fill("Ours")
+    page.get_by_label("Heading of a new group").press("Enter")
+    handles = page.locator("[data-handle]")
+    expect(handles).to_have_count(4)
+    start, end = handles.nth(3).bounding_box(), handles.nth(1).bounding_box()
+    assert start is not None
+    assert end is not None
+    page.mouse.move(start["x"] + 5, start["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 5, end["y"], steps=8)
+    page.mouse.up()
+    expect(page.locator("#told")).to_have_text("Ours moved to position 2 of 4.")
+    page.get_by_role("button", name="Group Ours: move down").press("Enter")
+    expect(page.locator("#told")).to_have_text("Ours moved to position 3 of 4.")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Our shop saved.")).to_be_visible()
+    assert [(one.name, one.monitors) for one in stored(app).groups] == [("Ours", (three[2],))]
+
+
+@DESKTOP
 def test_only_the_newest_preview_is_shown(app, visit, three):
     make_page(app, *three)
     page = visit("/status-pages/1/edit")
@@ -132,7 +178,7 @@ def test_only_the_newest_preview_is_shown(app, visit, three):
     expect(page.locator("body[data-held]")).to_be_attached()
     name.fill("Newer")
     expect(page.locator("body[data-late]")).to_be_attached()
-    expect(page.locator(".preview-name")).to_have_text("Newer")
+    expect(preview(page).locator("h1")).to_have_text("Newer")
 
 
 @DESKTOP

@@ -51,11 +51,11 @@ def stored(app: Flask) -> Post:
 
 
 def test_a_post_is_written_and_stands_on_its_page(app, editor, shop):
-    assert "Nothing is written on this page yet" in editor.open("/status-pages/1").text
+    assert "No posts yet" in editor.open("/status-pages/1").text
     editor.open("/status-pages/1/posts/new").press(
         "Publish", title="The shop is slow", body="We look into it.\r\nSoon more.", monitors=shop
     )
-    assert "The shop is slow is on the page now." in editor.text
+    assert "The shop is slow is published." in editor.text
     post = stored(app)
     assert (post.title, post.state, post.monitors) == ("The shop is slow", "investigating", (shop,))
     assert post.body == "We look into it.\nSoon more."
@@ -157,7 +157,7 @@ def test_an_update_is_added_with_the_next_state_offered(app, editor, shop):
     form, _ = editor.form_with("Publish the update")
     assert form.choices["state"] == ["investigating", "identified", "monitoring", "resolved"]
     editor.press("Publish the update", body="It was the disk.")
-    assert "The update is on the page now." in editor.text
+    assert "The update is published." in editor.text
     post = stored(app)
     assert post.state == "identified"
     assert [one.body for one in post.updates] == ["We look into it.", "It was the disk."]
@@ -230,7 +230,7 @@ def test_viewers_read_posts_and_write_none(app, viewer, shop):
     write(app)
     text = viewer.open("/status-pages/1/posts/1").text
     assert "We look into it." in text
-    assert "Publish" not in text
+    assert "Publish the update" not in text
     assert "Correct" not in text
     assert viewer.open("/status-pages/1/posts/new").status == 403
     for path in ("posts/new", "posts/1/updates", "posts/1/edit"):

@@ -446,7 +446,8 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
     (store,) = editor.client.application.extensions["wakeful.store"].stores
     store.offered._known = None  # as after a start: it was not asked yet
     for path in ("/", "/monitors", "/monitors/new", "/maintenance", "/status-pages",
-                 "/status-pages/new", "/deliveries", "/reports"):  # fmt: skip
+                 "/status-pages/new", "/status-pages/templates", "/deliveries",
+                 "/reports"):  # fmt: skip
         assert editor.open(path).status == 503, path
         assert "has a fault of its own" in editor.text, path
     for path in ("/profile", "/jump"):
@@ -469,6 +470,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
             assert editor.open(path).status == 404, path
             assert "The server behind this dashboard has no status pages." in editor.text
+        assert editor.open("/status-pages/templates").status == 404
         editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
         incident = editor.path
         editor.press("Acknowledge").press("Add the comment", text="On it.").press("Resolve")

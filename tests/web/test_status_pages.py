@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from app.db import writing
 from app.db.tables import SubscriberRow
 from app.records import ComponentName, Group, PageQuery, StatusPage
 from app.stores import current_store
+from app.web.shown import public_links
 from tests.factories import make_monitor, now
 from tests.web.visitor import Visitor, token
 
@@ -91,9 +94,11 @@ def test_monitors_are_found_by_search_and_added(app, editor):
     editor.press("Add the ticked ones", pick=blog)
     assert order(editor) == [f"m{shop}", f"m{blog}"]
     editor.press("Search", find="shop")
-    assert "Shop is on the page" in editor.text
+    assert "Shop is already on the page" in editor.text
     press(editor, "enter")
-    assert "Shop is on the page" in editor.text, "the Return key in the search field searches again"
+    assert "Shop is already on the page" in editor.text, (
+        "the Return key in the search field searches again"
+    )
     editor.press("Save", "", find="")
     page = stored(app)
     assert (page.name, page.monitors) == ("Kept", (shop, blog))
@@ -106,7 +111,7 @@ def test_a_search_shows_the_first_and_says_that_there_are_more(app, editor):
     assert "Node 29" in editor.text
     assert "Node 30" not in editor.text
     assert "There are more." in editor.text
-    assert "No monitor fits that." in editor.press("Search", find="nothing like it").text
+    assert "No monitor matches." in editor.press("Search", find="nothing like it").text
 
 
 def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
@@ -114,9 +119,9 @@ def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
     other = make_monitor(app, name="Other", tags="\ntest\n").id
     editor.open("/status-pages/new").press("Add all with this tag", name="All", tag="prod")
     assert "130 monitors added at the end." in editor.text
-    assert "They are on the page already." in editor.press("Add all with this tag", tag="prod").text
+    assert "They are already on the page." in editor.press("Add all with this tag", tag="prod").text
     assert "No monitor has the tag odd." in editor.press("Add all with this tag", tag="odd").text
-    assert "Write the tag first." in editor.press("Add all with this tag", tag="").text
+    assert "Enter a tag first." in editor.press("Add all with this tag", tag="").text
     press(editor, "enter", tag="test")
     assert order(editor)[-1] == f"m{other}", "the Return key adds what was typed beside it"
     editor.press("Save", "")
@@ -167,6 +172,30 @@ def test_names_of_monitors_beyond_what_a_list_shows_are_known(app, editor):
     assert "Shop" in press(editor, f"up:m{shop}").text
 
 
+def previewed(visitor: Visitor) -> str:
+    """The document in the frame of the editor."""
+    found = re.search('srcdoc="([^"]+)"', visitor.page.text)
+    assert found
+    return html.unescape(found[1])
+
+
+def test_the_preview_looks_as_the_public_page_will(app, editor):
+    shop, blog, mail = make_three(app)
+    groups = (Group("Front", (shop,)), Group("Back", (mail,)))
+    make_page(app, shop, blog, mail, groups=groups, description="How we are", theme="dark")
+    preview = previewed(editor.open("/status-pages/1/edit"))
+    public = editor.client.get("/status/our-shop").text
+
+    def skeleton(text: str) -> list[str]:
+        """Tags with their classes, headings with their text; states and links are examples."""
+        text = re.sub("<svg.*?</svg>|<script.*?</script>| tone-[a-z]+", "", text, flags=re.DOTALL)
+        found = re.findall('<h[1-4][^>]*>[^<]*|<[a-z]+(?: class="[^"]*")?', text)
+        return [one for one in found if "whole" not in one and one != "<p"]
+
+    assert skeleton(preview) == skeleton(public)
+    assert 'data-theme="dark"' in preview
+
+
 def test_the_preview_shows_what_is_typed_and_saves_nothing(app, editor):
     shop, *_ = make_three(app)
     editor.open(f"/status-pages/new?monitor_id={shop}")
@@ -174,17 +203,30 @@ def test_the_preview_shows_what_is_typed_and_saves_nothing(app, editor):
         "Refresh the preview", name="Mine", **{f"own[{shop}]": "The <b>shop</b>"}, show_urls=True
     )
     assert editor.status == 200
-    preview = editor.text.partition("Preview")[2]
-    assert "Mine" in preview
-    assert "The <b>shop</b>" in preview
+    preview = previewed(editor)
+    assert "<h1>Mine</h1>" in preview
+    assert "<h3>The &lt;b&gt;shop&lt;/b&gt;</h3>" in preview
     assert "https://shop.example.com/" in preview
     with app.app_context():
         assert not current_store().status_pages.list(PageQuery()).items
     form, _ = editor.form_with("Refresh the preview")
     answer = editor.client.post("/status-pages/preview", data=dict(form.values) | {"name": ""})
     assert answer.status_code == 200
-    assert "Your page" in answer.text
-    assert "<html" not in answer.text
+    assert "<h1>Your page</h1>" in answer.text
+
+
+def test_the_first_heading_takes_the_monitors_above_it_into_its_group(app, editor):
+    a, b, c = (f"m{id}" for id in make_three(app))
+    make_page(app, *(int(key[1:]) for key in (a, b, c)))
+    editor.open("/status-pages/1/edit").press("Add the heading", heading="Ours")
+    assert order(press(editor, "up:g1")) == [a, b, "g1", c]
+    assert order(press(editor, "up:g1")) == [a, "g1", b, c]
+    assert order(press(editor, "down:g1")) == [a, b, "g1", c]
+    editor.press("Add the heading", heading="Theirs")
+    assert order(press(editor, "down:g1")) == [a, b, "g2", "g1", c], "past the other group"
+    assert order(press(editor, "up:g1")) == [a, b, "g1", c, "g2"]
+    assert order(press(editor, "up:g1")) == [a, "g1", b, c, "g2"]
+    assert order(press(editor, "down:g2")) == [a, "g1", b, c, "g2"], "nothing is below it"
 
 
 def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
@@ -195,8 +237,9 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         ({"name": ""}, "Name: This field is required."),
         ({"slug": "Not good"}, "Use small letters"),
         ({"slug": "first"}, "Another status page has this address."),
-        ({"visibility": "password"}, "A page behind a password needs one."),
+        ({"visibility": "password"}, "Enter a password for this page."),
         ({"domain": "https://x.example/"}, "Send a host name alone"),
+        ({"domain": "wakeful.test"}, "Custom domain: This host name leads to Wakeful's dashboard."),
         ({"auto_post_after": "99"}, "from 1 to 60"),
         ({"zone": "Mars/Base"}, "Time zone:"),
         ({f"own[{shop}]": long}, "Names:"),
@@ -295,7 +338,7 @@ def test_subscribers_are_masked_exported_by_editors_and_cleared(app, editor, vie
     subscribe(app, page.id, "ada.lovelace@example.com", "=grace@example.com")
     subscribe(app, page.id, "unsure@example.com", confirmed=False)
     text = viewer.open("/status-pages/1/subscribers").text
-    assert "••••.com" in text
+    assert "a••••@" in text
     assert "lovelace" not in viewer.page.text
     assert "Download as CSV" not in text
     assert viewer.open("/status-pages/1/subscribers.csv").status == 403
@@ -371,3 +414,10 @@ def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor
     values = dict(editor.form_with("Add the heading")[0].values)
     assert (values["name"], values["description"]) == ("Long thought about", "Kept")
     assert order(editor) == [f"m{shop}"]
+
+
+@pytest.mark.parametrize("link", ["javascript:alert(1)", "JavaScript:alert(1)", "data:,x", "shop"])
+def test_a_link_of_another_server_that_is_no_web_address_is_not_followed(app, link):
+    page = StatusPage(1, "Our shop", "our-shop", link=link)
+    with app.test_request_context(base_url="http://dash.test"):
+        assert public_links.of(page) == "http://dash.test/status/our-shop"

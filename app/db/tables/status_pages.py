@@ -150,6 +150,23 @@ class PostUpdateRow(Model):
     announced_to: Mapped[int] = mapped_column(Id, default=0, server_default="0")
 
 
+class PostTemplateRow(Model):
+    """A post to start from, written by people. ``app/rules/post_templates.py`` has those that are
+    built in.
+    """
+
+    __tablename__ = "post_templates"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    title: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(State)
+    body: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+
+
 class SubscriberRow(Model):
     """Somebody who is told of a page's posts once they have confirmed it."""
 

@@ -12,6 +12,7 @@ from app.stores.local.contacts import Contacts
 from app.stores.local.deliveries import Deliveries
 from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
+from app.stores.local.post_templates import PostTemplates
 from app.stores.local.posts import Posts
 from app.stores.local.results import Results
 from app.stores.local.status_pages import StatusPages
@@ -37,6 +38,7 @@ class LocalStore(Store):
         self.contacts = Contacts(self)
         self.status_pages = StatusPages(self, settings.public_url)
         self.posts = Posts(self)
+        self.post_templates = PostTemplates(self)
         self.subscribers = Subscribers(self)
 
     def now(self) -> datetime:

@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
+from flask import has_request_context, request
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
@@ -19,7 +21,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
 from app.rules.page_links import page_link
-from app.rules.url import parse_url
+from app.rules.url import own_hosts
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local import page_members
@@ -30,8 +32,8 @@ from app.stores.local.search import fits, ids_of_page
 
 SLUG_TAKEN = "Another status page has this address."
 DOMAIN_TAKEN = "Another status page has this host name."
-OWN_HOST = "This is the host name of Wakeful itself. A status page needs one of its own."
-PASSWORD_NEEDED = "A page behind a password needs one."  # noqa: S105 (a sentence)
+OWN_HOST = "This host name leads to Wakeful's dashboard. Enter another one."
+PASSWORD_NEEDED = "Enter a password for this page."  # noqa: S105 (a sentence)
 BUSY = "Others stored status pages at the same moment. Try again."
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
@@ -134,9 +136,11 @@ class StatusPages(Part, base.StatusPages):
             raise Invalid(errors)
 
     def _own_hosts(self) -> set[str]:
-        """Where the dashboard is: ``localhost`` leads there whatever its public address is."""
-        public = {parse_url(self._public_url).ascii_host} if self._public_url else set()
-        return {"localhost", *public}
+        """Where people reach Wakeful: also where this request came to, because the page would take
+        the place of the dashboard there. Many installations have no PUBLIC_URL.
+        """
+        here = urlsplit(request.host_url).hostname if has_request_context() else None
+        return {*own_hosts(self._public_url), (here or "").rstrip(".")}
 
     def _records(self, ids: Sequence[int]) -> Sequence[StatusPage]:
         """The pages with these ids, in their order, in one query for each table."""

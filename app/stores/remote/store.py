@@ -15,6 +15,7 @@ from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
 from app.stores.remote.monitors import Monitors
 from app.stores.remote.offers import Offers
+from app.stores.remote.post_templates import PostTemplates
 from app.stores.remote.posts import Posts
 from app.stores.remote.results import Results
 from app.stores.remote.status_pages import StatusPages
@@ -39,6 +40,7 @@ class RemoteStore(Store):
         self.contacts = Contacts(*here)
         self.status_pages = StatusPages(*here)
         self.posts = Posts(*here)
+        self.post_templates = PostTemplates(*here)
         self.subscribers = Subscribers(*here)
 
     @property

@@ -76,9 +76,9 @@ WINDOW = {
 
 VISIBILITY = {
     Visibility.PUBLIC: "Public",
-    Visibility.UNLISTED: "By its link alone",
-    Visibility.PASSWORD: "Behind a password",
-    Visibility.CLOSED: "For people with an account",
+    Visibility.UNLISTED: "Anyone with the link",
+    Visibility.PASSWORD: "Password required",
+    Visibility.CLOSED: "People with an account",
 }
 
 EVENTS = {

@@ -47,14 +47,6 @@ class Line:
         return self.text if self.text.strip() or not self.monitor else self.monitor.name
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A group; the first one has no name."""
-
-    name: str
-    lines: Sequence[Line]
-
-
 def of_page(page: StatusPage, known: Mapping[int, MonitorRef]) -> list[Line]:
     """The lines of a stored page. ``known``: its monitors."""
     names = {one.key: one.value for one in page.names}
@@ -104,17 +96,6 @@ def fields(lines: Sequence[Line], form: Form) -> Form:
     return MultiDict(pairs)
 
 
-def sections(lines: Iterable[Line]) -> list[Section]:
-    """The lines as the page shows them: what is in no group first, if there is any."""
-    found: list[tuple[str, list[Line]]] = [("", [])]
-    for line in lines:
-        if line.monitor is None:
-            found.append((line.text, []))
-        else:
-            found[-1][1].append(line)
-    return [Section(name, ones) for name, ones in found if ones or name]
-
-
 def monitor_ids(lines: Iterable[Line]) -> set[int]:
     return {line.monitor.id for line in lines if line.monitor is not None}
 
@@ -139,9 +120,9 @@ def remove(lines: Sequence[Line], key: str) -> list[Line]:
 
 
 def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
-    """Move a line one place up (-1) or down (1); a heading with its whole group."""
+    """Move a line one place up (-1) or down (1); a heading with its group, past another group."""
     first = next((n for n, line in enumerate(lines) if line.monitor is None), len(lines))
-    groups = key.startswith("g")
+    groups = key.startswith("g") and not _moves_alone(lines, key, step)
     # What is in no group stays above all groups.
     head = list(lines[:first]) if groups else []
     blocks: list[list[Line]] = []
@@ -154,6 +135,14 @@ def move(lines: Sequence[Line], key: str, step: int) -> list[Line]:
         return list(lines)
     blocks[place], blocks[place + step] = blocks[place + step], blocks[place]
     return _placed([*head, *(line for block in blocks for line in block)])
+
+
+def _moves_alone(lines: Iterable[Line], key: str, step: int) -> bool:
+    """Whether this heading has no group to pass. Then it takes the monitor above into its group, or
+    leaves its first one to those above.
+    """
+    headings = [line.key for line in lines if line.monitor is None]
+    return headings[:1] == [key] and (step < 0 or len(headings) == 1)
 
 
 def _placed(lines: Iterable[Line]) -> list[Line]:

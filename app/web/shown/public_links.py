@@ -14,11 +14,12 @@ from app.stores import current_store
 
 def of(page: StatusPage) -> str:
     """The page's own address. An installation without PUBLIC_URL knows only its path: people reach
-    it as they reach this dashboard, or the server behind it.
+    it as they reach this dashboard, or the server behind it. What is no web address, such as a
+    ``javascript:`` from another server, counts as none.
     """
-    link = page.link or f"/status/{page.slug}"
-    if not link.startswith("/"):
-        return link
+    if page.link.lower().startswith(("http://", "https://")):
+        return page.link
+    link = page.link if page.link.startswith("/") else f"/status/{page.slug}"
     root = getattr(current_store(), "address", "") or request.host_url
     return f"{root.rstrip('/')}{link}"
 

@@ -27,6 +27,7 @@ PAGES = (
     ("Report an incident", "incidents.new", Role.EDITOR),
     ("Maintenance", "windows.index", Role.VIEWER),
     ("Status pages", "status_pages.index", Role.VIEWER),
+    ("Post templates", "post_templates.index", Role.VIEWER),
     ("Deliveries", "deliveries.index", Role.VIEWER),
     ("Reports", "reports.show", Role.VIEWER),
     ("Wall", "wall.show", Role.VIEWER),

@@ -22,7 +22,7 @@ from app.web.forms import not_read, not_saved, saved, show_errors
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import page_lines, page_monitors, times
+from app.web.shown import page_lines, page_monitors, page_preview, times
 from app.web.shown.page_lines import Line
 
 blueprint = guarded(Blueprint("page_editor", __name__, url_prefix="/status-pages"))
@@ -215,7 +215,7 @@ def _is_id(text: str) -> bool:
 def _add_tagged(form: StatusPageEditorForm) -> Done:
     tag = request.form.get("tag", "").strip()
     if not tag:
-        return Done(told="Write the tag first.", focus="tag")
+        return Done(told="Enter a tag first.", focus="tag")
     found = page_monitors.tagged(tag)
     if not found:
         return Done(told=f"No monitor has the tag {tag}.", focus="tag")
@@ -232,16 +232,16 @@ def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
     if not monitors:
         told = "Tick the monitors first."
     elif not count:
-        told = "They are on the page already."
+        told = "They are already on the page."
     return Done(told=told, focus="told")
 
 
 def _add_heading(form: StatusPageEditorForm) -> Done:
     name = request.form.get("heading", "").strip()
     if not name:
-        return Done(told="Write the heading first.", focus="heading")
+        return Done(told="Enter a heading first.", focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
-    told = f"The heading {name} is added at the end. What stands below it is its group."
+    told = f"The heading {name} was added at the end. Monitors below it form its group."
     return Done(told=told, focus="told")
 
 
@@ -249,14 +249,14 @@ def _form_page(
     form: StatusPageEditorForm, page: StatusPage | None, status: int, done: Done
 ) -> Answer:
     part = request.headers.get(HEADER) == "lines"
-    template = "status_pages/_lines.html" if part else "status_pages/form.html"
     answer = render_template(
-        template,
+        "status_pages/_lines.html" if part else "status_pages/form.html",
+        form=form,
         shown_page=page,
         done=done,
         asked=_what_was_asked(done),
         on_page=page_lines.monitor_ids(form.lines),
-        **_previewed(form),
+        preview="" if part else page_preview.html(form, form.lines),
     )
     return answer, status
 
@@ -273,8 +273,5 @@ def _what_was_asked(done: Done) -> Mapping[str, str]:
 @blueprint.post("/preview")
 def preview() -> str:
     """How the page will look, from the form as it stands: also with faults in it."""
-    return render_template("status_pages/_preview.html", **_previewed(StatusPageEditorForm()))
-
-
-def _previewed(form: StatusPageEditorForm) -> dict[str, Any]:
-    return {"form": form, "sections": page_lines.sections(form.lines)}
+    form = StatusPageEditorForm()
+    return page_preview.html(form, form.lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,17 +13,19 @@ from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserPostForm, BrowserPostUpdateForm
 from app.records import (
     MAINTENANCE_STATES,
+    PageQuery,
     Post,
     PostState,
     PostTemplate,
     PostUpdate,
     StatusPage,
 )
+from app.rules import post_templates
 from app.rules.page_looks import POST
-from app.rules.post_templates import BUILT_IN
 from app.rules.text import record_id
-from app.stores import current_store
+from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
+from app.web.frame import servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
@@ -34,7 +36,7 @@ blueprint = guarded(Blueprint("posts", __name__, url_prefix="/status-pages/<int:
 Answer = str | Response | tuple[str, int]
 
 MAINTENANCE = "maintenance"  # in the address: what kind of post is written
-TEMPLATES = {template.name: template for template in BUILT_IN}
+OWN_TEMPLATES = 100  # that are offered, by name
 INCIDENT_STATES = tuple(state for state in PostState if state not in MAINTENANCE_STATES)
 # What an update of a post most likely says.
 NEXT = {
@@ -90,13 +92,10 @@ def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> 
 @blueprint.route("/new", methods=["GET", "POST"])
 def new(page_id: int) -> Answer:
     """``kind``, ``template`` and ``incident_id`` in the address say what the post starts with."""
-    template = TEMPLATES.get(request.args.get("template", ""))
-    maintenance = request.args.get("kind") == MAINTENANCE
-    if template:
-        maintenance = template.state in MAINTENANCE_STATES
+    maintenance = request.args.get("kind") == MAINTENANCE or "starts_at" in request.form
     try:
         page = _page(page_id)
-        first = _first(page, maintenance, template)
+        first = _first(page, maintenance, _template())
     except NOT_TAKEN as fault:
         return _unread_new(fault, page_id, maintenance)
     maintenance = first["state"] in MAINTENANCE_STATES
@@ -110,10 +109,27 @@ def new(page_id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, None, maintenance, not_saved(form, fault))
         else:
-            flash(f"{post.title} is on the page now.", "success")
+            flash(f"{post.title} is published.", "success")
             return redirect(url_for("status_pages.show", id=page_id))
     status = 422 if form.is_submitted() else 200
     return _form_page(form, page, None, maintenance, status)
+
+
+def _templates() -> Sequence[PostTemplate]:
+    """The posts to start from."""
+    own: Sequence[PostTemplate] = ()
+    if servers.offers(Feature.POST_TEMPLATES):
+        own = current_store().post_templates.list(PageQuery(per_page=OWN_TEMPLATES)).items
+    return post_templates.offered(own)
+
+
+def _template() -> PostTemplate | None:
+    """The one that the address names. Where a post is sent, the form has all that it gave."""
+    name = request.args.get("template", "")
+    if not name or request.method not in SAFE_METHODS:
+        return None
+    wanted = post_templates.folded(name)
+    return next((one for one in _templates() if post_templates.folded(one.name) == wanted), None)
 
 
 def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -> Mapping[str, Any]:
@@ -126,12 +142,15 @@ def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -
             raise NotFound("incident", incident_id) from None
         return {**current_store().posts.draft(page.id, id), "incident_id": id}
     text: dict[str, Any] = {"state": PostState.INVESTIGATING}
+    if template and _known(template.state):
+        maintenance = template.state in MAINTENANCE_STATES
     if maintenance:
         start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
         end = start + timedelta(hours=1)
         text = {"state": PostState.SCHEDULED, "starts_at": start, "ends_at": end}
     if template:
-        text |= {"title": template.title, "state": template.state, "body": template.body}
+        text |= {"title": template.title, "body": template.body}
+        text |= {"state": template.state} if _known(template.state) else {}
     return text
 
 
@@ -193,7 +212,7 @@ def _form_page(
         shown=page,
         post=post,
         maintenance=maintenance,
-        templates=BUILT_IN if fresh else (),
+        templates=_templates() if fresh else (),
         maintenance_states=MAINTENANCE_STATES,
     )
     return rendered, status
@@ -242,7 +261,7 @@ def add_update(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _update_page(form, page_id, id, None, not_saved(form, fault))
         else:
-            flash("The update is on the page now.", "success")
+            flash("The update is published.", "success")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _shown(page, post, form), 422
 

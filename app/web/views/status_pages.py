@@ -14,12 +14,14 @@ from werkzeug.wrappers import Response
 
 from app.forms import binding
 from app.records import (
+    MASK,
     Page,
     PostQuery,
     Role,
     StatusPage,
     Subscriber,
     SubscriberQuery,
+    mask,
 )
 from app.rules.time import iso
 from app.stores import current_store
@@ -88,7 +90,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().status_pages.delete(id)
-        flash(f"{page.name} is deleted. Its address leads nowhere now.", "success")
+        flash(f"{page.name} is deleted. Its address no longer works.", "success")
         return redirect(url_for(".index"))
     return render_template("status_pages/delete.html", shown=page)
 
@@ -103,10 +105,21 @@ def subscribers(id: int) -> str:
     query = SubscriberQuery(id, per_page=asked.per_page, page=asked.page)
     return render_template(
         "status_pages/subscribers.html",
+        masked=_masked,
         shown=page,
         page=current_store().subscribers.list(query),
         link=links.page_link,
     )
+
+
+def _masked(target: str) -> str:
+    """A subscriber as people may recognise it: ``a••••@example.com``, ``https://example.com/••••``."""
+    name, at, domain = target.rpartition("@")
+    if at and "/" not in domain:
+        return f"{name[:1]}{MASK}@{domain}"
+    scheme, slashes, rest = target.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2]
+    return f"{scheme}://{host}/{MASK}" if slashes else mask(target)
 
 
 @blueprint.get("/<int:id>/subscribers.csv")

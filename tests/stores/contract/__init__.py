@@ -16,6 +16,7 @@ from tests.stores.contract.contacts import ContactsContract
 from tests.stores.contract.deliveries import DeliveriesContract
 from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.monitors import MonitorsContract
+from tests.stores.contract.post_templates import PostTemplatesContract
 from tests.stores.contract.posts import PostsContract
 from tests.stores.contract.results import ResultsContract
 from tests.stores.contract.status_pages import StatusPagesContract
@@ -34,6 +35,7 @@ class StoreContract(
     ContactsContract,
     StatusPagesContract,
     PostsContract,
+    PostTemplatesContract,
     SubscribersContract,
 ):
     """Subclass with a fixture ``store`` on an empty store."""

@@ -125,6 +125,18 @@ def _posts() -> None:
         sqlite_where=sa.text("announced_at IS NULL"),
         postgresql_where=sa.text("announced_at IS NULL"),
     )
+    op.create_table(
+        "post_templates",
+        sa.Column("id", ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_post_templates")),
+        sqlite_autoincrement=True,
+    )
 
 
 def _of_page(table: str, *more: sa.Column | sa.Constraint) -> None:
@@ -157,6 +169,7 @@ def downgrade() -> None:
     for table in (
         "cancelled_events",
         "subscribers",
+        "post_templates",
         "post_updates",
         "post_monitors",
         "posts",

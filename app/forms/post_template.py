@@ -1,0 +1,22 @@
+"""The post template's schema."""
+
+from __future__ import annotations
+
+from app.forms.fields import Text
+from app.forms.post import body, state
+from app.forms.schema import SchemaForm
+from app.records import MAX_NAME, MAX_TEMPLATE_NAME
+
+
+class PostTemplateForm(SchemaForm):
+    """A post to start from."""
+
+    name = Text(
+        "Name",
+        required=True,
+        most=MAX_TEMPLATE_NAME,
+        description="What people choose the template by.",
+    )
+    title = Text("Title", required=True, most=MAX_NAME)
+    state = state()
+    body = body("The text of the post. URLs become links, and line breaks are kept.")

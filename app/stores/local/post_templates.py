@@ -1,0 +1,81 @@
+"""Post templates in the local database."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from app.db import DbSession, db, writing
+from app.db.tables import PostTemplateRow
+from app.errors import Invalid, NotFound
+from app.records import Page, PageQuery, PostTemplate
+from app.rules.post_templates import folded
+from app.stores.base import Collection, Fields
+from app.stores.local.part import Part
+from app.stores.local.search import fits, ids_of_page
+
+NAME_TAKEN = "Another template has this name."
+_LOCK = 0x7074706C  # PostgreSQL's advisory lock of this number
+
+
+class PostTemplates(Part, Collection[PostTemplate, PageQuery]):
+    def list(self, query: PageQuery) -> Page[PostTemplate]:
+        """By name."""
+        order = (func.lower(PostTemplateRow.name), PostTemplateRow.id)
+        ids, total = ids_of_page(select(PostTemplateRow.id), order, query.page, query.per_page)
+        rows = db.session.scalars(
+            select(PostTemplateRow).where(PostTemplateRow.id.in_(ids)).order_by(*order)
+        )
+        return Page([_record(row) for row in rows], query.page, query.per_page, total)
+
+    def get(self, id: int) -> PostTemplate:
+        return _record(_found(db.session, id))
+
+    def create(self, fields: Fields) -> PostTemplate:
+        now = self.now()
+        with writing() as session:
+            _check_name(session, None, fields)
+            row = PostTemplateRow(**fields, created_at=now, updated_at=now)
+            session.add(row)
+            session.flush()
+            id = row.id
+        return self.get(id)
+
+    def update(self, id: int, fields: Fields) -> PostTemplate:
+        with writing() as session:
+            _check_name(session, id, fields)
+            row = _found(session, id)
+            for name, value in fields.items():
+                setattr(row, name, value)
+            row.updated_at = self.now()
+        return self.get(id)
+
+    def delete(self, id: int) -> None:
+        with writing() as session:
+            session.delete(_found(session, id))
+
+
+def _record(row: PostTemplateRow) -> PostTemplate:
+    return PostTemplate(
+        row.id, row.name, row.title, row.state, row.body, row.created_at, row.updated_at
+    )
+
+
+def _found(session: DbSession, id: int) -> PostTemplateRow:
+    row = session.get(PostTemplateRow, id, populate_existing=True) if fits(id) else None
+    if row is None:
+        raise NotFound("post template", id)
+    return row
+
+
+def _check_name(session: DbSession, id: int | None, fields: Fields) -> None:
+    """Raises Invalid where another template has this name. Until the transaction ends, nobody else
+    stores a name: the database has no index that ignores the case of all letters.
+    """
+    if "name" not in fields:
+        return
+    if session.connection().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    wanted = folded(fields["name"])
+    for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
+        if other != id and folded(name) == wanted:
+            raise Invalid({"name": [NAME_TAKEN]})

@@ -1,0 +1,70 @@
+"""What every store promises about post templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.errors import Invalid
+from app.records import PageQuery, PostTemplate
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, needs, not_found
+
+SLOW = {"name": "Slow", "title": "Slow answers", "state": "investigating", "body": "We look."}
+
+
+def add_template(store: Store, **fields: Any) -> PostTemplate:
+    needs(store, Feature.POST_TEMPLATES)
+    return store.post_templates.create(SLOW | fields)
+
+
+class PostTemplatesContract:
+    def test_post_templates_are_stored_changed_and_deleted(self, store: Store) -> None:
+        template = add_template(store)
+        assert (template.name, template.title, template.state, template.body) == (*SLOW.values(),)
+        assert template.created_at == template.updated_at
+        assert store.post_templates.get(template.id) == template
+        changed = store.post_templates.update(template.id, {"state": "scheduled", "body": "a\nb"})
+        assert (changed.name, changed.state, changed.body) == ("Slow", "scheduled", "a\nb")
+        assert store.post_templates.list(PageQuery()).items == [changed]
+        store.post_templates.delete(template.id)
+        assert not store.post_templates.list(PageQuery()).items
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_post_template_is_not_found(self, store: Store, id: int) -> None:
+        needs(store, Feature.POST_TEMPLATES)
+        not_found(
+            lambda: store.post_templates.get(id),
+            lambda: store.post_templates.update(id, {"title": "x"}),
+            lambda: store.post_templates.update(id, {"name": "x"}),
+            lambda: store.post_templates.delete(id),
+        )
+
+    @pytest.mark.parametrize("taken", ["Straße", "STRASSE", " strasse "])
+    def test_no_two_post_templates_have_the_same_name(self, store: Store, taken: str) -> None:
+        add_template(store, name="Straße")
+        other = add_template(store)
+        for attempt in (
+            lambda: add_template(store, name=taken),
+            lambda: store.post_templates.update(other.id, {"name": taken}),
+        ):
+            with pytest.raises(Invalid) as caught:
+                attempt()
+            assert list(caught.value.errors) == ["name"]
+        assert store.post_templates.get(other.id).name == "Slow"
+
+    def test_a_post_template_may_keep_its_name_or_change_its_case(self, store: Store) -> None:
+        id = add_template(store).id
+        assert store.post_templates.update(id, {"name": "Slow"}).name == "Slow"
+        assert store.post_templates.update(id, {"name": "SLOW"}).name == "SLOW"
+
+    def test_post_templates_come_in_pages_by_name(self, store: Store) -> None:
+        needs(store, Feature.POST_TEMPLATES)
+        names = [f"{'ab'[n % 2]}{n:02}" for n in range(12)]
+        for name in names:
+            add_template(store, name=name)
+        pages = [store.post_templates.list(PageQuery(page=page)) for page in (1, 2, 3)]
+        found = [[one.name for one in page.items] for page in pages]
+        assert found == [sorted(names)[:10], sorted(names)[10:], []]
+        assert [page.total for page in pages] == [12, 12, 12]
