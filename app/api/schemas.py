@@ -164,7 +164,9 @@ FIGURES: dict[str, Schema] = {
 }
 
 UNREADABLE = array(
-    STRING, description="Fields whose stored value cannot be read; they are shown as empty."
+    STRING,
+    description="Fields whose stored value cannot be read; they are shown as empty, or, where they"
+    " cannot be empty, with their default.",
 )
 UNREADABLE_WINDOW = array(
     STRING, description="Fields whose stored value cannot be read; until then it does not apply."

@@ -202,9 +202,7 @@ def test_what_a_lost_process_had_locked_is_free_after_a_while(relayed, monkeypat
         lost.invalidate()
 
 
-def test_the_doctor_waits_for_a_silent_database_once(
-    relayed, relay, relayed_settings, monkeypatch
-):
+def test_the_doctor_waits_for_a_silent_database_once(relayed, relay, relayed_settings, monkeypatch):
     """Every look that reads a table used to wait for a connection of its own, a minute in all."""
     relay.swallow(*BOTH)
     tried, connect = [], connections._connected
