@@ -37,6 +37,7 @@ from app.records import (
     Incident,
     MaintenanceWindow,
     Monitor,
+    MonitorRef,
     MonitorStatus,
     Post,
     PostState,
@@ -219,5 +220,6 @@ RECORDS: dict[str, Schema] = {
         {"title": STRING, "state": words(PostState), "body": STRING, "monitors": array(INTEGER)}
     ),
     "Subscriber": schema_of(Subscriber),
+    "MonitorsNamed": record({"monitors": array(schema_of(MonitorRef))}),
     "Overview": record({status.value: INTEGER for status in MonitorStatus}),
 }

@@ -160,7 +160,7 @@ class Bounded(TypeDecorator[int]):
 
 class Word(TypeDecorator[str]):
     """A text that ``fits``; any other stored value is read as ``instead``. ``most``: its length;
-    None if the column has no limit.
+    None for a column without a limit.
     """
 
     impl = String
@@ -169,6 +169,8 @@ class Word(TypeDecorator[str]):
     def __init__(self, most: int | None, fits: Callable[[str], bool], instead: str) -> None:
         super().__init__(most)
         self.fits, self.instead = fits, instead
+        if most is None:
+            self.impl = Text()  # type: ignore[assignment]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         found = self.look(value)
