@@ -55,7 +55,8 @@ class Keys:
             ).scalar_one_or_none()
         now = self.clock()
         # Compare for an unknown prefix too, so that the time does not reveal which prefixes exist.
-        same = hmac.compare_digest(row.digest if row else "0" * 64, _digest(text))
+        known = row.digest if row else "0" * 64  # in bytes: a damaged one need not be ASCII
+        same = hmac.compare_digest(known.encode(), _digest(text).encode())
         if row is None or not same or row.revoked_at is not None:
             return None
         if row.expires_at is not None and row.expires_at <= now:

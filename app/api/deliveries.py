@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from flask import Response
 
 from app.api.call import Call
@@ -33,6 +35,14 @@ def test(call: Call) -> Response:
     fields = call.new(AlertTestForm)
     ids = call.store.channels.test(fields["alerts"], monitor_id=fields.get("monitor_id"))
     return one({"deliveries": list(ids)})
+
+
+@operation("GET", "/alerts/unreadable", "List monitors that alert nobody", "MonitorsNamed")
+def unreadable(call: Call) -> Response:
+    """Because their stored alerts cannot be read."""
+    call.without_input()
+    found = call.store.channels.unreadable_alerts()
+    return one({"monitors": [asdict(monitor) for monitor in found]})
 
 
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery")

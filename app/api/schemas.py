@@ -38,6 +38,7 @@ from app.records import (
     Incident,
     MaintenanceWindow,
     Monitor,
+    MonitorRef,
     MonitorStatus,
     Post,
     PostState,
@@ -166,7 +167,9 @@ FIGURES: dict[str, Schema] = {
 }
 
 UNREADABLE = array(
-    STRING, description="Fields whose stored value cannot be read; they are shown as empty."
+    STRING,
+    description="Fields whose stored value cannot be read; they are shown as empty, or, where they"
+    " cannot be empty, with their default.",
 )
 UNREADABLE_WINDOW = array(
     STRING, description="Fields whose stored value cannot be read; until then it does not apply."
@@ -224,5 +227,6 @@ RECORDS: dict[str, Schema] = {
         {"title": STRING, "state": words(PostState), "body": STRING, "monitors": array(INTEGER)}
     ),
     "Subscriber": schema_of(Subscriber),
+    "MonitorsNamed": record({"monitors": array(schema_of(MonitorRef))}),
     "Overview": record({status.value: INTEGER for status in MonitorStatus}),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import smtplib
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -63,6 +63,10 @@ MENDED_BY = {
 STORED_WHOLE = (
     "All stored secrets, texts and times can be read. (Results of checks are not looked at.)"
 )
+UNKNOWN = (
+    "Without the tables nothing is known of stored values, clock, checkers, alert workers and"
+    " the networks that may be reached. Run this command again when the database works."
+)
 MENDED_BY_NONE = "The rest works without it. Restore a backup to have it again."
 # Settings that nobody sets: Wakeful writes them anew.
 HEALS = {
@@ -81,15 +85,35 @@ class Finding:
     fault: bool = False
 
 
+@dataclass(slots=True)
+class _Subject:
+    """What is examined. ``tables``: ``_database`` found them, so the other looks may read them."""
+
+    settings: Settings
+    tables: bool = False
+
+
+Look = Callable[[_Subject], Iterator[Finding]]
+
+
 def examine(app: Flask, settings: Settings) -> Iterator[Finding]:
-    """All findings, one after the other. Needs no context; never raises for what it looks at."""
-    looks: list[Callable[[Settings], Iterator[Finding]]] = [
-        _folder, _database, _file, _secrets, _clock, _parts, _policy, _names, _canaries, _mail,
-    ]  # fmt: skip
+    """All findings, one after the other. Needs no context; never raises for what it looks at.
+
+    Only ``_database`` waits for a database that does not answer: if every look did, they would
+    take a minute together.
+    """
+    subject = _Subject(settings)
+    yield from _run(app, subject, [_folder, _database, _rights])
+    of_tables: list[Look] = [_file, _secrets, _clock, _parts, _policy]
+    yield from _run(app, subject, of_tables if subject.tables else [_unknown])
+    yield from _run(app, subject, [_names, _canaries, _mail])
+
+
+def _run(app: Flask, subject: _Subject, looks: Iterable[Look]) -> Iterator[Finding]:
     for look in looks:
         try:
             with app.app_context(), patience(SECONDS):
-                yield from look(settings)
+                yield from look(subject)
         except Exception as fault:
             yield Finding(look.__name__.strip("_"), _reason(fault), fault=True)
 
@@ -103,7 +127,8 @@ def _reason(fault: Exception) -> str:
     return f"This look failed with a fault of Wakeful's: {type(fault).__name__}: {lines[0]}"
 
 
-def _folder(settings: Settings) -> Iterator[Finding]:
+def _folder(subject: _Subject) -> Iterator[Finding]:
+    settings = subject.settings
     folder = settings.instance
     if not folder.is_dir():
         missing = f"There is no folder {folder}. Look whether its disk is mounted."
@@ -124,7 +149,7 @@ def _folder(settings: Settings) -> Iterator[Finding]:
         yield Finding("secret key", f"Others can read {key}. Do: chmod 600 {key}", fault=True)
 
 
-def _database(settings: Settings) -> Iterator[Finding]:
+def _database(subject: _Subject) -> Iterator[Finding]:
     kind = db.engine.dialect.name
     version = db.session.scalar(
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
@@ -133,23 +158,29 @@ def _database(settings: Settings) -> Iterator[Finding]:
     if sentence := schema.fault():
         yield Finding("tables", sentence, fault=True)
         return
+    subject.tables = True
     yield Finding("tables", f"They are up to date ({schema.wanted()}).")
     if sentence := cannot_write():
         yield Finding("database", sentence, fault=True)
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
-    if settings.secret_key:
+    if subject.settings.secret_key:
         schema.check_key()
     yield Finding("monitors", f"{monitors:,} {'is' if monitors == 1 else 'are'} stored.")
 
 
-def _file(settings: Settings) -> Iterator[Finding]:
-    if db.engine.dialect.name != "sqlite":
-        return
+def _rights(subject: _Subject) -> Iterator[Finding]:
     file = Path(schema.place())
-    if _is_open_to_all(file):
+    if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
         sentence = f"Everybody on this machine can open {file}. Do: chmod o= {file}*"
         yield Finding("file", sentence, fault=True)
-    if not _tables_are_there():
+
+
+def _unknown(subject: _Subject) -> Iterator[Finding]:
+    yield Finding("not examined", UNKNOWN, fault=True)
+
+
+def _file(subject: _Subject) -> Iterator[Finding]:
+    if db.engine.dialect.name != "sqlite":
         return
     found = integrity.faults(SECONDS)
     for fault in found or ():
@@ -167,8 +198,8 @@ def _is_open_to_all(file: Path) -> bool:
         return False  # it is not there, or we may not look: ``_database`` says so
 
 
-def _secrets(settings: Settings) -> Iterator[Finding]:
-    if not _tables_are_there() or not settings.secret_key or unreadable.key_is_wrong():
+def _secrets(subject: _Subject) -> Iterator[Finding]:
+    if not subject.settings.secret_key or unreadable.key_is_wrong():
         return  # ``_database`` or ``_folder`` has said so
     whole = True
     for broken in unreadable.scan():
@@ -181,17 +212,7 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
         yield Finding("stored values", STORED_WHOLE)
 
 
-def _tables_are_there() -> bool:
-    """Whether the tables can be read at all; where not, ``_database`` has said what to do."""
-    try:
-        return schema.fault() is None
-    except SQLAlchemyError:
-        return False
-
-
-def _clock(settings: Settings) -> Iterator[Finding]:
-    if not _tables_are_there():
-        return
+def _clock(subject: _Subject) -> Iterator[Finding]:
     now = datetime.now(UTC)
     newest = [
         db.session.scalar(select(func.max(MonitorStateRow.checked_at))),
@@ -209,8 +230,8 @@ def _clock(settings: Settings) -> Iterator[Finding]:
         yield Finding("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC here.")
 
 
-def _parts(settings: Settings) -> Iterator[Finding]:
-    if settings.store != "local" or not _tables_are_there():
+def _parts(subject: _Subject) -> Iterator[Finding]:
+    if subject.settings.store != "local":
         return
     # A missing part is no fault where there is nothing to check.
     needed = bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False)))))
@@ -233,16 +254,16 @@ def _parts(settings: Settings) -> Iterator[Finding]:
                 yield Finding(name, str(place), fault=True)
 
 
-def _policy(settings: Settings) -> Iterator[Finding]:
-    if not _tables_are_there():
-        return
+def _policy(subject: _Subject) -> Iterator[Finding]:
+    settings = subject.settings
     where = "WAKEFUL_ALLOW_NETWORKS" if networks.are_locked(settings) else "the Settings page"
     allowed = networks.allowed_networks(settings)
     opened = f"public addresses and {allowed}" if allowed else "public addresses only"
     yield Finding("policy", f"Checks and alerts may reach {opened} ({where}).")
 
 
-def _names(settings: Settings) -> Iterator[Finding]:
+def _names(subject: _Subject) -> Iterator[Finding]:
+    settings = subject.settings
     if settings.dns_servers:
         resolver = dns.resolver.Resolver(configure=False)
         servers = parse_servers(settings.dns_servers)
@@ -262,10 +283,10 @@ def _names(settings: Settings) -> Iterator[Finding]:
         yield Finding("names", f"{asked} answer.")
 
 
-def _canaries(settings: Settings) -> Iterator[Finding]:
-    kept = setting(MEMORY) if _tables_are_there() else None
-    accepted = have_accepted(read_memory(kept, settings.location))
-    for name, said in ask(parse_canaries(settings.canaries), SECONDS).items():
+def _canaries(subject: _Subject) -> Iterator[Finding]:
+    kept = setting(MEMORY) if subject.tables else None
+    accepted = have_accepted(read_memory(kept, subject.settings.location))
+    for name, said in ask(parse_canaries(subject.settings.canaries), SECONDS).items():
         if said is Said.ACCEPTED:
             yield Finding("canary", f"{name} answers.")
         elif said is Said.NOTHING:
@@ -276,6 +297,8 @@ def _canaries(settings: Settings) -> Iterator[Finding]:
                 f"{name} refuses, but has accepted before. Something between may refuse for it.",
                 fault=True,
             )
+        elif not subject.tables:
+            yield Finding("canary", f"{name} refuses. Whether it ever accepted is not known.")
         else:
             yield Finding(
                 "canary",
@@ -284,11 +307,12 @@ def _canaries(settings: Settings) -> Iterator[Finding]:
             )
 
 
-def _mail(settings: Settings) -> Iterator[Finding]:
-    if settings.smtp_url is None:
-        yield _no_mail(_monitors_with_email() if _tables_are_there() else 0)
+def _mail(subject: _Subject) -> Iterator[Finding]:
+    smtp_url = subject.settings.smtp_url
+    if smtp_url is None:
+        yield _no_mail(_monitors_with_email() if subject.tables else None)
         return
-    url = urlsplit(settings.smtp_url)
+    url = urlsplit(smtp_url)
     host = url.hostname or ""
     try:
         if url.scheme == "smtps":
@@ -306,8 +330,11 @@ def _mail(settings: Settings) -> Iterator[Finding]:
         yield Finding("mail", f"{host} answers.")
 
 
-def _no_mail(monitors: int) -> Finding:
+def _no_mail(monitors: int | None) -> Finding:
+    """``monitors``: how many alert by email; None if that cannot be read."""
     unset = "WAKEFUL_SMTP_URL is not set, so no email can be sent"
+    if monitors is None:
+        return Finding("mail", f"{unset}.")
     if not monitors:
         return Finding("mail", f"{unset}. No monitor uses email.")
     those = "1 monitor alerts" if monitors == 1 else f"{monitors:,} monitors alert"

@@ -15,8 +15,8 @@ from sqlalchemy import Select, and_, delete, select
 from app.db import AnySession, db, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
-from app.db.types import Unreadable, readable, to_ms
-from app.records import CheckSpec, Pair, words_of
+from app.db.types import Replaced, Unreadable, Why, readable, to_ms
+from app.records import CHECK_FIELDS, CheckSpec, Pair, words_of
 
 AT_ONCE = 500  # ids in one statement
 
@@ -167,7 +167,8 @@ def _spec(row: Any) -> CheckSpec:
         "request_auth_password": None if user is None else row.request_auth_password,
         "request_body": row.request_body,
     }
-    broken = {name: value for name, value in needed.items() if isinstance(value, Unreadable)}
+    broken = {name: value.why for name, value in needed.items() if isinstance(value, Unreadable)}
+    broken |= {name: Why.ODD for name in CHECK_FIELDS if isinstance(getattr(row, name), Replaced)}
     return CheckSpec(
         url=row.url,
         monitor_id=row.id,
@@ -190,10 +191,11 @@ def _spec(row: Any) -> CheckSpec:
     )
 
 
-def not_checked(broken: Mapping[str, Unreadable]) -> str:
+def not_checked(broken: Mapping[str, Why]) -> str:
     """Why a check is not made, and what to do; ``broken`` by the name of the field."""
-    why, what = next(iter(broken.values())).why, words_of(list(broken))
+    what = words_of(list(broken))
+    remove = "" if broken.keys() & CHECK_FIELDS.keys() else f", or remove the {what}"
     return (
-        f"Not checked: the stored {what} cannot be read, because {why}."
-        f" Edit the monitor and enter the {what} again, or remove the {what}."
+        f"Not checked: the stored {what} cannot be read, because {next(iter(broken.values()))}."
+        f" Edit the monitor and enter the {what} again{remove}."
     )

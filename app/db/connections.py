@@ -113,11 +113,14 @@ def prepare_engine(engine: Engine) -> None:
 
 def _throw_away(context: ExceptionContext) -> None:
     fault = context.original_exception
-    unusable = primary_code(fault) in _UNUSABLE_SQLITE
-    if unusable or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
+    if _is_unusable(fault) or getattr(fault, "sqlstate", None) == _READ_ONLY_SERVER:
         context.is_disconnect = True
     if isinstance(fault, sqlite3.OperationalError) and context.engine is not None:
         fault.path = context.engine.url.database  # type: ignore[attr-defined] # for its sentence
+
+
+def _is_unusable(fault: BaseException | None) -> bool:
+    return primary_code(fault) in _UNUSABLE_SQLITE
 
 
 def primary_code(fault: BaseException | None) -> int | None:
@@ -210,13 +213,33 @@ def _keep_to_file(engine: Engine, path: str) -> None:
             raise NoDatabase(ABSENT.format(path=path))
         opened = dialect.connect(f"{Path(path).as_uri()}?mode={mode}", **options, uri=True)
         if record is not None:
-            record.info["file"] = _identity(path)
+            record.info |= {"file": _identity(path), "opened": time.monotonic()}
         return opened
 
     @event.listens_for(engine, "checkout")
     def _look(_connection: Any, record: Any, _fairy: Any) -> None:
         if record.info.get("file") != _identity(path):
             raise exc.DisconnectionError(f"{path} is another file than the one that is open.")
+
+    unusable_at = float("-inf")
+
+    @event.listens_for(engine, "handle_error")
+    def _close_idle(context: ExceptionContext) -> None:
+        """The connections of a process share what SQLite has open: a new one can write only when
+        the last one that cannot is gone. Close those in the pool now; ``_close`` closes the rest.
+        """
+        nonlocal unusable_at
+        if _is_unusable(context.original_exception):
+            unusable_at = time.monotonic()
+            engine.dispose()
+            cursor = getattr(context.execution_context, "cursor", None)
+            if cursor is not None:  # the exception keeps it, and with it the connection open
+                cursor.close()
+
+    @event.listens_for(engine, "checkin")
+    def _close(connection: Any, record: Any) -> None:
+        if connection is not None and record.info.get("opened", 0.0) <= unusable_at:
+            record.invalidate()
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -7,12 +7,15 @@ from typing import Any
 
 from app.records import (
     SUBSCRIBER_CHANNELS,
+    AlertCondition,
     MinSeverity,
     PageTheme,
     PostState,
+    RequestMethod,
     Role,
     Visibility,
 )
+from app.rules.statuses import parse_statuses
 
 
 def is_pairs(data: Any) -> bool:
@@ -93,6 +96,21 @@ def is_histogram(data: Any) -> bool:
 def is_phases(data: Any) -> bool:
     """The five sums of the parts of a response time."""
     return isinstance(data, list) and len(data) == 5 and all(isinstance(ms, int) for ms in data)
+
+
+def is_condition(data: str) -> bool:
+    return data in list(AlertCondition)
+
+
+def is_method(data: str) -> bool:
+    return data in list(RequestMethod)
+
+
+def is_statuses(data: str) -> bool:
+    try:
+        return bool(parse_statuses(data))
+    except ValueError:
+        return False
 
 
 def is_role(data: str) -> bool:

@@ -56,8 +56,27 @@ def readable(value: T | Unreadable) -> T | None:
     return None if isinstance(value, Unreadable) else value
 
 
-class OutOfRange(datetime):
-    """Takes the place of a stored time that cannot be read."""
+class Replaced:
+    """Marks a value that takes the place of a stored one that cannot be read."""
+
+
+class OutOfRange(datetime, Replaced):
+    """A time that takes the place of another."""
+
+
+class _ReplacedNumber(int, Replaced):
+    pass
+
+
+class _ReplacedWord(str, Replaced):
+    __slots__ = ()
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether storing one of them in place of the other changes nothing. It always changes a
+    replaced value: otherwise nobody could store the value that is shown in its place.
+    """
+    return isinstance(one, Replaced) == isinstance(other, Replaced) and bool(one == other)
 
 
 # Times of events are between these. The margins leave room for adding and subtracting.
@@ -128,7 +147,10 @@ class Bounded(TypeDecorator[int]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
         found = self.look(value)
-        return self.instead if isinstance(found, Unreadable) else found
+        return _ReplacedNumber(self.instead) if isinstance(found, Unreadable) else found
+
+    def compare_values(self, x: Any, y: Any) -> bool:
+        return is_same(x, y)
 
     def look(self, value: Any) -> int | Unreadable | None:
         if value is None or (isinstance(value, int) and self.least <= value <= self.most):
@@ -137,18 +159,25 @@ class Bounded(TypeDecorator[int]):
 
 
 class Word(TypeDecorator[str]):
-    """A short text that ``fits``; any other stored value is read as ``instead``."""
+    """A text that ``fits``; any other stored value is read as ``instead``. ``most``: its length;
+    None for a column without a limit.
+    """
 
     impl = String
     cache_ok = True
 
-    def __init__(self, most: int, fits: Callable[[str], bool], instead: str) -> None:
+    def __init__(self, most: int | None, fits: Callable[[str], bool], instead: str) -> None:
         super().__init__(most)
         self.fits, self.instead = fits, instead
+        if most is None:
+            self.impl = Text()  # type: ignore[assignment]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         found = self.look(value)
-        return self.instead if isinstance(found, Unreadable) else found
+        return _ReplacedWord(self.instead) if isinstance(found, Unreadable) else found
+
+    def compare_values(self, x: Any, y: Any) -> bool:
+        return is_same(x, y)
 
     def look(self, value: Any) -> str | Unreadable | None:
         if value is None or (isinstance(value, str) and self.fits(value)):

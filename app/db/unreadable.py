@@ -40,7 +40,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
-from app.records import SECRET_FIELDS
+from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.rules.recurrence import repeat_faults
 
 AT_ONCE = 500  # rows in memory at a time
@@ -49,7 +49,7 @@ SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 
 
 # How pages call the rows of a table and, where it is not its name, what a column holds. Those of
-# monitors: ``SECRET_FIELDS``.
+# monitors: ``SECRET_FIELDS`` and ``CHECK_FIELDS``.
 _NOUNS = {
     "monitors": "monitor",
     "monitor_states": "monitor",
@@ -67,7 +67,7 @@ _NOUNS = {
     "subscribers": "subscriber",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
-    "monitors": SECRET_FIELDS,
+    "monitors": SECRET_FIELDS | CHECK_FIELDS,
     "monitor_evidence": {
         "last_good": "last good check kept",
         "failing": "failing checks kept",

@@ -34,7 +34,14 @@ from app.forms.post_template import PostTemplateForm
 from app.forms.schema import Context, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
-from app.records import CONTACT, MAX_ALERTS, MAX_CONTACT_NAME, Pair, own_alerts
+from app.records import (
+    CHECK_FIELDS,
+    CONTACT,
+    MAX_ALERTS,
+    MAX_CONTACT_NAME,
+    Pair,
+    own_alerts,
+)
 from app.rules.brackets import parse, write
 
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
@@ -195,7 +202,8 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
     removed). A URL without a name is enough: the script that fills the name in may not run.
 
     A stored value that cannot be read shows as empty. It is kept unless something is entered for
-    it, or the box to remove it is checked.
+    it, or the box to remove it is checked. Of ``CHECK_FIELDS`` it shows as the default, and what is
+    chosen when the form is saved replaces it.
     """
 
     remove_unreadable = ExtraSwitch("Delete what cannot be read", default=False)
@@ -230,12 +238,9 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
             self.contacts.data = tuple(stored)
 
     def fields(self) -> dict[str, Any]:
-        fields = super().fields()
-        if not self.remove_unreadable.data:
-            return fields
-        values = self.values()
-        lost = getattr(self.record, "unreadable", ())
-        return {name: values[name] for name in lost if name in values} | fields
+        values, lost = self.values(), getattr(self.record, "unreadable", ())
+        replaced = lost if self.remove_unreadable.data else CHECK_FIELDS.keys() & lost
+        return {name: values[name] for name in replaced if name in values} | super().fields()
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)

@@ -123,7 +123,7 @@ class Monitor:
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
     # read only
-    unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``: what cannot be read reads as empty
+    unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``, ``CHECK_FIELDS``
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING
     status_since: datetime | None = None
     cause_code: str | None = None

@@ -13,13 +13,19 @@ SECRET_FIELDS = {
     "request_body": "request body",
     "alerts": "alerts",
 }
+# Other fields without which a monitor cannot be checked as people want it.
+CHECK_FIELDS = {
+    "request_method": "method",
+    "accepted_statuses": "accepted status codes",
+    "alert_condition": "alert condition",
+}
 _WINDOW_FIELDS = {
     "start_at": "start",
     "end_at": "end",
     "repeat_until": "last date",
     "zone": "time zone",
 }
-_FIELDS = SECRET_FIELDS | _WINDOW_FIELDS
+_FIELDS = SECRET_FIELDS | CHECK_FIELDS | _WINDOW_FIELDS
 
 
 def words_of(fields: Sequence[str]) -> str:

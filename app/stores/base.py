@@ -69,6 +69,7 @@ class Feature(StrEnum):
     CLASSIFY = "classify"  # say afterwards what an incident was
     REPORTS = "reports"  # figures between any two times
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
+    UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
 
 # What came to /api/v1 after its first day: ``me`` names it, and other dashboards ask there first.
@@ -81,6 +82,7 @@ ADDED_TO_API = (
     Feature.STATUS_PAGES,
     Feature.CONTACTS,
     Feature.POST_TEMPLATES,
+    Feature.UNREADABLE_ALERTS,
 )
 
 
@@ -232,7 +234,7 @@ class Channels(ABC):
         """
 
     @abstractmethod
-    def untold(self) -> Sequence[MonitorRef]:
+    def unreadable_alerts(self) -> Sequence[MonitorRef]:
         """Monitors of which nobody would be told, because their stored alerts cannot be read; none
         where a store cannot tell.
         """

@@ -14,6 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app.api.operations import PATHS
+from app.db.tables import MonitorRow
 from app.records import (
     ALERT_DAYS,
     CONTACT,
@@ -26,6 +27,7 @@ from app.records import (
 )
 from app.stats import RANGES
 from tests.factories import make_incident, make_key, make_monitor, make_subscriber
+from tests.faults.broken import corrupt
 
 MAIL = [{"key": "email", "value": "ops@shop.example"}]
 
@@ -84,6 +86,8 @@ def test_answers_match_the_document(app, api, written):
     """Every property is documented and every documented property is there."""
     monitor = make_monitor(app)
     make_incident(app, monitor)
+    unreadable = make_monitor(app, alerts=[["email", "ops@shop.example"]])
+    corrupt(app, MonitorRow.alerts, unreadable.id)
     channel = {"alerts[0][key]": "email", "alerts[0][value]": "ops@shop.example"}
     stored = api.monitor(**channel)
     api.data("POST", f"/monitors/{stored['id']}/test-alert")
@@ -112,6 +116,7 @@ def test_answers_match_the_document(app, api, written):
         "Subscriber": api.get(f"{path}/subscribers")["data"],
         "Cleared": [api("DELETE", f"{path}/subscribers").json],
         "Key": [api.get("/me")["data"]],
+        "MonitorsNamed": [api.get("/alerts/unreadable")["data"]],
         "Overview": [api.get("/overview")["data"]],
         "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],
         "Report": [api.get("/report", **month)["data"]],

@@ -221,6 +221,44 @@ def store(name):
         session.add(SettingRow(name=name, value="x", updated_at=now()))
 
 
+@contextmanager
+def held_open(path):
+    """Another process has the database open, and so keeps the files beside it."""
+    hold = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]);"
+        "c.execute('SELECT 1 FROM settings').fetchall();"
+        "print('open', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"open\n"
+        yield
+        process.stdin.close()
+
+
+@pytest.mark.sqlite
+def test_a_part_that_was_started_while_the_file_was_read_only_writes_as_soon_as_it_can(
+    folder, installed
+):
+    """SQLite's connections of one process share what they have open. As long as one from then was
+    left in the pool, each new one was read-only too.
+    """
+    with held_open(folder / "wakeful.db"), bound(), installed.app_context():
+        store("before")
+        db.session.remove()
+        db.engine.dispose()
+        with read_only(folder):
+            opened = [db.engine.connect() for _ in range(4)]
+            for connection in opened:
+                connection.execute(sa.text("SELECT 1 FROM settings")).all()
+            for connection in opened[1:]:
+                connection.close()
+            with pytest.raises(sa.exc.OperationalError, match="readonly"):
+                store("meanwhile")
+            opened[0].close()
+        store("after")
+
+
 @pytest.mark.sqlite
 def test_a_connection_of_a_time_when_the_file_was_read_only_is_not_kept(folder, installed):
     with bound(), installed.app_context():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -14,6 +15,7 @@ from app.commands.doctor import examine
 from app.db import connections, db, patience, schema, writing
 from app.engine.checker import Checker
 from tests.factories import make_key, make_monitor, make_person
+from tests.lab.net import ClosedPort
 from tests.support.service import eventually
 from tests.support.swallow import BOTH, TO_CLIENT, TO_SERVER
 from tests.web.visitor import Visitor
@@ -200,10 +202,35 @@ def test_what_a_lost_process_had_locked_is_free_after_a_while(relayed, monkeypat
         lost.invalidate()
 
 
+def test_the_doctor_waits_for_a_silent_database_once(relayed, relay, relayed_settings, monkeypatch):
+    """Every look that reads a table used to wait for a connection of its own, a minute in all."""
+    relay.swallow(*BOTH)
+    tried, connect = [], connections._connected
+    monkeypatch.setattr(connections, "_connected", lambda *a: tried.append(a) or connect(*a))
+    said = {one.subject: one.sentence for one in examine(relayed, relayed_settings)}
+    assert len(tried) == 1
+    assert "stored values, clock, checkers, alert workers" in said["not examined"]
+    assert said["mail"].endswith("no email can be sent."), "which monitors use email is not known"
+
+
+def test_the_doctor_does_not_guess_what_a_silent_database_knows_of_a_canary(
+    relayed, relay, relayed_settings
+):
+    port = ClosedPort()
+    name = f"127.0.0.1:{port.port}"
+    relay.swallow(*BOTH)
+    try:
+        said = list(examine(relayed, replace(relayed_settings, canaries=name)))
+    finally:
+        port.close()
+    [canary] = [one for one in said if one.subject == "canary"]
+    assert canary.sentence == f"{name} refuses. Whether it ever accepted is not known."
+
+
 def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relayed_settings):
     relay.swallow(*BOTH)
     findings = list(examine(relayed, relayed_settings))
-    assert [one.subject for one in findings if one.fault][:1] == ["database"]
+    assert [one.subject for one in findings if one.fault][:2] == ["database", "not examined"]
     environ = {k: v for k, v in os.environ.items() if not k.startswith("WAKEFUL_")} | {
         "WAKEFUL_DATABASE_URL": relayed_settings.database_url,
         "WAKEFUL_INSTANCE": str(relayed_settings.instance),

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from app.alerts import untold
+from app.alerts import unreadable
 from app.db import db, writing
 from app.db.tables import (
     DeliveryRow,
@@ -348,7 +348,7 @@ def test_a_recovery_goes_to_those_who_were_alerted_to_the_outage(app, api):
 
 
 def test_home_names_the_monitors_that_would_alert_nobody(app, api, visitor, monkeypatch):
-    monkeypatch.setattr(untold, "LOOKED_EVERY", 0.0)
+    monkeypatch.setattr(unreadable, "LOOKED_EVERY", 0.0)
     shop, paused = (make_monitor(app, name=name, alerts=ALERTS) for name in ("Shop", "Paused"))
     assert "Nobody would be alerted" not in visitor.open("/").text
     for monitor in (shop, paused):
@@ -364,6 +364,6 @@ def test_a_corrected_monitor_is_no_longer_named_although_the_list_is_cached(app,
     shop = make_monitor(app, alerts=ALERTS)
     corrupt(app, MonitorRow.alerts, shop.id)
     with app.app_context():
-        assert [one.id for one in current_store().channels.untold()] == [shop.id]
+        assert [one.id for one in current_store().channels.unreadable_alerts()] == [shop.id]
         api.data("PATCH", f"/monitors/{shop.id}", data=ANEW["alerts"])
-        assert list(current_store().channels.untold()) == []
+        assert list(current_store().channels.unreadable_alerts()) == []

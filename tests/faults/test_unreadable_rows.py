@@ -150,6 +150,57 @@ def test_a_damaged_monitor_stops_no_other_check(app, settings, site, field, valu
     all_other_monitors_are_checked(app, settings, site, field, value)
 
 
+WORDS = [
+    ("request_method", "BREW", "GET", "method"),
+    ("accepted_statuses", "all good ones", "200-399", "accepted status codes"),
+    ("alert_condition", "never", "url_unavailable", "alert condition"),
+]
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize(("field", "value", "default", "words"), WORDS)
+def test_a_monitor_is_not_checked_by_a_word_that_nobody_chose(
+    app, api, site, field, value, default, words
+):
+    """A method that is none was sent to the target, and its refusal opened an incident."""
+    id = make_monitor(app, url=site.url, confirmations=0).id
+    damage(app, "monitors", id, f"{field} = '{value}'")
+    assert [one for one in faults(app) if one.startswith(f"The {words} of ")]
+    found = api.data("POST", f"/monitors/{id}/check")
+    assert (found["verdict"], found["cause_code"]) == ("unknown", "check_error")
+    assert found["cause"].endswith(f" Edit the monitor and enter the {words} again.")
+    assert site.asked == 0
+    renamed = api.data("PATCH", f"/monitors/{id}", json={"name": "Renamed"})
+    assert (renamed[field], renamed["unreadable"]) == (default, [field])
+    mended = api.data("PATCH", f"/monitors/{id}", json={field: default})
+    assert mended["unreadable"] == []
+    assert api.data("POST", f"/monitors/{id}/check")["verdict"] == "up"
+    assert not [one for one in faults(app) if one.startswith(f"The {words} of ")]
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize(("field", "value", "default", "words"), WORDS)
+def test_saving_the_form_replaces_a_word_that_nobody_chose(app, field, value, default, words):
+    id = make_monitor(app).id
+    damage(app, "monitors", id, f"{field} = '{value}'")
+    visitor = Visitor(app).log_in(make_person(app, "editor").email)
+    visitor.open(f"/monitors/{id}/edit")
+    assert f"The stored {words} cannot be read." in visitor.text
+    assert "Delete the unreadable" not in visitor.text
+    visitor.press("Save")
+    assert "cannot be read" not in visitor.open(f"/monitors/{id}").text
+    assert ("monitors", id, field) not in named(app)
+
+
+@pytest.mark.one_on_postgres
+@pytest.mark.parametrize(("field", "shown"), [("interval", 60), ("timeout", 30)])
+def test_a_replaced_number_can_be_stored_as_it_is_shown(app, api, field, shown):
+    id = make_monitor(app).id
+    damage(app, "monitors", id, f"{field} = 0")
+    assert api.data("PATCH", f"/monitors/{id}", json={field: shown})[field] == shown
+    assert ("monitors", id, field) not in named(app)
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("field", "value"), MONITORS_ON_SQLITE)
 def test_a_monitor_that_sqlite_cannot_even_decode_stops_no_other_check(

@@ -14,10 +14,11 @@ from flask import Flask
 from app import create_app
 from app.config import Settings
 from app.db import db, writing
-from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow
+from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow, MonitorRow
 from app.records import ComponentName, Group, MonitorQuery, PageQuery, Pair
 from app.stores import current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
+from tests.faults.broken import corrupt
 from tests.support.loopback import serving
 from tests.web.visitor import Visitor
 
@@ -66,6 +67,14 @@ def test_the_delivery_log_is_the_remote_servers(app, remote):
     remote.open("/deliveries").press("Retry now delivery 1")
     with app.app_context():
         assert db.session.get(DeliveryRow, 1).status == "pending"
+
+
+def test_home_names_the_remote_servers_monitors_that_would_alert_nobody(app, remote):
+    shop = make_monitor(app, name="Shop", alerts=[["email", "ops@example.test"]])
+    corrupt(app, MonitorRow.alerts, shop.id)
+    assert "Nobody would be alerted about Shop" in remote.open("/").text
+    remote.open(f"/monitors/{shop.id}/edit").press("Save", remove_unreadable=True)
+    assert "Nobody would be alerted" not in remote.open("/").text
 
 
 def test_maintenance_is_planned_on_the_remote_server(app, remote):

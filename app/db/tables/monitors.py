@@ -9,10 +9,32 @@ from sqlalchemy import BigInteger, ForeignKey, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
-from app.db.contents import is_check, is_checks, is_pairs
+from app.db.contents import (
+    is_check,
+    is_checks,
+    is_condition,
+    is_method,
+    is_pairs,
+    is_statuses,
+)
 from app.db.tables.columns import NEVER_REUSED, Folded, Id
-from app.db.types import Bounded, Encrypted, EncryptedJson, Moment, NamedMoment, Unreadable
-from app.records import DEFAULT_QUIET_ZONE, DEFAULT_TIMEOUT, INTERVALS
+from app.db.types import (
+    Bounded,
+    Encrypted,
+    EncryptedJson,
+    Moment,
+    NamedMoment,
+    Unreadable,
+    Word,
+)
+from app.records import (
+    DEFAULT_ACCEPTED_STATUSES,
+    DEFAULT_QUIET_ZONE,
+    DEFAULT_TIMEOUT,
+    INTERVALS,
+    AlertCondition,
+    RequestMethod,
+)
 
 # No interval and no time limit is longer, so reckoning with them never overflows.
 AN_HOUR, A_YEAR = 3_600, 31_536_000
@@ -33,9 +55,11 @@ class MonitorRow(Model):
     url: Mapped[str] = mapped_column(Text)
     url_folded: Mapped[str] = mapped_column(Folded, index=True)
     interval: Mapped[int] = mapped_column(Bounded(1, A_YEAR, INTERVALS[0]))  # seconds
-    alert_condition: Mapped[str] = mapped_column(String(32))
+    alert_condition: Mapped[str] = mapped_column(
+        Word(32, is_condition, AlertCondition.URL_UNAVAILABLE)
+    )
     alert_text_lookup: Mapped[str | None] = mapped_column(Text)
-    request_method: Mapped[str] = mapped_column(String(8))
+    request_method: Mapped[str] = mapped_column(Word(8, is_method, RequestMethod.GET))
     # [[name, value], ...]
     request_headers: Mapped[list[list[str]] | Unreadable | None] = mapped_column(
         EncryptedJson(is_pairs)
@@ -52,7 +76,9 @@ class MonitorRow(Model):
     alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
     # Seconds
     timeout: Mapped[int] = mapped_column(Bounded(1, AN_HOUR, DEFAULT_TIMEOUT, small=True))
-    accepted_statuses: Mapped[str] = mapped_column(Text)
+    accepted_statuses: Mapped[str] = mapped_column(
+        Word(None, is_statuses, DEFAULT_ACCEPTED_STATUSES)
+    )
     follow_redirects: Mapped[bool]
     verify_tls: Mapped[bool]
     slow_after: Mapped[int | None]  # ms

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.alerts import outbox
 from app.alerts.log import failed_channels, lost_messages
-from app.alerts.untold import untold
+from app.alerts.unreadable import unreadable_alerts
 from app.db import db
 from app.records import Delivery, MonitorRef, Pair
 from app.stores import base
@@ -30,5 +30,5 @@ class Channels(Part, base.Channels):
     def lost(self) -> Sequence[Delivery]:
         return lost_messages(db.session, self.now())
 
-    def untold(self) -> Sequence[MonitorRef]:
-        return untold(db.session)
+    def unreadable_alerts(self) -> Sequence[MonitorRef]:
+        return unreadable_alerts(db.session)

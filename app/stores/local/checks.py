@@ -30,7 +30,7 @@ class Checks(Part, base.Checks):
             password = found_monitor(db.session, secrets_from).request_auth_password
         spec = spec_of(fields, readable(password))
         if spec.auth is not None and isinstance(password, Unreadable):
-            spec = replace(spec, fault=not_checked({"request_auth_password": password}))
+            spec = replace(spec, fault=not_checked({"request_auth_password": password.why}))
         return now.check_fields(spec)
 
 

@@ -20,7 +20,7 @@ from app.db.tables import (
     MonitorStateRow,
     StatusPageMonitorRow,
 )
-from app.db.types import Unreadable
+from app.db.types import Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.records import (
@@ -263,7 +263,7 @@ def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> N
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:
     """Set these columns; returns those whose values changed."""
-    changed = {name for name, value in columns.items() if getattr(row, name) != value}
+    changed = {name for name, value in columns.items() if not is_same(getattr(row, name), value)}
     for name in changed:
         setattr(row, name, columns[name])
     return changed

@@ -13,8 +13,9 @@ from app.db.tables import (
     MonitorRow,
     MonitorStateRow,
 )
-from app.db.types import Unreadable, readable
+from app.db.types import Replaced, Unreadable, readable
 from app.records import (
+    CHECK_FIELDS,
     CONTACT,
     SECRET_FIELDS,
     Incident,
@@ -99,7 +100,10 @@ def incident_record(
 
 def unreadable_fields(row: MonitorRow) -> tuple[str, ...]:
     """The fields of a monitor whose stored value cannot be read."""
-    return tuple(name for name in SECRET_FIELDS if isinstance(getattr(row, name), Unreadable))
+    lost = (Unreadable, Replaced)
+    return tuple(
+        name for name in (*SECRET_FIELDS, *CHECK_FIELDS) if isinstance(getattr(row, name), lost)
+    )
 
 
 def incident_status(row: IncidentRow) -> str:

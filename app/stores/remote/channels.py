@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.codec import Odd
+from app.codec import Odd, reader
+from app.codec.values import each, object_
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
 from app.stores.base import Feature
@@ -45,8 +46,11 @@ class Channels(Part, base.Channels):
         since = self.store.now() - RECENT
         return [one for one in _given_up(self.store.deliveries, since) if one.is_lost]
 
-    def untold(self) -> Sequence[MonitorRef]:
-        return ()  # /api/v1 shows this only for one monitor at a time
+    def unreadable_alerts(self) -> Sequence[MonitorRef]:
+        if Feature.UNREADABLE_ALERTS not in self.offers.known():
+            return ()
+        answer = self._read("/alerts/unreadable", of=(Feature.UNREADABLE_ALERTS, None))
+        return self._record(answer, _monitors)
 
 
 def delivery_ids(data: Any) -> tuple[int, ...]:
@@ -54,6 +58,13 @@ def delivery_ids(data: Any) -> tuple[int, ...]:
     if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
         raise Odd("deliveries")
     return tuple(ids)
+
+
+_monitor = reader(MonitorRef, "monitor")
+
+
+def _monitors(data: Any) -> tuple[MonitorRef, ...]:
+    return each(object_(data, "monitors").get("monitors"), _monitor)
 
 
 def _failed(deliveries: base.Deliveries, since: datetime) -> Sequence[Delivery]:

@@ -134,10 +134,10 @@ def lost_messages() -> LostMessages:
         return LostMessages()
 
 
-def untold_monitors() -> Sequence[MonitorRef]:
+def monitors_without_alerts() -> Sequence[MonitorRef]:
     """The monitors of which nobody would be told; empty where it cannot be known."""
     try:
-        return current_store().channels.untold()
+        return current_store().channels.unreadable_alerts()
     except WakefulError:
         return ()
 
@@ -147,7 +147,7 @@ def _helpers() -> dict[str, Any]:
     return {
         "failed_channels": failed_channels,
         "lost_messages": lost_messages,
-        "untold_monitors": untold_monitors,
+        "monitors_without_alerts": monitors_without_alerts,
         "NOT_SENT": NOT_SENT,
         "ENTER_ALERTS_AGAIN": ENTER_ALERTS_AGAIN,
         "channel_label": channel_label,

@@ -36,5 +36,10 @@ class ChannelsContract:
         needs(store, Feature.DELIVERIES)
         not_found(lambda: store.channels.test_all(id))
 
+    def test_a_store_whose_alerts_can_be_read_names_no_monitor(self, store: Store) -> None:
+        needs(store, Feature.UNREADABLE_ALERTS)
+        add_monitor(store)
+        assert list(store.channels.unreadable_alerts()) == []
+
     def test_a_store_without_failures_has_no_failed_channel(self, store: Store) -> None:
         assert list(store.channels.failed()) == []

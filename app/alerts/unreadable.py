@@ -19,11 +19,11 @@ from app.records import MonitorRef
 
 LOOKED_EVERY = 60.0  # seconds
 AT_ONCE = 500  # rows in memory at a time
-_KEPT = "wakeful.untold"
+_KEPT = "wakeful.unreadable_alerts"
 
 
-def untold(session: AnySession) -> Sequence[MonitorRef]:
-    """Ordered by name. Paused monitors are left out, because they send no alerts."""
+def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
+    """By name. Paused monitors are left out, because they send no alerts."""
     kept: tuple[float, list[int]] | None = current_app.extensions.get(_KEPT)
     if kept is None or time.monotonic() - kept[0] >= LOOKED_EVERY:
         kept = time.monotonic(), _broken(session)
