@@ -14,6 +14,7 @@ on PostgreSQL too: the databases may differ in the statement, not in the value o
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -62,6 +63,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # A run in the background inherits that Ctrl-C is ignored, and so would what is stopped by it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection() -> None:
+    gc.disable()  # nothing of what is collected becomes garbage
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been imported and collected out of all later searches for garbage, which are
+    a tenth of what tests cost otherwise.
+    """
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
