@@ -1,10 +1,8 @@
 """A real worker process that kills itself, as ``kill -9`` would, at one step of the outbox.
 
-    python -m tests.alerts.crash_worker DATABASE_URL SECRET_KEY STEP AFTER
-
-STEP is ``write`` (a batch of messages to subscribers, not committed), ``claim`` (claimed and
+``step`` is ``write`` (a batch of messages to subscribers, not committed), ``claim`` (claimed and
 committed, not sent), ``send`` (sent and answered, not marked), ``mark`` (marked, not committed) or
-``never``. AFTER: how often the step is passed before.
+``never``. ``after``: how often the step is passed before.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import sys
 import tempfile
 import threading
 from datetime import timedelta
@@ -28,8 +25,7 @@ from app.config import Settings
 SHORT_LEASE = timedelta(seconds=1)
 
 
-def main() -> None:
-    url, key, step, after = sys.argv[1:]
+def main(url: str, key: str, step: str, after: int) -> None:
     claims.LEASE = SHORT_LEASE  # so that the test need not wait 30 s for each crash
     settings = Settings(
         instance=Path(tempfile.gettempdir()),
@@ -37,7 +33,7 @@ def main() -> None:
         secret_key=key,
         allow_networks="loopback",
     )
-    worker = Crashing(step, int(after), settings)
+    worker = Crashing(step, after, settings)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     worker.run(stop)
@@ -71,7 +67,3 @@ class Crashing(Worker):
     def _mark(self, done: Any, now: Any) -> None:
         super()._mark(done, now)
         self._die("mark")
-
-
-if __name__ == "__main__":
-    main()

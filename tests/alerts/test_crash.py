@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
+from multiprocessing.process import BaseProcess
 
 import pytest
 from sqlalchemy import func, select
@@ -15,19 +13,24 @@ from sqlalchemy import func, select
 from app.db import db
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
+from tests.alerts import crash_worker
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
+from tests.support.command import start
 
-ROWS = 1000
+ROWS = 500
 LANES = 50
-BETWEEN = 150  # messages from one crash to the next: none is on its way in two of them
-ROOT = Path(__file__).parents[2]
+BETWEEN = 100  # messages from one crash to the next: none is on its way in two of them
 
 
-def run_worker(box: Outbox, step: str, after: int) -> subprocess.Popen[bytes]:
+def run_worker(box: Outbox, step: str, after: int) -> BaseProcess:
     settings = box.settings
-    command = [sys.executable, "-m", "tests.alerts.crash_worker", settings.database_url]
-    return subprocess.Popen([*command, settings.secret_key, step, str(after)], cwd=ROOT)
+    return start(crash_worker.main, settings.database_url, settings.secret_key, step, after)
+
+
+def ended(worker: BaseProcess, seconds: float) -> int | None:
+    worker.join(seconds)
+    return worker.exitcode
 
 
 def pending(box: Outbox) -> int:
@@ -54,14 +57,14 @@ def test_a_worker_killed_at_any_step_loses_no_message_and_repeats_at_most_one(
 
     for step in ("claim", "send", "mark"):
         worker = run_worker(box, step, BETWEEN)
-        assert worker.wait(180) == -9
+        assert ended(worker, 180) == -9
     assert pending(box) > 0  # the crashes came in the middle, not after the end
     worker = run_worker(box, "never", 0)
     deadline = time.monotonic() + 300
     while pending(box) and time.monotonic() < deadline:
         time.sleep(0.2)
     worker.terminate()
-    assert worker.wait(90) == 0
+    assert ended(worker, 90) == 0
 
     assert pending(box) == 0
     times = Counter(request.headers["webhook-id"] for request in sink.requests)

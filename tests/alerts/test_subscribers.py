@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -25,9 +22,9 @@ from app.db.tables import PostRow, StatusPageRow, SubscriberRow
 from app.records import DeliveryStatus, SubscriberEvent
 from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink, MailSink, Reply
+from tests.alerts.test_crash import ended, run_worker
 from tests.support.pages import Pages
 
-ROOT = Path(__file__).parents[2]
 WHO = "reader@example.com"
 FACTS = {
     "event": SubscriberEvent.POST_UPDATED,
@@ -476,11 +473,9 @@ def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
     many(pages, page, [f"{sink.url}/{n}" for n in range(300)], now)
     pages.post(page, now=now)
     for step in ("write", "claim", "send", "mark", "never"):
-        command = [sys.executable, "-m", "tests.alerts.crash_worker", box.settings.database_url]
-        after = 1 if step == "write" else 40
-        worker = subprocess.Popen([*command, box.settings.secret_key, step, str(after)], cwd=ROOT)
+        worker = run_worker(box, step, 1 if step == "write" else 40)
         if step != "never":
-            assert worker.wait(180) == -9
+            assert ended(worker, 180) == -9
     told: Counter[str] = Counter()
 
     def enough() -> bool:
@@ -492,5 +487,5 @@ def test_a_worker_killed_at_every_step_loses_no_message_of_a_post(
         sink.wait_for(enough, 300)
     finally:
         worker.terminate()
-        worker.wait(60)
+        worker.join(60)
     assert max(told.values()) <= 2

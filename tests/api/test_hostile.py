@@ -149,9 +149,16 @@ def refuse(api, method, path, **sent):
     return answer
 
 
-def test_hostile_bodies_are_refused_and_change_nothing(api, world):
+# Larger ones take longest, and are counted and refused before any database is asked: once will do.
+LARGE = 100_000
+
+
+def test_hostile_bodies_are_refused_and_change_nothing(api, world, database_url):
     before = world()
+    sqlite = database_url.startswith("sqlite")
     for name, (kind, body) in HOSTILE.items():
+        if not sqlite and len(body) > LARGE:
+            continue
         for method, path in TARGETS:
             answer = refuse(api, method, path, data=body, content_type=kind)
             assert answer.status_code == 422, (name, method, path)

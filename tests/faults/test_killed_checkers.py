@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -19,13 +16,12 @@ from app.db import db
 from app.db.tables import ResultRow, ShardRow
 from app.db.types import from_ms, to_ms
 from app.engine.schedule import last_slot
-from app.paths import MIGRATIONS
 from tests.conftest import SECRET_KEY
 from tests.factories import make_monitor
+from tests.support import command
 from tests.support.service import eventually
 
 MONITORS, INTERVAL = 30, 4
-CHECKER = "from app.commands import cli; cli.main()"
 
 
 @pytest.fixture
@@ -55,13 +51,8 @@ def start(settings):
     with ExitStack() as ends:
 
         def start():
-            process = subprocess.Popen(
-                [sys.executable, "-c", CHECKER, "checker"],
-                cwd=MIGRATIONS.parents[2],
-                env=environ,
-                stderr=subprocess.DEVNULL,
-            )
-            ends.callback(process.wait)
+            process = command.start(command.be, "checker", environ=environ)
+            ends.callback(process.join)
             ends.callback(process.kill)
             return process
 
@@ -94,18 +85,18 @@ def test_a_killed_checker_is_replaced_and_one_that_joins_takes_its_part(core, st
     eventually(lambda: owned(core) == [32, 32], "the second one takes its part", 60)
     began = datetime.now(UTC)
     eventually(lambda: checked_since(began), "together they check all", 60)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
+    first.kill()
+    first.join()
     killed = datetime.now(UTC)
     eventually(lambda: owned(core) == [64], "the other one takes over", 60)
     eventually(lambda: checked_since(killed), "and checks all", 60)
     third = start()
     eventually(lambda: owned(core) == [32, 32], "and shares again", 60)
-    third.send_signal(signal.SIGTERM)
-    third.wait()
+    third.terminate()
+    third.join()
     eventually(lambda: owned(core) == [64], "what a stopped one leaves is taken", 60)
-    second.send_signal(signal.SIGTERM)
-    second.wait()
+    second.terminate()
+    second.join()
     assert owned(core) == []
     with core.app_context():
         rows = db.session.execute(sa.select(ResultRow.monitor_id, ResultRow.at)).all()

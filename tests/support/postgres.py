@@ -161,33 +161,62 @@ class Server:
 
 
 class Lent:
-    """This process's copy of a template, put back as it was before each test."""
+    """This process's copy of a template, put back as it was before each test, on one connection:
+    for each new one the server starts a process, which costs more than all else.
+    """
 
     def __init__(self, server: Server, template: str) -> None:
         self.server = server
         self.name = server.create(template)
-        with server.connect(self.name) as connection:
-            self._shape = connection.execute(_SHAPE).fetchone()
-            self._rows = {table: _rows(connection, table) for table in _tables(connection)}
-            self._numbers = connection.execute(_NUMBERS).fetchall()
+        self._connect()
+        self._shape = self._connection.execute(_SHAPE).fetchone()
+        self._rows = {table: _rows(self._connection, table) for table in _tables(self._connection)}
+        numbers = self._connection.execute(_NUMBERS).fetchall()
+        self._clear = ";".join([*map(_delete, self._rows), *(_set(*one) for one in numbers)])
+
+    def _connect(self) -> None:
+        self._connection = self.server.connect(self.name)
+        self._connection.autocommit = True
 
     def reset(self) -> bool:
         """Whether the database is as it was; False where a test has changed its schema."""
-        with self.server.connect(self.name) as connection:
+        try:
             # A test that left a transaction open would hold the rows that are deleted here.
-            connection.execute(_OTHERS)
-            if connection.execute(_SHAPE).fetchone() != self._shape:
-                return False
-            connection.execute("SET session_replication_role = replica")  # in any order
-            for table in self._rows:
-                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
-            for name, first, last in self._numbers:
-                number, used = (first, False) if last is None else (last, True)
-                connection.execute("SELECT setval(%s, %s, %s)", (f'"{name}"', number, used))
+            self._connection.execute(_OTHERS)
+        except psycopg.OperationalError:  # a test has ended this connection too
+            self._connection.close()
+            self._connect()
+            self._connection.execute(_OTHERS)
+        if self._connection.execute(_SHAPE).fetchone() != self._shape:
+            return False
+        with self._connection.transaction():
+            # A replica deletes in any order.
+            self._connection.execute("SET LOCAL session_replication_role = replica")
+            self._connection.execute(self._clear.encode())
             for table, rows in self._rows.items():
                 if rows:
-                    _fill(connection, table, rows)
+                    _fill(self._connection, table, rows)
         return True
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def drop(self) -> None:
+        self.close()
+        self.server.drop(self.name)
+
+
+def _delete(table: str) -> str:
+    return f"DELETE FROM {_quoted(table)}"
+
+
+def _set(sequence: str, first: int, last: int | None) -> str:
+    number, used = (first, False) if last is None else (last, True)
+    return f"SELECT setval('{_quoted(sequence)}', {number}, {used})"
+
+
+def _quoted(name: str) -> str:
+    return sql.Identifier(name).as_string()
 
 
 def _tables(connection: psycopg.Connection[tuple[Any, ...]]) -> list[str]:
@@ -210,7 +239,7 @@ _lent: dict[tuple[Server, str], Lent] = {}
 
 
 @pytest.fixture(scope="session")
-def postgres_server(pytestconfig: pytest.Config) -> Server:
+def postgres_server(pytestconfig: pytest.Config) -> Iterator[Server]:
     if find_binaries() is None:
         pytest.skip(
             f"no PostgreSQL server under {BINARIES}; to have one: apt-get install postgresql"
@@ -222,7 +251,10 @@ def postgres_server(pytestconfig: pytest.Config) -> Server:
     with _locked(directory):
         if not (directory / "data" / "postmaster.pid").exists():
             _start(directory)
-    return Server(directory)
+    yield Server(directory)
+    for lent in _lent.values():
+        lent.close()
+    _lent.clear()
 
 
 @pytest.fixture(scope="session")
@@ -234,7 +266,7 @@ def postgres_template(postgres_server: Server) -> str:
 def postgres_url(postgres_server: Server, postgres_template: str) -> str:
     kept = (postgres_server, postgres_template)
     if kept in _lent and not _lent[kept].reset():
-        postgres_server.drop(_lent.pop(kept).name)
+        _lent.pop(kept).drop()
     if kept not in _lent:
         _lent[kept] = Lent(*kept)
     return postgres_server.url(_lent[kept].name)

@@ -49,7 +49,16 @@ def test_every_test_finds_the_rows_and_numbers_of_the_template(postgres_server, 
     left_open.invalidate()
     run(url, "ALTER TABLE child ADD COLUMN more text")
     assert not lent.reset()
-    postgres_server.drop(lent.name)
+    lent.drop()
+
+
+def test_a_database_is_put_back_after_a_test_that_ended_all_connections(postgres_server):
+    lent = Lent(postgres_server, postgres_server.template("ended", lambda url: None))
+    url = postgres_server.url(lent.name)
+    ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    run(url, f"{ending} WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    assert lent.reset()
+    lent.drop()
 
 
 def test_a_template_is_prepared_once_and_copied(postgres_server: Server):

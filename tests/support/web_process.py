@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,8 +21,8 @@ from app.commands.webserver import WebServer
 from app.commands.webworker import Limits
 from app.config import Settings, read
 from app.db import db
+from tests.support.command import start
 
-ROOT = Path(__file__).parents[2]
 SECRET_KEY = "a secret key for tests only"
 
 
@@ -129,18 +126,15 @@ def web_process(
     settings = installation.environment | settings
     environ |= {f"WAKEFUL_{name}": value for name, value in settings.items()}
     with listen("127.0.0.1:0") as listener:
-        words = ["tests.support.web_process", str(listener.fileno()), json.dumps(limits or {})]
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words], env=environ, cwd=ROOT, pass_fds=[listener.fileno()]
-        )
-        web = Web(listener.getsockname()[1], process.pid)
+        process = start(_serve, listener, limits or {}, environ=environ)
+        web = Web(listener.getsockname()[1], process.pid or 0)
         try:
             assert requests.get(f"{web.base}/healthz", timeout=60).status_code == 200
             yield web
         finally:
             process.terminate()
-            process.wait(60)
+            process.join(60)
 
 
-if __name__ == "__main__":
-    WebServer(read(), int(sys.argv[1]), Limits(**json.loads(sys.argv[2]))).run()
+def _serve(listener: socket.socket, limits: dict[str, Any]) -> None:
+    WebServer(read(), listener.fileno(), Limits(**limits)).run()

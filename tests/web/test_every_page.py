@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
@@ -34,12 +34,31 @@ HEIGHT = 900
 Theme = Literal["light", "dark"]
 # The themes have the same structure: the second one is asked only for what colours can spoil.
 OF_COLOUR = ["color-contrast", "link-in-text-block"]
-# Returns only violations: the passed rules are megabytes.
-LOOK = """async (options) => (await axe.run(document, options)).violations.flatMap(
-  ({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))"""
+# Returns only violations: the passed rules are megabytes. ``rest``: only what the look before did
+# not show.
+LOOK = """async ([options, rest]) => {
+  const shown = [...document.querySelectorAll("body *")].filter((at) =>
+    at.checkVisibility({ visibilityProperty: true }));
+  const fresh = shown.filter((at) => !rest || !window.looked.has(at));
+  window.looked = new Set(shown);
+  if (!fresh.length) return [];
+  return (await axe.run(rest ? { include: fresh } : document, options)).violations.flatMap(
+    ({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}"""
 # A card hides what sticks out of it: then the page fits, and the last column cannot be read.
 TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAll(".card")].map(
   (box) => box.scrollWidth - box.clientWidth))"""
+
+
+class Look(NamedTuple):
+    """``theme``: None to measure only. ``colours``: only what colours can spoil. ``rest``: only
+    what the look before did not show.
+    """
+
+    width: int
+    theme: Theme | None
+    colours: bool = False
+    rest: bool = False
 
 
 class Place:
@@ -79,21 +98,22 @@ class Place:
         found: list[str] = []
         with self.opened(browser, sight, found) as page:
             page.evaluate(AXE_SCRIPT)
-            for width, themes in _looks(sight):
-                found += _too_wide(page, width)
-                for number, theme in enumerate(themes):
-                    page.emulate_media(color_scheme=theme)
-                    found += [f"{theme} at {width}: {fault}" for fault in _faults(page, number)]
-                    if PICTURES:
-                        picture = Path(PICTURES, f"{name}-{width}-{theme}.png")
-                        page.screenshot(path=picture, full_page=not sight.dialog)
+            for look in _looks(sight):
+                found += _too_wide(page, look.width)
+                if not look.theme:
+                    continue
+                page.emulate_media(color_scheme=look.theme)
+                found += [f"{look.theme} at {look.width}: {one}" for one in _faults(page, look)]
+                if PICTURES:
+                    picture = Path(PICTURES, f"{name}-{look.width}-{look.theme}.png")
+                    page.screenshot(path=picture, full_page=not sight.dialog)
         return found
 
     def measure(self, browser: Browser, sight: gallery.Sight) -> list[str]:
         """Where the page sticks out."""
         found: list[str] = []
         with self.opened(browser, sight, found) as page:
-            for width, _ in _looks(sight):
+            for width in {look.width for look in _looks(sight)}:
                 found += _too_wide(page, width)
         return found
 
@@ -108,25 +128,33 @@ def _too_wide(page: Page, width: int) -> list[str]:
     return [f"{over} px too wide at {width}"] if over > 0 else []
 
 
-def _looks(sight: gallery.Sight) -> list[tuple[int, tuple[Theme, ...]]]:
-    """Each width, and the themes to see there."""
+def _looks(sight: gallery.Sight) -> list[Look]:
+    wide, middle, narrow = WIDTHS
     if sight.brief:
-        return [(WIDTHS[0], ("light",)), (WIDTHS[-1], ("dark",))]
+        return [Look(wide, "light"), Look(narrow, "dark")]
     if sight.widths:
-        return [(width, ("light", "dark")) for width in sight.widths]
-    # Between the two, the same parts stand in other places: axe would find the same again.
-    between: tuple[Theme, ...] = ("light",) if PICTURES else ()
-    return [(WIDTHS[0], ("light", "dark")), (WIDTHS[1], between), (WIDTHS[2], ("dark",))]
+        return [
+            Look(width, theme, colours=theme == "dark")
+            for width in sight.widths
+            for theme in ("light", "dark")
+        ]
+    return [
+        Look(wide, "light"),
+        # Between the two, the same parts stand in other places: axe would find the same again.
+        Look(middle, "light" if PICTURES else None),
+        Look(narrow, "dark"),
+        # The same colours as on the narrow one, so only of what that has no room for.
+        Look(wide, "dark", colours=True, rest=True),
+    ]
 
 
-def _faults(page: Page, before: int) -> list[str]:
-    """What axe, which the page has loaded, finds: serious or minor. ``before``: how many themes it
-    has been through at this width.
-    """
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
-    if before:
+def _faults(page: Page, look: Look) -> list[str]:
+    """What axe, which the page has loaded, finds: serious or minor."""
+    # Not preloaded: the style sheets, for a rule that is off, and films, of which there are none.
+    options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+    if look.colours:
         options["runOnly"] = OF_COLOUR
-    found: list[str] = page.evaluate(LOOK, options)
+    found: list[str] = page.evaluate(LOOK, [options, look.rest])
     return found
 
 

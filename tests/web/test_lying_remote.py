@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from werkzeug.datastructures import Headers
 from werkzeug.test import run_wsgi_app
 from werkzeug.wrappers import Response
 
@@ -38,21 +39,29 @@ EACH = 1  # wrong values tried in each place; they rotate, so other places get t
 
 
 class Liar:
-    """``app`` with another value in one place of the answers to one path."""
+    """``app`` with another value in one place of the answers to one path. What it has answered once
+    it answers again: nothing changes there, and a page asks the same each time.
+    """
 
     def __init__(self, app: Flask) -> None:
         self.app = app
         self.said: dict[str, Any] = {}
         self.path, self.place, self.lie = "", (), MISSING
+        self.kept: dict[tuple[str, ...], tuple[bytes, str, Headers]] = {}
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
-        body, status, headers = run_wsgi_app(self.app.wsgi_app, environ)
-        text, path = b"".join(body), environ["PATH_INFO"]
+        asked = tuple(environ[name] for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))
+        if asked not in self.kept:
+            body, status, headers = run_wsgi_app(self.app.wsgi_app, environ)
+            self.kept[asked] = b"".join(body), status, headers
+        text, status, headers = self.kept[asked]
+        path = environ["PATH_INFO"]
         if environ["REQUEST_METHOD"] == "GET" and headers.get("Content-Type") == "application/json":
             answer = json.loads(text)
             self.said[path] = answer
             if path == self.path:
                 text = json.dumps(spoiled(answer, self.place, self.lie)).encode()
+        headers = Headers(headers)
         headers.set("Content-Length", str(len(text)))
         return Response(text, status, headers)(environ, start_response)
 
