@@ -51,6 +51,7 @@ MENDED_BY = {
     "settings": "Set it again on the Settings page.",
     "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
     "monitor_states": "The next check of that monitor writes it anew.",
+    "contacts": "Nobody is alerted through it. Edit the contact and enter its channels again.",
     "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",
     "people": "An admin can set it on the People page. Where no admin is left, make one:"
     " wakeful user create EMAIL --role admin",

@@ -13,6 +13,7 @@ from app.commands.doctor import HEALS, Finding, examine
 from app.config import SettingError
 from app.db import db, schema, writing
 from app.db.tables import (
+    ContactRow,
     DeliveryRow,
     IncidentRow,
     MonitorEvidenceRow,
@@ -65,6 +66,7 @@ def whole(app):
         with app.app_context(), writing() as session:
             session.add(MonitorEvidenceRow(monitor_id=shop.id, last_good=CHECK, failing=[CHECK]))
             subscriber = make_subscriber(session, f"status-{shop.id}")
+            contact = make_contact(session, f"Team {shop.id}")
     with app.app_context():
         for name in ("one", "other"):
             Access(app.extensions["wakeful.settings"]).set_setting(name, "a secret setting")
@@ -76,8 +78,22 @@ def whole(app):
         DeliveryRow.value: delivery,
         DeliveryRow.facts: delivery,
         SubscriberRow.value: subscriber,
+        ContactRow.channels: contact,
         SettingRow.value: "other",
     }
+
+
+def make_contact(session, name):
+    row = ContactRow(
+        name=name,
+        name_folded=name.casefold(),
+        channels=[["email", "ops@example.test"]],
+        created_at=now(),
+        updated_at=now(),
+    )
+    session.add(row)
+    session.flush()
+    return row.id
 
 
 def make_subscriber(session, slug):
@@ -118,6 +134,10 @@ NAMED = {
     SubscriberRow.value: (
         "target of subscriber {}",
         "Nothing is sent to this subscriber. Subscribing again mends it.",
+    ),
+    ContactRow.channels: (
+        'channels of "Team 2" (contact {})',
+        "Nobody is alerted through it. Edit the contact and enter its channels again.",
     ),
     SettingRow.value: ("setting {}", "Set it again on the Settings page."),
 }
