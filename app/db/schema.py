@@ -27,7 +27,9 @@ from app.paths import MIGRATIONS
 log = logging.getLogger(__name__)
 
 # Tables whose values decide what is checked, who is alerted and who may do what
-IN_USE = ("monitors", "monitor_states", "maintenance_windows", "settings", "people")
+IN_USE = (
+    "monitors", "monitor_states", "contacts", "maintenance_windows", "settings", "people",
+)  # fmt: skip
 OLD = "The database is not up to date. Run: wakeful db upgrade"
 NO_TABLES = (
     "The database has no tables of Wakeful's. Check whether WAKEFUL_DATABASE_URL names the right"
