@@ -150,8 +150,8 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
 
 
 def _by_hand(rows: Sequence[Waiting], history: History, now: datetime) -> Decision:
-    """Somebody pressed "Retry now" or "Send a test" and waits for the result: send it even if the
-    lane is failing or paused.
+    """Somebody pressed "Retry now" or "Send test alert" and waits for the result: send it even if
+    the lane is failing or paused.
     """
     for row in rows:
         pressed = row.reason == Reason.BY_HAND or (row.event == Event.TEST and not row.attempts)

@@ -58,7 +58,7 @@ def delete(call: Call) -> Response:
     return deleted("contact", call.id)
 
 
-@operation("POST", CONTACT + "/test", "Send a test to a contact", "DeliveryIds")
+@operation("POST", CONTACT + "/test", "Send a test alert to a contact", "DeliveryIds")
 def test(call: Call) -> Response:
     call.store.contacts.get(call.id)
     call.without_input()

@@ -30,7 +30,9 @@ def show(call: Call) -> Response:
     return one(json_of(record))
 
 
-@operation("POST", "/alerts/test", "Send a test to any channels", "DeliveryIds", form=AlertTestForm)
+@operation(
+    "POST", "/alerts/test", "Send a test alert to any channels", "DeliveryIds", form=AlertTestForm
+)
 def test(call: Call) -> Response:
     fields = call.new(AlertTestForm)
     ids = call.store.channels.test(fields["alerts"], monitor_id=fields.get("monitor_id"))

@@ -30,7 +30,7 @@ class Outage:
     days_ago: float
     minutes: float
     cause_code: str = "http_status:503"
-    cause: str = "The server answered 503 Service Unavailable; accepted are 200-399."
+    cause: str = "The server answered 503 Service Unavailable; expected 200-399."
     comment: str | None = None
     acknowledged_by: str | None = None
 

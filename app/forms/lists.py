@@ -403,7 +403,7 @@ class Tags(OneValue):
         super().__init__(*args, **{"default": (), **kwargs})
 
     def takes(self, name: Name) -> str | None:
-        return None if name.half is None else "Send words with commas between them."
+        return None if name.half is None else "Send comma-separated words."
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)

@@ -235,7 +235,7 @@ class MonitorForm(SchemaForm):
         most=MAX_ACCEPTED_STATUSES,
         rule=parse_statuses,
         default=DEFAULT_ACCEPTED_STATUSES,
-        description="Codes and ranges with commas between them, such as 200-299,401.",
+        description="Comma-separated codes and ranges, such as 200-299,401.",
     )
     follow_redirects = Switch("Follow redirects", default=True, description="Up to five.")
     verify_tls = Switch(
@@ -260,13 +260,13 @@ class MonitorForm(SchemaForm):
         "Certificate expiry",
         labels=[(days, days_label(days)) for days in ALERT_DAYS],
         none="Off",
-        description="When to tell about a certificate that runs out.",
+        description="When to warn that the certificate expires.",
     )
     domain_alert_days = NumberChoice(
         "Domain expiry",
         labels=[(days, days_label(days)) for days in ALERT_DAYS],
         none="Off",
-        description="When to tell about a domain name that runs out.",
+        description="When to warn that the domain name expires.",
     )
     maintenance_start_at = Moment(
         "Maintenance from", description="While it lasts, no incident opens and no alert goes out."
@@ -281,7 +281,7 @@ class MonitorForm(SchemaForm):
     )
     quiet_start = ClockTime(
         "Quiet from",
-        description="In quiet hours alerts wait. At their end one message tells what happened.",
+        description="In quiet hours alerts wait. When they end, one message sums up.",
     )
     quiet_end = ClockTime("Quiet until")
     quiet_zone = Zone(
@@ -289,7 +289,7 @@ class MonitorForm(SchemaForm):
         default=DEFAULT_QUIET_ZONE,
         description="Such as Europe/Berlin.",
     )
-    tags = Tags("Tags", description="Words with commas between them, to find monitors by.")
+    tags = Tags("Tags", description="Comma-separated.")
     locations = Places(
         "Checked from",
         description="Each place makes its own checks. It is down when most of them say so.",

@@ -165,7 +165,7 @@ class ReportQueryForm(SchemaForm):
     monitors = Ids(
         "Monitors",
         most=MAX_REPORT_MONITORS,
-        description="Their ids with commas between them. Empty: all.",
+        description="Comma-separated ids. Empty: all.",
     )
 
     def check_together(self) -> None:

@@ -170,7 +170,7 @@ class ProfileForm(BrowserForm):
 
 
 class PasswordForm(_NewPassword):
-    current_password = password_field("Present password", "current-password")
+    current_password = password_field("Current password", "current-password")
     password = new_password_field("New password")
     password_again = password_field("New password again", "new-password")
 
@@ -192,7 +192,7 @@ class NetworksForm(BrowserForm):
         most=2000,
         default="",
         description="Besides public addresses. The words private and loopback, and networks such "
-        "as 10.0.0.0/8, with commas between them.",
+        "as 10.0.0.0/8, comma-separated.",
         render_kw={"spellcheck": "false", "autocapitalize": "none"},
     )
 
@@ -246,7 +246,7 @@ class BulkForm(BrowserForm):
     ids = IdList("Monitors")
     everything = Switch("All that were found", default=False)
     rest = Text("What is left", default="", most=1_000_000)
-    action = Options("With the ticked ones", required=True, labels=list(BULK_ACTIONS.items()))
+    action = Options("Action", required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text("Tag", most=MAX_TAG)
     interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
     contact = Text("Contact", most=MAX_CONTACT_NAME)
@@ -262,9 +262,9 @@ class BulkForm(BrowserForm):
 
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
-            self.ids.fault("Tick the monitors first.")
+            self.ids.fault("Select the monitors first.")
         if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
-            self.tag.fault("Write the tag.")
+            self.tag.fault("Enter the tag.")
         if self.action.data in CONTACT_ACTIONS and not self.contact.data:
             self.contact.fault("Choose the contact.")
         if self.action.data == "interval" and self.interval.data is None:

@@ -71,7 +71,7 @@ test?.addEventListener("click", async (event) => {
   place.scrollIntoView({ block: "nearest" });
 });
 
-// "Send a test" shows the service's answer in its row and keeps what was typed. The answer is taken
+// "Send test alert" shows the service's answer in its row and keeps what was typed. The answer is taken
 // from the page that a browser without scripts would show.
 form.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-try]");

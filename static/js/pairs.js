@@ -9,7 +9,7 @@ function renumber(list) {
   });
 }
 
-// The fold's heading shows how many rows are filled in. "Send a test to all" needs two rows.
+// The fold's heading shows how many rows are filled in. "Send test alert to all" needs two rows.
 function count(list) {
   const rows = [...list.querySelectorAll("[data-pair]")];
   const all = list.querySelector("[data-try-all]");

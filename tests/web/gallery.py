@@ -70,7 +70,7 @@ def tick_and_choose(action: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
         for box in page.get_by_label("Tick ").all()[1:4]:
             box.check()
-        page.get_by_label("With the ticked ones").select_option(action)
+        page.get_by_label("Action").select_option(action)
 
     return act
 
@@ -97,7 +97,7 @@ def jump(page: Page) -> None:
 def find_monitors(page: Page) -> None:
     page.get_by_label("Find monitors").fill("e")
     page.get_by_role("button", name="Search", exact=True).click()
-    page.get_by_role("button", name="Add the ticked ones").wait_for()
+    page.get_by_role("button", name="Add selected").wait_for()
 
 
 def menu(page: Page) -> None:

@@ -65,20 +65,20 @@ def test_what_is_typed_is_tested_before_it_is_saved(
         ("webhook", f"{sink.url}/{SECRET}/gone"),
         ("email", "no address"),
     )
-    editor.press("Send a test", "alerts[0]", name="Half typed", **alerts)
+    editor.press("Send test alert", "alerts[0]", name="Half typed", **alerts)
     assert editor.status == 200
     assert "Delivered. HTTP 200: ok" in editor.text
     assert "not an email address" not in editor.text, "it was not asked for"
     assert sink.requests[0].json["text"].startswith("*\N{LARGE BLUE CIRCLE} Test")
     assert 'value="Half typed"' in editor.page.text
 
-    editor.press("Send a test", "alerts[1]")
+    editor.press("Send test alert", "alerts[1]")
     assert "Not delivered. HTTP 404: no_service at ••••" in editor.text
     assert "retry" not in editor.text
-    editor.press("Send a test", "alerts[2]")
+    editor.press("Send test alert", "alerts[2]")
     assert editor.status == 422
     assert "not an email address" in editor.text
-    editor.press("Send a test to all")
+    editor.press("Send test alert to all")
     assert editor.status == 422, "the address is still no address"
     assert "Delivered. HTTP 200: ok" in editor.text
     assert "Not delivered. HTTP 404" in editor.text
@@ -93,14 +93,14 @@ def test_a_stored_value_is_tested_by_its_mask_and_nothing_else_is_saved(
     app: Flask, sink: HttpSink, worker: None, editor: Visitor
 ) -> None:
     shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/{SECRET}/busy"]])
-    editor.open(f"/monitors/{shop.id}/edit").press("Send a test", name="Other")
+    editor.open(f"/monitors/{shop.id}/edit").press("Send test alert", name="Other")
     assert "Not delivered. HTTP 503: busy" in editor.text
     assert SECRET not in editor.page.text
     assert sink.requests[0].json["data"]["monitor"] == {
         "id": shop.id, "name": "Shop", "url": shop.url,
     }  # fmt: skip
     assert "Other" not in editor.open("/monitors").text
-    editor.open(f"/monitors/{shop.id}/clone").press("Send a test")
+    editor.open(f"/monitors/{shop.id}/clone").press("Send test alert")
     assert "Not delivered. HTTP 503" in editor.text
 
 
@@ -109,12 +109,12 @@ def test_each_alert_of_a_monitors_page_is_tested_and_its_answer_stands_beside_it
 ) -> None:
     fine, gone = f"{sink.url}/{SECRET}/fine", f"{sink.url}/{SECRET}/gone"
     shop = make_monitor(app, alerts=[["slack", fine], ["webhook", gone]])
-    button = "Send a test to Webhook ••••gone"
+    button = "Send test alert to Webhook ••••gone"
     editor.open(f"/monitors/{shop.id}").press(button)
     assert editor.path == f"/monitors/{shop.id}"
     assert "Not delivered. HTTP 404" in editor.text
     assert [request.path for request in sink.requests] == [f"/{SECRET}/gone"]
-    editor.press("Send a test to all")
+    editor.press("Send test alert to all")
     assert "Delivered. HTTP 200: ok" in editor.text
     assert "Not delivered. HTTP 404" in editor.text
     assert SECRET not in editor.page.text
@@ -130,10 +130,10 @@ def test_a_service_that_takes_its_time_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(channel_tests, "WAIT_SECONDS", 0.1)
     shop = make_monitor(app, alerts=[["webhook", "http://127.0.0.1:9/"]])
-    editor.open(f"/monitors/{shop.id}").press("Send a test to Webhook ••••1:9/")
+    editor.open(f"/monitors/{shop.id}").press("Send test alert to Webhook ••••1:9/")
     assert "No answer yet. The delivery log will show it." in editor.text
-    assert "Send a test" not in viewer.open(f"/monitors/{shop.id}").text
-    editor.open("/monitors/new").press("Send a test")
+    assert "Send test alert" not in viewer.open(f"/monitors/{shop.id}").text
+    editor.open("/monitors/new").press("Send test alert")
     assert "Add a channel first" in editor.text
 
 
@@ -181,7 +181,7 @@ def test_the_notice_of_a_channel_goes_when_a_test_arrives_there(
 ) -> None:
     sink.replies["/hook"] = [Reply(410, "gone"), Reply()]
     shop = make_monitor(app, alerts=[["webhook", f"{sink.url}/hook"]])
-    button = "Send a test to Webhook ••••hook"
+    button = "Send test alert to Webhook ••••hook"
     editor.open(f"/monitors/{shop.id}").press(button)
     assert "An alert channel does not work" in editor.open("/").text
     assert "HTTP 410: gone" in editor.text
@@ -197,14 +197,14 @@ def test_with_scripts_the_answer_comes_into_its_row(sink: HttpSink, worker: None
     page.get_by_role("button", name="Add a channel").click()
     page.get_by_label("Alerts, row 2: Channel").select_option("discord")
     page.get_by_label("Alerts, row 2: Value").fill(f"{sink.url}/{SECRET}/fine")
-    page.get_by_role("button", name="Alerts, row 2: send a test").click()
+    page.get_by_role("button", name="Alerts, row 2: send test alert").click()
     expect(page.get_by_text("Delivered. HTTP 200")).to_be_visible(timeout=60_000)
-    page.get_by_role("button", name="Alerts, row 1: send a test").click()
+    page.get_by_role("button", name="Alerts, row 1: send test alert").click()
     expect(page.get_by_text("Not delivered. HTTP 404")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Delivered. HTTP 200")).to_be_visible()
     expect(page.get_by_label("Alerts, row 1: Value")).to_have_value(f"{sink.url}/{SECRET}/gone")
     assert page.url.endswith("/monitors/new")
     page.get_by_label("Alerts, row 1: Value").fill("nonsense")
-    page.get_by_role("button", name="Alerts, row 1: send a test").click()
+    page.get_by_role("button", name="Alerts, row 1: send test alert").click()
     expect(page.locator(".pair .fault").first).to_be_visible()
     assert page.url.endswith("/monitors/new")

@@ -71,7 +71,7 @@ def test_what_was_ticked_and_typed_stays_when_something_is_missing(app, editor):
         make_monitor(app, name=name)
     for action, typed, missing in (
         ("interval", {}, "Choose the new interval."),
-        ("tag", {}, "Write the tag."),
+        ("tag", {}, "Enter the tag."),
         ("interval", {"tag": "prod"}, "Choose the new interval."),
     ):
         apply(editor, [1, 3], action, **typed)
@@ -110,9 +110,9 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(app, editor):
     assert kept == {"ids": "1", "action": "tag", "tag": "more"}, "to be tried once more"
     assert rows(app)[1].tags == "\nmore\n"
     for ids, action, fields, sentence in (
-        ([], "pause", {}, "Monitors: Tick the monitors first."),
-        ([1], "", {}, "With the ticked ones: Choose what to do."),
-        ([1], "tag", {}, "Tag: Write the tag."),
+        ([], "pause", {}, "Monitors: Select the monitors first."),
+        ([1], "", {}, "Action: Choose what to do."),
+        ([1], "tag", {}, "Tag: Enter the tag."),
         ([1], "interval", {}, "Interval: Choose the new interval."),
     ):
         assert f"Nothing was changed {sentence}" in apply(editor, ids, action, **fields).text

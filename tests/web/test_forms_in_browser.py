@@ -70,8 +70,8 @@ def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     expect(page.get_by_label("Name (optional)", exact=True)).to_have_value("127.0.0.1:9")
     expect(request).to_be_hidden()
     page.locator("summary", has_text="Certificate and domain").click()
-    expect(page.get_by_label("Tell about domain expiry")).to_be_visible()
-    expect(page.get_by_label("Tell about certificate expiry")).to_be_hidden()
+    expect(page.get_by_label("Warn before the domain expires")).to_be_visible()
+    expect(page.get_by_label("Warn before the certificate expires")).to_be_hidden()
     expect(page.get_by_label("Verify the certificate")).to_be_hidden()
     url.fill("https://127.0.0.1:9/")
     expect(request).to_be_visible()
@@ -125,7 +125,7 @@ def test_the_fold_of_the_channels_says_how_many_there_are_as_they_come_and_go(vi
     page = visit("/monitors/new")
     summary = page.locator("summary", has_text="Who to alert")
     expect(summary).to_contain_text("Nobody yet")
-    all_of_them = page.get_by_role("button", name="Send a test to all")
+    all_of_them = page.get_by_role("button", name="Send test alert to all")
     expect(all_of_them).to_be_hidden()
     page.get_by_label("Alerts, row 1: Value").fill("ops@example.com")
     expect(summary).to_contain_text("1 channel")
@@ -187,7 +187,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         make_incident(app, make_monitor(app, name=name, state={"verdict": "up"}))
     page = visit("/monitors?sort_by=name&sort=asc")
     action, apply = (
-        page.get_by_label("With the ticked ones"),
+        page.get_by_label("Action"),
         page.get_by_role("button", name="Apply"),
     )
     expect(action).to_be_hidden()
@@ -333,7 +333,7 @@ def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):
     plain.get_by_role("button", name="Show").click()
     expect(plain.get_by_role("link", name="Beta")).to_have_count(0)
     tick(plain, "Alpha")
-    plain.get_by_label("With the ticked ones").select_option("tag")
+    plain.get_by_label("Action").select_option("tag")
     plain.get_by_label("Tag", exact=True).fill("prod")
     plain.get_by_role("button", name="Apply").click()
     expect(plain.get_by_text("1 monitor tagged.")).to_be_visible()

@@ -167,7 +167,7 @@ def test_status_pages_are_made_and_edited_on_the_remote_server(app, remote):
     blog = make_monitor(app, name="Blog", tags="\nprod\n").id
     assert "Status pages" in remote.open("/").text
     remote.open("/status-pages/new").press("Search", name="Our shop", find="sho")
-    remote.press("Add the ticked ones", pick=shop)
+    remote.press("Add selected", pick=shop)
     remote.press("Add all with this tag", tag="prod")
     remote.press("Add the heading", heading="Words")
     remote.press("Save", "", **{f"own[{blog}]": "Stories"})

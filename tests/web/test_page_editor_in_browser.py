@@ -60,7 +60,7 @@ def test_monitors_are_added_put_in_order_by_keyboard_and_previewed(app, visit, t
     expect(page.locator("#found")).to_be_focused()
     page.get_by_label(re.compile("^Shop")).check()
     page.get_by_label(re.compile("^Blog")).check()
-    page.get_by_role("button", name="Add the ticked ones").click()
+    page.get_by_role("button", name="Add selected").click()
     expect(page.locator("#told")).to_have_text("2 monitors added at the end.")
     expect(names(page)).to_have_text(["Blog", "Shop"])
     page.get_by_label("Heading of a new group").fill("Words")

@@ -88,10 +88,10 @@ def test_monitors_are_found_by_search_and_added(app, editor):
     editor.open("/status-pages/new").press("Search", name="Kept", find="shop.example")
     assert editor.status == 200
     assert "Blog" not in editor.text
-    editor.press("Add the ticked ones", pick=shop)
+    editor.press("Add selected", pick=shop)
     assert "1 monitor added at the end." in editor.text
     editor.press("Search", find="B")
-    editor.press("Add the ticked ones", pick=blog)
+    editor.press("Add selected", pick=blog)
     assert order(editor) == [f"m{shop}", f"m{blog}"]
     editor.press("Search", find="shop")
     assert "Shop is already on the page" in editor.text

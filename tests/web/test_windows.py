@@ -109,8 +109,8 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     for typed, sentence in (
         ({"name": ""}, "This field is required."),
         ({"end_at": "2020-01-01T00:00"}, "The window must end after it starts."),
-        ({"often": "cron", "repeat": ""}, "Write a cron line such as"),
-        ({"often": "cron", "repeat": "daily"}, "Write a cron line such as"),
+        ({"often": "cron", "repeat": ""}, "Enter a cron line such as"),
+        ({"often": "cron", "repeat": "daily"}, "Enter a cron line such as"),
         ({"often": "cron", "repeat": "99 3 * * 1"}, "or write a cron line"),
         ({"often": "daily", "repeat_until": "2020-01-01T00:00"}, "before the window starts"),
         ({"scope": "chosen"}, "Choose one monitor or more"),

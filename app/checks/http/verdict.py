@@ -77,7 +77,7 @@ def _bad_status(seen: Seen, trace: Trace) -> Failure | None:
         return None
     return Failure(
         f"{Cause.HTTP_STATUS}:{seen.status}",
-        f"The server answered {reason(seen.status)}; accepted are {trace.spec.accepted_statuses}.",
+        f"The server answered {reason(seen.status)}; expected {trace.spec.accepted_statuses}.",
     )
 
 

@@ -27,7 +27,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
 NOT_ALLOWED = {
-    Role.EDITOR: "You can look at this, but changing it needs the role editor. Ask an admin.",
+    Role.EDITOR: "This needs the role editor. Ask an admin.",
     Role.ADMIN: "This page is for admins. Ask one of them.",
 }
 

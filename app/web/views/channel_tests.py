@@ -22,7 +22,7 @@ NOTHING = "Add a channel first, then send it a test."
 
 
 def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
-    """Send a test to the rows of a form whose button was pressed; by index, what came of it.
+    """Send a test alert to the rows of a form whose button was pressed; by index, what came of it.
 
     A row with a fault gets none and shows the fault; those that were not asked for show none.
     """
@@ -53,8 +53,8 @@ def _forget_others(alerts: PairList, only: str | None) -> bool:
 
 
 def stored(monitor_id: int, place: int | None) -> Sequence[int]:
-    """Send a test to all channels of a monitor, or to the one at ``place``, and wait a little for
-    the answers; the delivery ids.
+    """Send a test alert to all channels of a monitor, or to the one at ``place``, and wait a little
+    for the answers; the delivery ids.
     """
     store = current_store()
     if place is None:

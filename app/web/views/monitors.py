@@ -261,7 +261,7 @@ def _form_page(
 
 
 def _tried(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
-    """Send a test to the channels as they are typed, saved or not."""
+    """Send a test alert to the channels as they are typed, saved or not."""
     editing = monitor is not None and not form.clone
     tried = channel_tests.rows(form.alerts, monitor.id if monitor and editing else None)
     faulty = bool(form.alerts.errors) or any(

@@ -230,7 +230,7 @@ def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
     count = len(form.lines) - before
     told = f"{count} monitor{'' if count == 1 else 's'} added at the end."
     if not monitors:
-        told = "Tick the monitors first."
+        told = "Select the monitors first."
     elif not count:
         told = "They are already on the page."
     return Done(told=told, focus="told")

@@ -32,7 +32,7 @@ OFTEN = [
     ("daily", "Every day"),
     ("weekly", "Every week"),
     (recurrence.MONTHLY, "Every month"),
-    (CRON, "As a cron line says"),
+    (CRON, "Custom (cron)"),
 ]
 SCOPES = [("all", "All monitors"), ("chosen", "Only these")]
 PREVIEW = 5
@@ -80,7 +80,7 @@ class WindowPageForm(BrowserWindowForm):
             and self.often.data == CRON
             and self.repeat.data in recurrence.WORDS
         ):
-            self.repeat.fault("Write a cron line such as 0 3 * * 1.")
+            self.repeat.fault("Enter a cron line such as 0 3 * * 1.")
         if self.scope.data == "chosen" and not self.monitors.data:
             self.monitors.fault("Choose one monitor or more, or all of them.")
 
