@@ -25,7 +25,7 @@ from flask_wtf import FlaskForm
 
 from app.checks.kinds import kind_of
 from app.forms.contact import ContactDeletionForm, ContactForm
-from app.forms.fields import Switch
+from app.forms.fields import Switch, with_scheme
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import Names, PairList
 from app.forms.monitor import CHANNEL_CHOICES, CheckForm, MonitorForm, name_of
@@ -248,8 +248,9 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
         sent = self.submitted
         if not sent or self.record is not None or sent.get("name", "given").strip():
             return
-        if kind_of(sent.get("url", "")) is not None:
-            self.name.process_formdata([name_of(sent["url"])])
+        url = with_scheme(sent.get("url", ""))
+        if kind_of(url) is not None:
+            self.name.process_formdata([name_of(url)])
 
 
 class BrowserCheckForm(_WithPassword, CheckForm):

@@ -133,6 +133,21 @@ class Url(Text):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, rule=read_url, **kwargs)
 
+    def read(self, value: str) -> str:
+        return super().read(with_scheme(value) if form_of(self).context.browser else value)
+
+
+def with_scheme(text: str) -> str:
+    """What a person types as a URL: ``https://`` is put before a bare host, such as
+    ``example.com``, ``example.com:8443/health`` or ``localhost``.
+    """
+    text = text.strip()
+    host = text.partition("/")[0]
+    _name, colon, port = host.rpartition(":")
+    bare = port.isdigit() if colon and not host.endswith("]") else bool(host)
+    known = "." in host or bool(colon) or host == "localhost"
+    return f"https://{text}" if bare and known and "://" not in text else text
+
 
 class Secret(Text):
     """Text that the dashboard shows masked. If the mask is sent back, the stored value stays

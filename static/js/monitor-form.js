@@ -7,7 +7,7 @@ let follows = name.value === "";
 
 function hostOf(text) {
   try {
-    const { host, pathname } = new URL(text);
+    const { host, pathname } = new URL(text.includes("://") ? text : `https://${text}`);
     return (host + (pathname === "/" ? "" : pathname)).slice(0, 255);
   } catch {
     return "";

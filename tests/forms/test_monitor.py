@@ -8,6 +8,7 @@ import pytest
 
 from app.errors import Invalid
 from app.forms.binding import bind, overlay
+from app.forms.fields import with_scheme
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
 from app.forms.schema import Context
 from app.records import ALERT_DAYS, INTERVALS, AlertCondition, Channel, Monitor, Pair, RequestMethod
@@ -522,3 +523,30 @@ def test_a_forms_fields_can_be_written_and_read_back():
 def test_ten_thousand_unknown_fields_get_a_short_answer():
     errors = faults([(f"field{n}", "x") for n in range(10_000)])
     assert len(errors) <= 50
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("example.com", "https://example.com"),
+        (" example.com/a?b=c:d ", "https://example.com/a?b=c:d"),
+        ("example.com:8443", "https://example.com:8443"),
+        ("localhost", "https://localhost"),
+        ("intranet:8080/x", "https://intranet:8080/x"),
+        ("192.0.2.1", "https://192.0.2.1"),
+        ("[2001:db8::1]:8443/x", "https://[2001:db8::1]:8443/x"),
+        ("http://example.com", "http://example.com"),
+        ("tcp://example.com:25", "tcp://example.com:25"),
+        ("mailto:ops@example.com", "mailto:ops@example.com"),
+        ("http:/example.com", "http:/example.com"),
+        ("word", "word"),
+        ("", ""),
+    ],
+)
+def test_a_bare_host_that_a_person_types_gets_https(typed, url):
+    assert with_scheme(typed) == url
+
+
+def test_the_api_takes_urls_as_they_are_sent():
+    assert list(faults({"url": "example.com"})) == ["url"]
+    assert read({"url": "example.com"}, browser=True)["url"] == "https://example.com"

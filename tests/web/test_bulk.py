@@ -266,6 +266,16 @@ def test_each_pasted_line_becomes_a_monitor(app, editor):
     assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nnew\n")}
 
 
+def test_pasted_hosts_without_a_scheme_are_checked_over_https(app, editor):
+    editor.open("/monitors/import").press(
+        "Create the monitors", urls="one.example.com\ntwo.example.com:8443/health Two"
+    )
+    assert [(row.name, row.url) for row in rows(app)] == [
+        ("one.example.com", "https://one.example.com"),
+        ("Two", "https://two.example.com:8443/health"),
+    ]
+
+
 def test_one_wrong_line_stores_nothing_unless_the_person_says_so(app, editor):
     pasted = "https://good.example.com/\n\nftp://bad.example.com/\nBad,http://a b.example.com/"
     editor.open("/monitors/import").press("Create the monitors", urls=pasted)

@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.forms import binding
+from app.forms.fields import with_scheme
 from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
 from app.stores import Feature, current_store
@@ -247,6 +248,7 @@ def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
             found.append(Line(number, line, fault=sentence))
             continue
         name, url = split(line)
+        url = with_scheme(url)
         pairs = [("url", url), ("name", name or name_of(url)), *shared]
         try:
             found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
