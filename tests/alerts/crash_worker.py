@@ -36,6 +36,7 @@ def main() -> None:
         database_url=url,
         secret_key=key,
         allow_networks="loopback",
+        subscriber_networks="loopback",
     )
     worker = Crashing(step, int(after), settings)
     stop = threading.Event()
