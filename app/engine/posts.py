@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, or_, select
 
 from app.alerts.announcing import announce
 from app.db import AnySession, db, faults, writing
@@ -226,7 +226,7 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
     over = post.ends_at is not None and post.ends_at <= now
     if post.state == PostState.SCHEDULED and post.starts_at is not None and post.starts_at <= now:
         state = PostState.COMPLETED if over else PostState.IN_PROGRESS
-    elif post.state == PostState.IN_PROGRESS and over and not _prolonged(session, post):
+    elif post.state == PostState.IN_PROGRESS and over and not _prolonged(session, post, now):
         state = PostState.COMPLETED
     else:
         return False
@@ -234,11 +234,15 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
     return True
 
 
-def _prolonged(session: AnySession, post: PostRow) -> bool:
-    """Whether somebody wrote after its end that it goes on; then they say when it is over."""
-    last = func.max(PostUpdateRow.created_at)
-    at = session.scalar(select(last).where(PostUpdateRow.post_id == post.id))
-    return at is not None and post.ends_at is not None and at >= post.ends_at
+def _prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
+    """Whether somebody wrote after its end that it goes on; then they say when it is over. What was
+    written before the clock was set back counts for nothing.
+    """
+    row = PostUpdateRow
+    later = exists().where(
+        row.post_id == post.id, row.created_at >= post.ends_at, row.created_at <= now
+    )
+    return bool(session.scalar(select(later)))
 
 
 # --- What both have in common --------------------------------------------------------------------

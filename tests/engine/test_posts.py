@@ -295,6 +295,17 @@ def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pa
     assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
 
 
+def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
+    core: Flask, pages: Pages
+) -> None:
+    page = pages.page(now=T)
+    ahead = T + 60 * MINUTE
+    pages.post(page, now=ahead, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
+    for minute, moved in ((0, 0), (1, 1), (0, 0), (2, 0), (3, 1), (1, 0), (9, 0)):
+        assert tend(core, T + minute * MINUTE) == moved, minute
+    assert [post.state for post in pages.posts()] == ["completed"]
+
+
 @pytest.mark.sqlite
 def test_a_scheduled_post_that_a_person_moved_is_left_alone(core: Flask, pages: Pages) -> None:
     page = pages.page(now=T)
