@@ -115,7 +115,7 @@ def _unposted(
             StatusPageMonitorRow.status_page_id == page_id,
             IncidentRow.ended_at.is_(None),
             IncidentRow.classification.is_(None),
-            ~exists().where(PostRow.status_page_id == page_id, _is_about()),
+            ~exists().where(PostRow.status_page_id == page_id, _is_about(now)),
         )
         .order_by(IncidentRow.started_at, IncidentRow.id)
     )
@@ -130,10 +130,11 @@ def _unposted(
     ]
 
 
-def _is_about() -> ColumnElement[bool]:
+def _is_about(now: datetime) -> ColumnElement[bool]:
     """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
     that was written while the incident was open and has its monitor: such a post tells of several.
-    One that a person wrote about the monitor is about it while it is open.
+    One that a person wrote about the monitor is about it while it is open. One that has ended and
+    was written after now is about an incident from before the clock was set back.
     """
     has_monitor = (
         exists()
@@ -143,7 +144,12 @@ def _is_about() -> ColumnElement[bool]:
     )
     return or_(
         PostRow.incident_id == IncidentRow.id,
-        and_(PostRow.automatic, PostRow.created_at >= IncidentRow.started_at, has_monitor),
+        and_(
+            PostRow.automatic,
+            PostRow.created_at >= IncidentRow.started_at,
+            or_(PostRow.created_at <= now, PostRow.state.in_(_OPEN)),
+            has_monitor,
+        ),
         and_(~PostRow.automatic, PostRow.state.in_(_OPEN), has_monitor),
     )
 
@@ -190,7 +196,7 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
         PostRow.id == post.id,
         IncidentRow.ended_at.is_(None),
         IncidentRow.classification.is_(None),
-        _is_about(),
+        _is_about(now),
     )
     if session.scalar(select(lasts)):
         return False

@@ -202,6 +202,22 @@ def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: P
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
+def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
+    core: Flask, pages: Pages
+) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    later = T + 60 * MINUTE
+    incident = make_incident(core, monitor, started_at=later)
+    assert tend(core, later + MINUTE) == 1
+    assert tend(core, T + 2 * MINUTE) == 0, "still told of"
+    change(core, incident, ended_at=later + 2 * MINUTE)
+    assert tend(core, T + 3 * MINUTE) == 1
+    make_incident(core, monitor, started_at=T + 4 * MINUTE)
+    assert tend(core, T + 5 * MINUTE) == 1
+    assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
+
+
 def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
