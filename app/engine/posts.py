@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, or_, select
 
 from app.alerts.announcing import announce
 from app.db import AnySession, db, faults, writing
@@ -115,7 +115,7 @@ def _unposted(
             StatusPageMonitorRow.status_page_id == page_id,
             IncidentRow.ended_at.is_(None),
             IncidentRow.classification.is_(None),
-            ~exists().where(PostRow.status_page_id == page_id, _is_about()),
+            ~exists().where(PostRow.status_page_id == page_id, _is_about(now)),
         )
         .order_by(IncidentRow.started_at, IncidentRow.id)
     )
@@ -130,10 +130,11 @@ def _unposted(
     ]
 
 
-def _is_about() -> ColumnElement[bool]:
+def _is_about(now: datetime) -> ColumnElement[bool]:
     """In SQL: whether a post is about an incident. It names the incident, or it is an automatic one
     that was written while the incident was open and has its monitor: such a post tells of several.
-    One that a person wrote about the monitor is about it while it is open.
+    One that a person wrote about the monitor is about it while it is open. One that has ended and
+    was written after now is about an incident from before the clock was set back.
     """
     has_monitor = (
         exists()
@@ -143,7 +144,12 @@ def _is_about() -> ColumnElement[bool]:
     )
     return or_(
         PostRow.incident_id == IncidentRow.id,
-        and_(PostRow.automatic, PostRow.created_at >= IncidentRow.started_at, has_monitor),
+        and_(
+            PostRow.automatic,
+            PostRow.created_at >= IncidentRow.started_at,
+            or_(PostRow.created_at <= now, PostRow.state.in_(_OPEN)),
+            has_monitor,
+        ),
         and_(~PostRow.automatic, PostRow.state.in_(_OPEN), has_monitor),
     )
 
@@ -190,7 +196,7 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
         PostRow.id == post.id,
         IncidentRow.ended_at.is_(None),
         IncidentRow.classification.is_(None),
-        _is_about(),
+        _is_about(now),
     )
     if session.scalar(select(lasts)):
         return False
@@ -226,7 +232,7 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
     over = post.ends_at is not None and post.ends_at <= now
     if post.state == PostState.SCHEDULED and post.starts_at is not None and post.starts_at <= now:
         state = PostState.COMPLETED if over else PostState.IN_PROGRESS
-    elif post.state == PostState.IN_PROGRESS and over and not _prolonged(session, post):
+    elif post.state == PostState.IN_PROGRESS and over and not _prolonged(session, post, now):
         state = PostState.COMPLETED
     else:
         return False
@@ -234,11 +240,15 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
     return True
 
 
-def _prolonged(session: AnySession, post: PostRow) -> bool:
-    """Whether somebody wrote after its end that it goes on; then they say when it is over."""
-    last = func.max(PostUpdateRow.created_at)
-    at = session.scalar(select(last).where(PostUpdateRow.post_id == post.id))
-    return at is not None and post.ends_at is not None and at >= post.ends_at
+def _prolonged(session: AnySession, post: PostRow, now: datetime) -> bool:
+    """Whether somebody wrote after its end that it goes on; then they say when it is over. What was
+    written before the clock was set back counts for nothing.
+    """
+    row = PostUpdateRow
+    later = exists().where(
+        row.post_id == post.id, row.created_at >= post.ends_at, row.created_at <= now
+    )
+    return bool(session.scalar(select(later)))
 
 
 # --- What both have in common --------------------------------------------------------------------

@@ -202,6 +202,22 @@ def test_a_new_incident_of_the_same_monitor_is_posted_anew(core: Flask, pages: P
     assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
 
 
+def test_after_the_clock_was_set_back_incidents_are_posted_as_before(
+    core: Flask, pages: Pages
+) -> None:
+    monitor = make_monitor(core)
+    pages.page(monitor, now=T, auto_post_after=1)
+    later = T + 60 * MINUTE
+    incident = make_incident(core, monitor, started_at=later)
+    assert tend(core, later + MINUTE) == 1
+    assert tend(core, T + 2 * MINUTE) == 0, "still told of"
+    change(core, incident, ended_at=later + 2 * MINUTE)
+    assert tend(core, T + 3 * MINUTE) == 1
+    make_incident(core, monitor, started_at=T + 4 * MINUTE)
+    assert tend(core, T + 5 * MINUTE) == 1
+    assert [post.state for post in pages.posts()] == ["resolved", "investigating"]
+
+
 def test_several_processes_at_once_write_one_post(core: Flask, pages: Pages) -> None:
     monitor = make_monitor(core)
     pages.page(monitor, now=T, auto_post_after=1)
@@ -293,6 +309,17 @@ def test_maintenance_that_nobody_was_there_for_is_only_completed(core: Flask, pa
     assert tend(core, T + 60 * MINUTE) == 1
     assert tend(core, T + 60 * MINUTE) == 0
     assert [state for _post, state in pages.updates()] == ["scheduled", "completed"]
+
+
+def test_a_scheduled_post_ends_also_if_the_clock_was_ahead_when_it_was_written(
+    core: Flask, pages: Pages
+) -> None:
+    page = pages.page(now=T)
+    ahead = T + 60 * MINUTE
+    pages.post(page, now=ahead, state="scheduled", starts_at=T + MINUTE, ends_at=T + 3 * MINUTE)
+    for minute, moved in ((0, 0), (1, 1), (0, 0), (2, 0), (3, 1), (1, 0), (9, 0)):
+        assert tend(core, T + minute * MINUTE) == moved, minute
+    assert [post.state for post in pages.posts()] == ["completed"]
 
 
 @pytest.mark.sqlite
