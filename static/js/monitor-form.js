@@ -1,4 +1,4 @@
-// The monitor's form: the name follows the URL until somebody types one; "Test" shows its outcome
+// The monitor's form: the name follows the URL until somebody types one; "Check now" shows its outcome
 // in place.
 const form = document.querySelector("[data-monitor-form]");
 const url = form.querySelector("#url");

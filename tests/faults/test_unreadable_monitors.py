@@ -214,7 +214,7 @@ def test_a_clone_asks_for_the_password_that_cannot_be_read(app, visitor, api):
 def test_a_test_before_saving_does_not_go_out_without_its_password(app, site, visitor):
     broken = make_monitor(app, url=site.url, **SECRETS)
     corrupt(app, MonitorRow.request_auth_password, broken.id)
-    visitor.open(f"/monitors/{broken.id}/edit").press("Test")
+    visitor.open(f"/monitors/{broken.id}/edit").press("Check now")
     assert "the stored password cannot be read" in visitor.text
     assert site.asked == 0
 

@@ -114,7 +114,7 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
     expect(page.get_by_label("Search")).to_have_value("half a wo")
     expect(page.get_by_label("Tag", exact=True)).to_have_value("unfinis")
     expect(page.get_by_label("Tag", exact=True)).to_be_focused()
-    expect(page.get_by_text("1 ticked")).to_be_visible()
+    expect(page.get_by_text("1 selected")).to_be_visible()
     assert page.evaluate("scrollY") >= 400  # more where the newcomer pushes what is read down
 
 

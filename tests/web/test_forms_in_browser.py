@@ -51,13 +51,13 @@ def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, 
     page.get_by_label("Text to look up").fill("well")
     page.locator("summary", has_text="Request").click()
     page.get_by_label("Password").fill("kept")
-    page.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_role("button", name="Check now", exact=True).click()
     expect(page.get_by_text("HTTP 200")).to_be_visible()
     expect(page.get_by_text("All is well here")).to_be_visible()
     expect(page.get_by_label("Password")).to_have_value("kept")
     assert page.url.endswith("/monitors/new")
     page.get_by_label("URL", exact=True).fill("nonsense")
-    page.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_role("button", name="Check now", exact=True).click()
     expect(page.get_by_text("Correct these first, then test again:")).to_be_visible()
 
 
@@ -80,7 +80,7 @@ def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     url.fill("tcp://127.0.0.1:9")
     expect(request).to_be_hidden()
     # What is at fault is in sight again, by a test in place as by the save.
-    page.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_role("button", name="Check now", exact=True).click()
     expect(page.get_by_text("Correct these first, then test again:")).to_be_visible()
     expect(page.get_by_label("Method")).to_be_visible()
     page.get_by_role("button", name="Save").click()
@@ -98,7 +98,7 @@ def test_a_test_whose_answer_is_lost_goes_the_plain_way(visit, httpserver):
     # Like a lost connection, which Chromium would report on the console.
     page.evaluate("() => { window.fetch = () => Promise.reject() }")
     with page.expect_navigation():
-        page.get_by_role("button", name="Test", exact=True).click()
+        page.get_by_role("button", name="Check now", exact=True).click()
     expect(page.get_by_text("HTTP 200")).to_be_visible()
     expect(page.get_by_label("URL", exact=True)).to_have_value(httpserver.url_for("/"))
 
@@ -207,7 +207,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         expect(page.get_by_role("row").filter(has_text=row)).to_contain_text(shows)
         assert page.url.endswith("/monitors?sort_by=name&sort=asc")
     page.get_by_label("Tick all on this page").check()
-    expect(page.get_by_text("3 ticked")).to_be_visible()
+    expect(page.get_by_text("3 selected")).to_be_visible()
     action.select_option("interval")
     page.get_by_label("Interval", exact=True).select_option("600")
     apply.click()
@@ -299,7 +299,7 @@ def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, ht
     plain.locator("summary", has_text="When to alert").click()
     plain.get_by_label("Alert when").select_option("url_no_text")
     plain.get_by_label("Text to look up").fill("well")
-    plain.get_by_role("button", name="Test", exact=True).click()
+    plain.get_by_role("button", name="Check now", exact=True).click()
     expect(plain.get_by_text("HTTP 200")).to_be_visible()
     expect(plain.get_by_text("All is well here")).to_be_visible()
     plain.get_by_role("button", name="Save").click()
@@ -318,10 +318,10 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     ):
         plain.get_by_role("button", name=button).click()
         expect(plain.get_by_label(target)).to_be_in_viewport()
-    plain.get_by_role("button", name="Test", exact=True).click()
+    plain.get_by_role("button", name="Check now", exact=True).click()
     expect(plain.get_by_text("HTTP 200")).to_be_in_viewport()
     plain.get_by_label("URL", exact=True).fill("nonsense")
-    plain.get_by_role("button", name="Test", exact=True).click()
+    plain.get_by_role("button", name="Check now", exact=True).click()
     expect(plain.get_by_text("Correct these first, then test again:")).to_be_in_viewport()
 
 

@@ -215,7 +215,7 @@ def test_check_now_and_test_before_saving_say_what_they_saw(app, editor, httpser
     httpserver.expect_request("/gone").respond_with_data("gone", status=410)
     url = httpserver.url_for("/")
     editor.open("/monitors/new").press(
-        "Test", url=url, alert_condition="url_no_text", alert_text_lookup="well"
+        "Check now", url=url, alert_condition="url_no_text", alert_text_lookup="well"
     )
     assert editor.status == 200
     assert "HTTP 200" in editor.text
@@ -224,9 +224,9 @@ def test_check_now_and_test_before_saving_say_what_they_saw(app, editor, httpser
     assert dict(editor.form_with("Save")[0].values)["url"] == url
     with app.app_context():
         assert db.session.query(MonitorRow).count() == 0
-    editor.press("Test", url=httpserver.url_for("/gone"))
+    editor.press("Check now", url=httpserver.url_for("/gone"))
     assert "HTTP 410" in editor.text
-    editor.press("Test", url="nonsense")
+    editor.press("Check now", url="nonsense")
     assert editor.status == 422
     editor.press("Save", url=url, name="Live", alert_condition="url_unavailable")
     editor.press("Check now")
@@ -256,7 +256,7 @@ def test_a_stored_password_is_used_by_the_test_and_never_shown(app, editor, http
     )
     editor.open("/monitors/1/edit")
     assert "geheim" not in editor.page.text
-    editor.press("Test")
+    editor.press("Check now")
     assert "HTTP 200" in editor.text
     editor.press("Save", remove_password=True)
     assert row(app).request_auth_password is None
