@@ -88,7 +88,7 @@ class Worker:
         self._unmarked: list[_Done] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
-        self._beat_at = float("-inf")
+        self._heartbeat_at = float("-inf")
         self._rested_at = float("-inf")  # until then subscribers wait
         self._chores_at: datetime | None = None
 
@@ -121,7 +121,7 @@ class Worker:
         with self.app.app_context():
             jobs = self._turn()
             if not self._stuck:
-                self._beat()
+                self._write_heartbeat()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
         return len(jobs)
@@ -294,12 +294,12 @@ class Worker:
             reason = f"Its outcome could not be stored. The answer: {answer.text}"
             giving_up.give_up(db.session, claim.id, reason)
 
-    def _beat(self) -> None:
+    def _write_heartbeat(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""
-        if time.monotonic() - self._beat_at < HEARTBEAT_SECONDS:
+        if time.monotonic() - self._heartbeat_at < HEARTBEAT_SECONDS:
             return
-        heartbeats.beat(self.name, self.clock())
-        self._beat_at = time.monotonic()
+        heartbeats.write(self.name, self.clock())
+        self._heartbeat_at = time.monotonic()
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS

@@ -233,7 +233,7 @@ def test_a_reminder_that_was_sent_in_the_future_does_not_put_off_the_next(core):
 # --- what is reported
 
 
-def beat(core, at, checked_at=None, name="checker:gone:1"):
+def heartbeat(core, at, checked_at=None, name="checker:gone:1"):
     with core.app_context(), writing() as session:
         session.merge(HeartbeatRow(name=name, at=at, last_check_at=checked_at))
 
@@ -248,24 +248,24 @@ def faults(core):
 def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_went(
     core, settings, step
 ):
-    beat(core, now() + step, now() + step)
+    heartbeat(core, now() + step, now() + step)
     assert health.CHECKER_SILENT in faults(core)
     said = [one.sentence for one in examine(core, settings) if one.subject == "checker"]
     assert [sentence.partition(":")[0] for sentence in said] == ["None runs"]
-    beat(core, now(), now(), name="checker:here:2")
+    heartbeat(core, now(), now(), name="checker:here:2")
     assert faults(core) == ()
 
 
 def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
     make_monitor(core, seat={"slot": now() - timedelta(minutes=10)})
-    beat(core, now(), now() + HOURS)
-    beat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
+    heartbeat(core, now(), now() + HOURS)
+    heartbeat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
     assert health.CHECKS_LATE in faults(core)
 
 
 @pytest.mark.sqlite
 def test_doctor_reports_heartbeats_from_the_future(core, settings):
-    beat(core, now() + HOURS)
+    heartbeat(core, now() + HOURS)
     said = [one for one in examine(core, settings) if one.subject == "clock"]
     assert [one.fault for one in said] == [True]
     with core.app_context(), writing() as session:
@@ -276,7 +276,7 @@ def test_doctor_reports_heartbeats_from_the_future(core, settings):
 
 @pytest.mark.sqlite
 def test_a_heartbeat_from_the_future_has_no_age(core):
-    beat(core, now() + HOURS, now() + HOURS)
+    heartbeat(core, now() + HOURS, now() + HOURS)
     with core.app_context():
         found = health.health(now())
     assert (found.heartbeat_age, found.last_check_age) == (None, None)
@@ -309,7 +309,7 @@ def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
 
 
 def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
-    beat(core, now() + 10 * HOURS)
+    heartbeat(core, now() + 10 * HOURS)
     access_counts = sa.text("SELECT count(*) FROM counters")
     with core.app_context():
         Access(settings, clock=lambda: now() + 10 * HOURS).count("login:account:x", 300)
