@@ -58,7 +58,7 @@ def _is_question(claim: Claim) -> bool:
 def store(session: AnySession, done: AttemptOutcome) -> None:
     """Store the outcome of an attempt, inside a transaction.
 
-    A delivered message is marked as such even if another worker has leased it meanwhile: it did arrive.
+    A message that was delivered is stored as delivered even if another worker has leased it since.
     """
     claimed = done.claim
     where = [DeliveryRow.id == claimed.id, DeliveryRow.status == DeliveryStatus.PENDING]

@@ -69,16 +69,16 @@ def checked(core, id):
 
 @pytest.mark.parametrize("interval", [60, 3600])
 def test_a_slot_done_by_a_clock_that_was_ahead_is_due_now(core, running, interval):
-    seat = {"slot": now() + HOURS, "checked_at": now() + HOURS}
-    id = make_monitor(core, seat=seat, interval=interval).id
+    assignment = {"slot": now() + HOURS, "checked_at": now() + HOURS}
+    id = make_monitor(core, assignment=assignment, interval=interval).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
 
 def test_a_repeat_planned_by_a_clock_that_was_ahead_is_due_now(core, running):
-    seat = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
+    assignment = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
     state = {"unconfirmed_at": now() + HOURS, "failing_since": now(), "failures": 1}
-    id = make_monitor(core, seat=seat, state=state, interval=3600).id
+    id = make_monitor(core, assignment=assignment, state=state, interval=3600).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
@@ -98,8 +98,8 @@ def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
         shards.take(session, 1, held, "checker:elsewhere:alive", now() + timedelta(seconds=25))
     make_monitor(core)
     leased = make_monitor(core, id=65)
-    planned = make_monitor(core, seat={"slot": now(), "checked_at": now()}, interval=3600)
-    late = make_monitor(core, seat={"slot": now() + HOURS})
+    planned = make_monitor(core, assignment={"slot": now(), "checked_at": now()}, interval=3600)
+    late = make_monitor(core, assignment={"slot": now() + HOURS})
     running()
     eventually(checked(core, late.id), "the other is checked", 30)
     assert not checked(core, planned.id)()
@@ -257,7 +257,7 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
 
 
 def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
-    make_monitor(core, seat={"slot": now() - timedelta(minutes=10)})
+    make_monitor(core, assignment={"slot": now() - timedelta(minutes=10)})
     heartbeat(core, now(), now() + HOURS)
     heartbeat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
     assert health.CHECKS_LATE in faults(core)
