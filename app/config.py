@@ -282,7 +282,7 @@ def _http_url(raw: str) -> str:
 
 
 def _broker(raw: str) -> str:
-    # Taken without a word, it would leave people waiting for workers that nobody feeds.
+    # If it were accepted, people would wait for workers that get no checks.
     raise ValueError("a queue is not built yet. Leave it unset: checkers share the database.")
 
 
@@ -339,7 +339,7 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
 
 
 def _authorities(raw: str) -> str:
-    """A file of certificates. One that holds none would be ignored without a word."""
+    """A file of certificates. One that holds none would be ignored silently."""
     if not Path(raw).is_file():
         raise ValueError(f"there is no file {raw}.")
     try:

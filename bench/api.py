@@ -72,8 +72,8 @@ def fill(count: int) -> None:
     with writing() as session:
         session.execute(insert(MonitorRow), [_monitor(number) for number in numbers])
         session.execute(insert(MonitorStateRow), [_state(number) for number in numbers])
-        seat = {"location_id": 1, "turn": 0, "slot": NOW, "blind": False}
-        session.execute(insert(AssignmentRow), [{"monitor_id": n} | seat for n in numbers])
+        assignment = {"location_id": 1, "turn": 0, "slot": NOW, "blind": False}
+        session.execute(insert(AssignmentRow), [{"monitor_id": n} | assignment for n in numbers])
         session.execute(insert(IncidentRow), [_incident(n, old) for n in numbers for old in (1, 9)])
     with writing() as session:
         for hour in range(HOURS):

@@ -84,8 +84,8 @@ def prepare(folder: Path, url: str, monitors: int) -> tuple[Flask, Settings]:
                 insert(MonitorStateRow),
                 [{"monitor_id": id, "failures": 0} for id in ids],
             )
-            seat = {"location_id": 1, "turn": 0, "blind": False}
-            session.execute(insert(AssignmentRow), [{"monitor_id": id} | seat for id in ids])
+            assignment = {"location_id": 1, "turn": 0, "blind": False}
+            session.execute(insert(AssignmentRow), [{"monitor_id": id} | assignment for id in ids])
     return app, settings
 
 

@@ -50,12 +50,12 @@ def make_monitor(
     app: Flask,
     *,
     state: dict[str, Any] | None = None,
-    seat: dict[str, Any] | None = None,
+    assignment: dict[str, Any] | None = None,
     places: Sequence[int] = (Location.DEFAULT,),
     **fields: Any,
 ) -> MonitorRow:
-    """A monitor that is due at once. ``state`` sets columns of its MonitorStateRow, ``seat`` of its
-    AssignmentRow in each of its ``places``.
+    """A monitor that is due at once. ``state`` sets columns of its MonitorStateRow, ``assignment``
+    those of its AssignmentRow in each of its ``places``.
     """
     values: dict[str, Any] = {
         "name": "Shop",
@@ -83,7 +83,7 @@ def make_monitor(
             session.flush()
             session.add(MonitorStateRow(monitor_id=monitor.id, **{"failures": 0} | (state or {})))
             for place in places:
-                columns = {"turn": 0, "blind": False} | (seat or {})
+                columns = {"turn": 0, "blind": False} | (assignment or {})
                 session.add(AssignmentRow(monitor_id=monitor.id, location_id=place, **columns))
             changes.note(session, monitor.id)
         return _detached(monitor)

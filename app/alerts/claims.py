@@ -13,12 +13,12 @@ from typing import Any
 
 from sqlalchemy import Select, func, select, text
 
-from app.alerts import restraint, retries
+from app.alerts import lane_rules, retries
 from app.alerts.giving_up import give_up_unreadable
 from app.alerts.lane_rows import MAX_PENDING, history_of, pending
+from app.alerts.lane_rules import Lane, Waiting
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import AT_REST, Reason, new_row, unleased, update_deliveries
-from app.alerts.restraint import Lane, Waiting
 from app.db import AnySession
 from app.db.tables import DeliveryRow, SubscriberRow
 from app.db.types import Unreadable, readable
@@ -117,7 +117,7 @@ def take_turn(session: AnySession, lane: str, state: Lane, now: datetime) -> Tur
 def judge_alone(session: AnySession, lane: str, id: int, *, now: datetime) -> None:
     """Read everything that a turn reads of one row, to find out whether that raises."""
     rows = pending(session, lane, now, 1, only=id)
-    restraint.decide(rows, history_of(session, lane, rows), Lane(), now)
+    lane_rules.decide(rows, history_of(session, lane, rows), Lane(), now)
     row = session.scalars(
         select(DeliveryRow).where(DeliveryRow.id == id).execution_options(populate_existing=True)
     ).one()
@@ -131,15 +131,15 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
     cut = len(rows) == limit and limit < MAX_PENDING
     history = history_of(session, lane, rows)
     while rows:
-        decision = restraint.decide(rows, history, state, now)
+        decision = lane_rules.decide(rows, history, state, now)
         if broken := give_up_unreadable(session, _ids_needed(decision)):
             rows = [row for row in rows if row.id not in broken]
             continue
-        if isinstance(decision, restraint.Send):
+        if isinstance(decision, lane_rules.Send):
             return Turn(_lease(session, decision.row.id, now, decision.flapping))
-        if cut and not isinstance(decision, restraint.Hold | restraint.Defer):
+        if cut and not isinstance(decision, lane_rules.Hold | lane_rules.Defer):
             return None
-        if isinstance(decision, restraint.Group):
+        if isinstance(decision, lane_rules.Group):
             return Turn(_group(session, decision, now))
         if decision is None:
             return Turn(waits=any(row.next_attempt_at <= now for row in rows))
@@ -147,20 +147,20 @@ def _decide(session: AnySession, lane: str, state: Lane, now: datetime, limit: i
     return None if cut else Turn()
 
 
-def _ids_needed(decision: restraint.Decision) -> list[int]:
+def _ids_needed(decision: lane_rules.Decision) -> list[int]:
     """The rows whose content is needed to carry out a decision."""
-    if isinstance(decision, restraint.Send):
+    if isinstance(decision, lane_rules.Send):
         return [decision.row.id]
-    if isinstance(decision, restraint.Group):
+    if isinstance(decision, lane_rules.Group):
         return [row.id for row in decision.rows[:FIRST_NAMED]]
     return []
 
 
 def _apart(
-    session: AnySession, rows: list[Waiting], decision: restraint.Hold | restraint.Defer
+    session: AnySession, rows: list[Waiting], decision: lane_rules.Hold | lane_rules.Defer
 ) -> list[Waiting]:
     """Store a hold or a deferral. Returns the rows that are left to decide about."""
-    if isinstance(decision, restraint.Hold):
+    if isinstance(decision, lane_rules.Hold):
         _hold(session, decision.ids, decision.reason)
         return [row for row in rows if row.id not in decision.ids]
     session.execute(
@@ -215,7 +215,7 @@ def _lease(
     )
 
 
-def _group(session: AnySession, group: restraint.Group, now: datetime) -> Claim | None:
+def _group(session: AnySession, group: lane_rules.Group, now: datetime) -> Claim | None:
     """Write the grouped message for these rows, set ``covered_by`` in them, and lease it."""
     ids = [row.id for row in group.rows]
     first = session.scalars(

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import select, true
 
-from app.alerts.restraint import History, Told, Waiting
+from app.alerts.lane_rules import History, Opening, Waiting
 from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow
 from app.records import DeliveryStatus, Event
@@ -78,9 +78,9 @@ def history_of(session: AnySession, lane: str, rows: Sequence[Waiting]) -> Histo
     return History(openings=_openings(session, lane, incidents), changes=changes)
 
 
-def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dict[int, Told]:
+def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dict[int, Opening]:
     """The state of each incident's opening; if a grouped message covers it, the group's state."""
-    found: dict[int, Told] = {}
+    found: dict[int, Opening] = {}
     query = (
         select(
             DeliveryRow.incident_id,
@@ -99,7 +99,7 @@ def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dic
     covered: dict[int, int] = {}
     for known, id, status, reason, group in session.execute(query) if incidents else ():
         incident = known or 0
-        found[incident] = Told(id, status, reason)
+        found[incident] = Opening(id, status, reason)
         covered.pop(incident, None)
         if group is not None:
             covered[incident] = group
@@ -108,5 +108,5 @@ def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dic
     )
     states = {row.id: row.status for row in session.execute(groups)} if covered else {}
     for incident, group in covered.items():
-        found[incident] = Told(group, states.get(group, DeliveryStatus.DELIVERED))
+        found[incident] = Opening(group, states.get(group, DeliveryStatus.DELIVERED))
     return found

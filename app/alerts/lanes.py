@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from app.alerts.channels.answer import Answer, Verdict
-from app.alerts.restraint import Lane
+from app.alerts.lane_rules import Lane
 
 MAX_LANES = 64  # threads at a time
 MAX_SUBSCRIBERS = 16  # threads beside them, for mails to the subscribers of status pages

@@ -71,7 +71,7 @@ def remind(
 
 def note(session: AnySession, claim: Claim, answer: Answer, now: datetime) -> None:
     """What the answer to a message means for the subscription: a webhook that has sent the token
-    back is confirmed, and a target that is gone for good ends it.
+    back is confirmed, and a target that no longer exists ends it.
     """
     if claim.subscriber_id is None:
         return

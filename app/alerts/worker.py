@@ -19,7 +19,7 @@ from functools import partial
 
 from flask import Flask
 
-from app.alerts import announcing, claims, digests, earlier, giving_up, marks, subscribers
+from app.alerts import announcing, attempts, claims, digests, due_now, giving_up, subscribers
 from app.alerts.channels import SENDERS
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Sender
@@ -87,10 +87,10 @@ class Worker:
         self._steps = Steps()
         self._stuck = False  # the last lane failed, and not because of one of its rows
         self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
-        self._unmarked: list[_Done] = []
+        self._unstored: list[_Done] = []
         self.on_turn: Callable[[], object] = lambda: None  # called after each turn of the loop
         self._more = False  # some lanes were left for the next turn
-        self._beat_at = float("-inf")
+        self._heartbeat_at = float("-inf")
         self._rested_at = float("-inf")  # until then subscribers wait
         self._chores_at: datetime | None = None
 
@@ -123,7 +123,7 @@ class Worker:
         with self.app.app_context():
             jobs = self._turn()
             if not self._stuck:
-                self._beat()
+                self._write_heartbeat()
         for job in jobs:
             threading.Thread(target=self._send, args=(job,), daemon=True, name="alert").start()
         return len(jobs)
@@ -131,7 +131,7 @@ class Worker:
     @property
     def idle(self) -> bool:
         """No message is being sent, and no outcome waits to be stored."""
-        busy = self.lanes.busy or self._tells_subscribers or self._unmarked
+        busy = self.lanes.busy or self._tells_subscribers or self._unstored
         return not busy and self._rest_left == 0
 
     @property
@@ -147,10 +147,10 @@ class Worker:
             wait_seconds = min(wait_seconds, rest)
         try:
             first = self._done.get(block=wait_seconds > 0, timeout=wait_seconds)
-            self._unmarked += [first] if first is not None else []
+            self._unstored += [first] if first is not None else []
             while True:
                 more = self._done.get_nowait()
-                self._unmarked += [more] if more is not None else []
+                self._unstored += [more] if more is not None else []
         except queue.Empty:
             return
 
@@ -170,7 +170,7 @@ class Worker:
         now = self.clock()
         done = [
             one
-            for one in self._unmarked
+            for one in self._unstored
             if any(self._lanes_of(one.claim) is lanes for lanes, *_ in kinds)
         ]
         returning = {one.claim.lane for one in done}
@@ -188,7 +188,7 @@ class Worker:
         with writing() as session:
             claims.lock(session)
             for one in done:
-                self._mark(one, now)
+                self._store_outcome(one, now)
             with self._steps.isolated("hold for quiet hours", session):
                 digests.hold(session, now)
             self._more, claimed = False, []
@@ -198,8 +198,8 @@ class Worker:
                 self._more = self._more or len(free) > most
             jobs = self._jobs.make(claimed, tools, now)
         # Only after the commit: a turn that fails is repeated with the same outcomes.
-        marked = set(map(id, done))
-        self._unmarked = [one for one in self._unmarked if id(one) not in marked]
+        stored = set(map(id, done))
+        self._unstored = [one for one in self._unstored if id(one) not in stored]
         for lanes, *_ in kinds:
             lanes.busy -= returning
         for job in jobs:
@@ -256,11 +256,11 @@ class Worker:
                 giving_up.give_up_outlived(session, now)
 
     def _free_delayed(self, now: datetime) -> None:
-        if stuck := earlier.delayed_by_clock(db.session, now):
+        if stuck := due_now.delayed_by_clock(db.session, now):
             log.warning("The clock was set back. %d delayed messages are sent now.", len(stuck))
             with writing() as session:
                 claims.lock(session)
-                earlier.make_due(session, stuck, now)
+                due_now.make_due(session, stuck, now)
 
     def _release(self, now: datetime) -> None:
         if digests.waiting(db.session, now):
@@ -289,26 +289,26 @@ class Worker:
     def _send(self, job: Job) -> None:
         self._done.put(_Done(job.claim, send(job, self.senders)))
 
-    def _mark(self, done: _Done, now: datetime) -> None:
+    def _store_outcome(self, done: _Done, now: datetime) -> None:
         claim, answer = done.claim, done.answer
         lanes = self._lanes_of(claim)
         failed_before = not lanes.state(claim.lane).last_ok or claim.tries > 0
         lanes.note(claim.lane, answer, now)
         with self._steps.isolated("store the outcome of a message", db.session) as step:
-            marks.mark(db.session, marks.mark_for(claim, answer, now, self.rng))
+            attempts.store(db.session, attempts.outcome_of(claim, answer, now, self.rng))
             if answer.ok and failed_before:
-                earlier.retry_soon(db.session, claim.lane, now)
+                due_now.retry_soon(db.session, claim.lane, now)
             subscribers.note(db.session, claim, answer, now)
         if step.failed:  # otherwise it would be sent again and again
             reason = f"Its outcome could not be stored. The answer: {answer.text}"
             giving_up.give_up(db.session, claim.id, reason)
 
-    def _beat(self) -> None:
+    def _write_heartbeat(self) -> None:
         """Store that this process is alive; seldom, because SQLite has only one writer."""
-        if time.monotonic() - self._beat_at < HEARTBEAT_SECONDS:
+        if time.monotonic() - self._heartbeat_at < HEARTBEAT_SECONDS:
             return
-        heartbeats.beat(self.name, self.clock())
-        self._beat_at = time.monotonic()
+        heartbeats.write(self.name, self.clock())
+        self._heartbeat_at = time.monotonic()
 
     def _finish(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -316,20 +316,20 @@ class Worker:
             self._collect(0.1)
             try:
                 with self.app.app_context():
-                    self._mark_all()
+                    self._store_all()
             except Exception as fault:
                 what = "The outcome of sent messages could not be stored. They may be sent again."
                 faults.tell(log, what, fault)
                 return
 
-    def _mark_all(self) -> None:
-        done = list(self._unmarked)
+    def _store_all(self) -> None:
+        done = list(self._unstored)
         if not done:
             return
         with writing():
             for one in done:
-                self._mark(one, self.clock())
-        del self._unmarked[: len(done)]
+                self._store_outcome(one, self.clock())
+        del self._unstored[: len(done)]
         for one in done:
             self._lanes_of(one.claim).busy.discard(one.claim.lane)
 

@@ -50,7 +50,7 @@ MENDED_BY = {
     "deliveries": "There is nothing to do: it is deleted by its age.",
     "settings": "Set it again on the Settings page.",
     "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
-    "monitor_states": "The next check of that monitor writes it anew.",
+    "monitor_states": "The next check of that monitor replaces it.",
     "contacts": "Nobody is alerted through it. Edit the contact and enter its channels again.",
     "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",
     "people": "An admin can set it on the People page. Where no admin is left, make one:"
@@ -69,9 +69,9 @@ UNKNOWN = (
     " the networks that may be reached. Run this command again when the database works."
 )
 MENDED_BY_NONE = "The rest works without it. Restore a backup to have it again."
-# Settings that nobody sets: Wakeful writes them anew.
+# Settings that nobody sets: Wakeful replaces them.
 HEALS = {
-    MEMORY: "It is learnt anew by itself, when a checker starts.",
+    MEMORY: "The next start of a checker replaces it.",
     SETUP_TOKEN: "The next start makes another.",
 }
 PARTS = {heartbeats.CHECKER: "checker", heartbeats.WORKER: "alert worker"}

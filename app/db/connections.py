@@ -1,6 +1,6 @@
 """How connections are made, for how long they may be silent, and which are thrown away.
 
-A database that is away, stuck or full ends a wait with an error. Nobody waits for good: the kernel
+A database that is away, stuck or full ends a wait with an error. No wait is endless: the kernel
 gives up on a peer that answers nothing, but one that acknowledges each packet and then says nothing
 (a stopped pooler) looks alive to it, so each statement has a limit on our side too.
 """
@@ -46,7 +46,7 @@ _LIBPQ = {
 }
 
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
-# opens it again by itself, so the connection would fail for good.
+# opens it again by itself, so the connection would fail for ever.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
 ABSENT = "There is no database at {path}. Put it back, or make a new one: wakeful db upgrade --new"
 EMPTY = (

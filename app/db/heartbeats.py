@@ -29,7 +29,7 @@ def process_name(role: str, pid: int | None = None) -> str:
     return f"{role}:{socket.gethostname()[:LONGEST_HOST]}:{os.getpid() if pid is None else pid}"
 
 
-def beat(
+def write(
     name: str,
     now: datetime,
     last_check_at: datetime | None = None,

@@ -64,7 +64,7 @@ class Shards:
         """Renew, give up and take shards; returns what changed."""
         place, before = self.place, {} if self.lapsed(clock) else dict(self.held)
         with writing() as session:
-            heartbeats.beat(self.name, now, last_check_at, location=self.location)
+            heartbeats.write(self.name, now, last_check_at, location=self.location)
             found = shards.read(place)
             if len(found) < shards.count():
                 shards.make(place)
@@ -89,7 +89,7 @@ class Shards:
         place = self.place
         with writing() as session:
             shards.release(session, place, range(shards.count()), self.name, now)
-            heartbeats.beat(self.name, now, last_check_at, ended_at=now, location=self.location)
+            heartbeats.write(self.name, now, last_check_at, ended_at=now, location=self.location)
         self.held = {}
 
     def _take(

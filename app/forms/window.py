@@ -32,7 +32,7 @@ class WindowForm(SchemaForm):
         default=ONCE,
         description="none, daily, weekly, monthly, or a cron line that says when it starts.",
     )
-    repeat_until = Moment("Repeat until", description="Empty: for good.")
+    repeat_until = Moment("Repeat until", description="Empty: for ever.")
     zone = Zone(
         "Time zone of repeats",
         default=DEFAULT_WINDOW_ZONE,

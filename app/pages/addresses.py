@@ -31,7 +31,7 @@ class Target:
 
 
 class Directory:
-    """All pages, by what addresses name them with. Made anew when the pages have changed."""
+    """All pages, by what addresses name them with. Rebuilt when the pages have changed."""
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self.addresses = tuple(addresses)

@@ -71,6 +71,6 @@ def shown(page: PublicPage, ids: Iterable[int]) -> list[Component]:
 
 
 def link_of_post(page: PublicPage, id: int, created_at: datetime | None) -> str:
-    """Where a post can be read for good: its anchor in the history."""
+    """The permanent address of a post: its anchor in the history."""
     at = (created_at or LONG_AGO).astimezone(zone_of(page.page.zone))
     return f"{base(page)}/history?month={at:%Y-%m}#post-{id}"

@@ -1,7 +1,7 @@
 """What the public reads of a cause, and what a post about an incident starts with. Pure.
 
-The cause that people of the house read may name hosts, addresses, URLs, texts that are looked for
-and what a server sent. None of it is for the public, so each code has a sentence of its own here.
+The cause that people with an account read may name hosts, addresses, URLs, texts that are looked
+for and what a server sent. None of it is for the public, so each code has its own sentence here.
 """
 
 from __future__ import annotations

@@ -223,8 +223,8 @@ class Channels(ABC):
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:
-        """The newest failure for good of each channel value that has delivered nothing since, the
-        newest first; none where a store cannot tell.
+        """Of each channel value that has delivered nothing since, the newest delivery that was
+        given up; the newest first. None where a store cannot tell.
         """
 
     @abstractmethod

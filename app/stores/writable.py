@@ -58,7 +58,7 @@ def cannot_write() -> str | None:
 def _write() -> str | None:
     try:
         with patience(PROBE_SECONDS):
-            heartbeats.beat(heartbeats.process_name(heartbeats.PROBE), datetime.now(UTC))
+            heartbeats.write(heartbeats.process_name(heartbeats.PROBE), datetime.now(UTC))
     except SQLAlchemyError as fault:
         return faults.short(fault)
     return None

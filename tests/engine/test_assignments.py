@@ -37,16 +37,16 @@ def test_only_assignments_of_the_place_are_read(context):
 
 
 def test_an_assignment_has_the_monitors_standing(context):
-    seat = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
+    assignment = {"turn": 5, "slot": NOW, "checked_at": NOW + timedelta(seconds=1), "blind": True}
     state = {"unconfirmed_at": NOW + timedelta(seconds=2)}
-    id = make_monitor(context, seat=seat, state=state, interval=300).id
+    id = make_monitor(context, assignment=assignment, state=state, interval=300).id
     [found] = assignments.of_monitors(1, [id])
-    known = {name: getattr(found, name) for name in (*seat, *state, "interval")}
-    assert known == {**seat, **state, "interval": 300}
+    known = {name: getattr(found, name) for name in (*assignment, *state, "interval")}
+    assert known == {**assignment, **state, "interval": 300}
 
 
 def test_a_place_is_added_and_removed(context):
-    id, oslo = make_monitor(context, seat={"slot": NOW}).id, journal.location_id("oslo")
+    id, oslo = make_monitor(context, assignment={"slot": NOW}).id, journal.location_id("oslo")
     with writing() as session:
         assert assignments.assign(session, id, [1, oslo], NOW)
     with writing() as session:

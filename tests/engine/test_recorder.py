@@ -94,7 +94,7 @@ class Engine:
         db.session.rollback()
         return db.session.get(MonitorStateRow, id)
 
-    def seat(self, id, place=1):
+    def assignment(self, id, place=1):
         db.session.rollback()
         return db.session.get(AssignmentRow, (id, place))
 
@@ -167,8 +167,10 @@ def test_a_failure_of_a_person_s_check_is_repeated_by_the_schedule(engine):
     before = engine.scheduled(engine.claim(id), "up", 0)
     engine.check(id, "down", 1)
     assert count(ChangeRow) == 2, "the checker hears of it"
-    seat, state = engine.seat(id), engine.state(id)
-    assert (seat.turn, seat.slot) == (before.turn, before.slot), "it takes nobody's slot"
+    assignment, state = engine.assignment(id), engine.state(id)
+    assert (assignment.turn, assignment.slot) == (before.turn, before.slot), (
+        "it takes nobody's slot"
+    )
     assert state.unconfirmed_at == at(1)
     assert engine.scheduled(engine.claim(id), "down", 8).unconfirmed_at is None
     assert len(engine.incidents(id)) == 1
@@ -387,7 +389,7 @@ def test_resuming_checks_at_once(engine):
     with writing() as session:
         recorder.pause(session, id, at(0))
         recorder.resume(session, id)
-    assert engine.seat(id).slot is None
+    assert engine.assignment(id).slot is None
     assert not db.session.get(MonitorRow, id).paused
 
 
@@ -410,7 +412,7 @@ def test_a_change_of_what_is_checked_is_checked_at_once(engine, changed, at_once
     on_its_way, told = engine.claim(id), count(ChangeRow)
     with writing() as session:
         recorder.rewatch(session, session.get(MonitorRow, id), changed)
-    assert (engine.seat(id).slot is None) == at_once
+    assert (engine.assignment(id).slot is None) == at_once
     assert count(ChangeRow) == told + 1
     assert (engine.scheduled(on_its_way, "up", 60) is None) == at_once
 
@@ -617,8 +619,8 @@ def test_an_unconfirmed_result_is_repeated_in_every_place(engine):
     assert count(ChangeRow) == told + 1, "the other place's checker hears of it"
     unconfirmed = engine.state(id).unconfirmed_at
     for place in ids.values():
-        seat = engine.seat(id, place)
-        standing = Standing(seat.turn, seat.slot, seat.checked_at, unconfirmed)
+        assignment = engine.assignment(id, place)
+        standing = Standing(assignment.turn, assignment.slot, assignment.checked_at, unconfirmed)
         assert engine.due(id, standing, 6) == at(13)
 
 
@@ -653,7 +655,7 @@ def test_a_place_whose_result_is_unknown_confirms_nothing(engine):
     engine.scheduled(engine.claim(id, ids["berlin"]), "down", 0, "berlin")
     engine.scheduled(engine.claim(id, ids["oslo"]), "unknown", 5, "oslo")
     assert engine.incidents(id) == []
-    assert engine.seat(id, ids["oslo"]).blind
+    assert engine.assignment(id, ids["oslo"]).blind
     engine.scheduled(engine.claim(id, ids["berlin"]), "down", 10, "berlin")
     assert len(engine.incidents(id)) == 1
 

@@ -69,16 +69,16 @@ def checked(core, id):
 
 @pytest.mark.parametrize("interval", [60, 3600])
 def test_a_slot_done_by_a_clock_that_was_ahead_is_due_now(core, running, interval):
-    seat = {"slot": now() + HOURS, "checked_at": now() + HOURS}
-    id = make_monitor(core, seat=seat, interval=interval).id
+    assignment = {"slot": now() + HOURS, "checked_at": now() + HOURS}
+    id = make_monitor(core, assignment=assignment, interval=interval).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
 
 def test_a_repeat_planned_by_a_clock_that_was_ahead_is_due_now(core, running):
-    seat = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
+    assignment = {"slot": now(), "checked_at": now() - timedelta(minutes=1)}
     state = {"unconfirmed_at": now() + HOURS, "failing_since": now(), "failures": 1}
-    id = make_monitor(core, seat=seat, state=state, interval=3600).id
+    id = make_monitor(core, assignment=assignment, state=state, interval=3600).id
     running()
     eventually(checked(core, id), "it is checked", 30)
 
@@ -98,8 +98,8 @@ def test_a_slot_and_a_lease_within_their_time_are_left_alone(core, running):
         shards.take(session, 1, held, "checker:elsewhere:alive", now() + timedelta(seconds=25))
     make_monitor(core)
     leased = make_monitor(core, id=65)
-    planned = make_monitor(core, seat={"slot": now(), "checked_at": now()}, interval=3600)
-    late = make_monitor(core, seat={"slot": now() + HOURS})
+    planned = make_monitor(core, assignment={"slot": now(), "checked_at": now()}, interval=3600)
+    late = make_monitor(core, assignment={"slot": now() + HOURS})
     running()
     eventually(checked(core, late.id), "the other is checked", 30)
     assert not checked(core, planned.id)()
@@ -233,7 +233,7 @@ def test_a_reminder_that_was_sent_in_the_future_does_not_put_off_the_next(core):
 # --- what is reported
 
 
-def beat(core, at, checked_at=None, name="checker:gone:1"):
+def heartbeat(core, at, checked_at=None, name="checker:gone:1"):
     with core.app_context(), writing() as session:
         session.merge(HeartbeatRow(name=name, at=at, last_check_at=checked_at))
 
@@ -248,24 +248,24 @@ def faults(core):
 def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_went(
     core, settings, step
 ):
-    beat(core, now() + step, now() + step)
+    heartbeat(core, now() + step, now() + step)
     assert health.CHECKER_SILENT in faults(core)
     said = [one.sentence for one in examine(core, settings) if one.subject == "checker"]
     assert [sentence.partition(":")[0] for sentence in said] == ["None runs"]
-    beat(core, now(), now(), name="checker:here:2")
+    heartbeat(core, now(), now(), name="checker:here:2")
     assert faults(core) == ()
 
 
 def test_late_checks_are_reported_even_if_the_last_one_is_in_the_future(core):
-    make_monitor(core, seat={"slot": now() - timedelta(minutes=10)})
-    beat(core, now(), now() + HOURS)
-    beat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
+    make_monitor(core, assignment={"slot": now() - timedelta(minutes=10)})
+    heartbeat(core, now(), now() + HOURS)
+    heartbeat(core, now(), now() - timedelta(minutes=10), name="checker:here:2")
     assert health.CHECKS_LATE in faults(core)
 
 
 @pytest.mark.sqlite
 def test_doctor_reports_heartbeats_from_the_future(core, settings):
-    beat(core, now() + HOURS)
+    heartbeat(core, now() + HOURS)
     said = [one for one in examine(core, settings) if one.subject == "clock"]
     assert [one.fault for one in said] == [True]
     with core.app_context(), writing() as session:
@@ -276,7 +276,7 @@ def test_doctor_reports_heartbeats_from_the_future(core, settings):
 
 @pytest.mark.sqlite
 def test_a_heartbeat_from_the_future_has_no_age(core):
-    beat(core, now() + HOURS, now() + HOURS)
+    heartbeat(core, now() + HOURS, now() + HOURS)
     with core.app_context():
         found = health.health(now())
     assert (found.heartbeat_age, found.last_check_age) == (None, None)
@@ -309,7 +309,7 @@ def test_a_last_use_in_the_future_is_replaced_by_the_present_one(app):
 
 
 def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
-    beat(core, now() + 10 * HOURS)
+    heartbeat(core, now() + 10 * HOURS)
     access_counts = sa.text("SELECT count(*) FROM counters")
     with core.app_context():
         Access(settings, clock=lambda: now() + 10 * HOURS).count("login:account:x", 300)

@@ -42,7 +42,7 @@ def _impatient(monkeypatch):
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_MS", 100)
 
 
-def beat(app, name, at):
+def heartbeat(app, name, at):
     with app.app_context(), writing() as session:
         session.merge(HeartbeatRow(name=name, at=at, last_check_at=at))
         if name.startswith("checker:"):  # it has all shards
@@ -70,8 +70,8 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     assert "Everything is up" in visitor.text
     assert ready(app) == (200, [])
     # Its checker and worker cannot write either: their signs grow old, and they are not blamed.
-    beat(app, "checker:here:1", now() - timedelta(minutes=5))
-    beat(app, "worker:here:2", now() - timedelta(minutes=5))
+    heartbeat(app, "checker:here:1", now() - timedelta(minutes=5))
+    heartbeat(app, "worker:here:2", now() - timedelta(minutes=5))
     with locked(app):
         assert ready(app) == (503, [faults.BUSY])
         assert (faults.BUSY, True) in [(one.sentence, one.fault) for one in found(app, "database")]
@@ -82,8 +82,8 @@ def test_readyz_doctor_and_home_report_a_locked_database(app, monkeypatch):
     assert ready(app) == (200, []), "they have not had the time to try again"
     monkeypatch.setattr(writable, "SETTLE_SECONDS", 0.0)
     assert ready(app) == (503, [health.CHECKER_SILENT, health.WORKER_SILENT])
-    beat(app, "checker:here:1", now())
-    beat(app, "worker:here:2", now())
+    heartbeat(app, "checker:here:1", now())
+    heartbeat(app, "worker:here:2", now())
     assert ready(app) == (200, [])
     assert "Everything is up" in visitor.open("/").text
 
@@ -213,16 +213,16 @@ def test_an_internal_error_is_logged_with_its_traceback(caplog):
 
 def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     make_monitor(app)
-    beat(app, "checker:here:1", now())
+    heartbeat(app, "checker:here:1", now())
     assert ready(app) == (200, [])
-    beat(app, "worker:here:2", now() - timedelta(minutes=1))
+    heartbeat(app, "worker:here:2", now() - timedelta(minutes=1))
     assert ready(app) == (503, [health.WORKER_SILENT])
     [said] = found(app, "alert worker")
     assert said.fault
     assert said.sentence.startswith("None runs: the last sign is of ")
     worker = Worker(app, settings)
     with app.app_context():
-        worker._beat()
+        worker._write_heartbeat()
     assert ready(app) == (200, [])
     assert [one.sentence for one in found(app, "alert worker")] == ["It runs."]
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, text
 
-from app.alerts import claims, digests, giving_up, restraint
+from app.alerts import claims, digests, giving_up, lane_rules
 from app.commands.doctor import examine
 from app.db import db, unreadable, writing
 from app.db.tables import IncidentRow, MaintenanceWindowRow
@@ -343,7 +343,7 @@ class Stubborn:
 
     def __init__(self, monkeypatch, event, whole_lane=False):
         self.times = 0
-        real = restraint.decide
+        real = lane_rules.decide
 
         def decide(rows, *arguments):
             if any(row.event == event for row in rows):
@@ -352,7 +352,7 @@ class Stubborn:
                     raise LookupError("nobody has foreseen this")
             return real(rows, *arguments)
 
-        monkeypatch.setattr(restraint, "decide", decide)
+        monkeypatch.setattr(lane_rules, "decide", decide)
 
 
 @pytest.mark.sqlite
@@ -380,7 +380,7 @@ def test_a_lane_that_fails_as_a_whole_stops_no_other_and_ends_the_heartbeat(
     box.turn(5)
     assert len(sink.to("/other")) == 1
     beats = []
-    monkeypatch.setattr(box.worker, "_beat", lambda: beats.append(1))
+    monkeypatch.setattr(box.worker, "_write_heartbeat", lambda: beats.append(1))
     before = fault.times
     for _ in range(5):
         box.turn(2)

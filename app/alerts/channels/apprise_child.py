@@ -110,7 +110,7 @@ _STATUS = re.compile(r"\berror=(\d{3})\b")
 
 
 def refused_for_good(lines: list[str]) -> bool:
-    """Whether the log tells of nothing but refusals for good. A URL may name several targets, and a
+    """Whether the log has only permanent refusals. A URL may name several targets, and a
     line without a status may be one that another try reaches.
     """
     statuses = [int(found[1]) if (found := _STATUS.search(line)) else 0 for line in lines]

@@ -238,7 +238,7 @@ _OF_SENDER = frozenset({"5.1.7", "5.1.8"})
 
 
 def _is_gone(code: int, said: str) -> bool:
-    """Whether a refused recipient is one for good. Many servers judge login, sender and relaying
+    """Whether a recipient was refused permanently. Many servers judge login, sender and relaying
     only when they hear the recipient: taken for the recipient's fault, one wrong setting of ours
     would end every subscription.
     """

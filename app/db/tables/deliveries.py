@@ -22,7 +22,7 @@ class DeliveryRow(Model):
         Index("ix_deliveries_pending", "next_attempt_at", sqlite_where=text("status = 'pending'"),
               postgresql_where=text("status = 'pending'")),
         Index("ix_deliveries_lane", "lane", "status"),
-        # What waits for the end of quiet hours, and what failed for good: few among many rows.
+        # Rows that wait for the end of quiet hours, and rows that failed: few among many.
         Index("ix_deliveries_waiting", "monitor_id",
               sqlite_where=text("status = 'held' AND next_attempt_at IS NOT NULL"),
               postgresql_where=text("status = 'held' AND next_attempt_at IS NOT NULL")),

@@ -34,7 +34,7 @@ _WRITE = (
 
 
 @dataclass(slots=True)
-class Seats:
+class MonitorAssignments:
     """A monitor's assignments within a batch. ``here`` is the one of the place of the results, None
     if the monitor is not assigned to it (a check on request).
     """
@@ -141,23 +141,25 @@ class Seats:
         return not (down if state.stands is Stands.CONFIRMING else not down)
 
 
-def load(session: AnySession, monitor_ids: Sequence[int], place: int) -> dict[int, Seats]:
+def load(
+    session: AnySession, monitor_ids: Sequence[int], place: int
+) -> dict[int, MonitorAssignments]:
     found = assignments.of_each(session, monitor_ids)
-    return {id: _seats(rows, place) for id, rows in found.items()}
+    return {id: _assignments_of(rows, place) for id, rows in found.items()}
 
 
-def _seats(rows: dict[int, Any], place: int) -> Seats:
+def _assignments_of(rows: dict[int, Any], place: int) -> MonitorAssignments:
     here = rows.get(place)
     others = [row for location, row in rows.items() if location != place]
-    return Seats(None if here is None else dict(here._mapping), others)
+    return MonitorAssignments(None if here is None else dict(here._mapping), others)
 
 
-def write(session: AnySession, seats: Sequence[Seats]) -> None:
+def write(session: AnySession, assigned: Sequence[MonitorAssignments]) -> None:
     """Write the assignments that have changed. The lock on the monitor's state protects them."""
     rows = [
         {"of": one.here["monitor_id"], "place": one.here["location_id"]}
         | {f"new_{name}": one.here[name] for name in _WRITTEN}
-        for one in seats
+        for one in assigned
         if one.changed and one.here is not None
     ]
     if rows:

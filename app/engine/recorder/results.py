@@ -46,7 +46,7 @@ class _Known:
     monitor: Any
     state: State
     columns: dict[str, Any]
-    seats: places.Seats
+    assigned: places.MonitorAssignments
     # The lanes whose message about the open incident's opening was given up unsent
     unsent: Collection[str] = ()
     changed: bool = False
@@ -118,12 +118,12 @@ def _record(
         journal.keep(batch.rows)
         _write_good(batch)
         _write_states(batch)
-        places.write(session, [found.seats for found in known.values()])
+        places.write(session, [found.assigned for found in known.values()])
     return recorded
 
 
 def _standing(known: _Known) -> Standing | None:
-    return known.seats.standing(known.columns["unconfirmed_at"])
+    return known.assigned.standing(known.columns["unconfirmed_at"])
 
 
 def _may(batch: _Batch, claim: Claim) -> bool:
@@ -132,7 +132,7 @@ def _may(batch: _Batch, claim: Claim) -> bool:
     return (
         known is not None
         and batch.tokens.get(claim.shard) == claim.token
-        and known.seats.turn == claim.turn
+        and known.assigned.turn == claim.turn
     )
 
 
@@ -153,10 +153,10 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
             ).where(IncidentRow.monitor_id.in_(ids), IncidentRow.ended_at.is_(None))
         )
     }
-    seats = places.load(session, [row.monitor_id for row in rows], place)
+    assigned = places.load(session, [row.monitor_id for row in rows], place)
     unsent = recipients.unsent_openings(session, [incident.id for incident in open_now.values()])
     known = {
-        row.monitor_id: _known(row, open_now.get(row.monitor_id), seats[row.monitor_id])
+        row.monitor_id: _known(row, open_now.get(row.monitor_id), assigned[row.monitor_id])
         for row in rows
     }
     for monitor_id, found in known.items():
@@ -165,10 +165,10 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
     return known
 
 
-def _known(row: Any, incident: Any, seats: places.Seats) -> _Known:
+def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Known:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
     columns = {name: getattr(row, name) for name in _WRITTEN}
-    return _Known(_Columns(row), state, columns, seats)
+    return _Known(_Columns(row), state, columns, assigned)
 
 
 class _Columns:
@@ -190,9 +190,9 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
     covers = 0 if monitor.paused else cover_limit_ms(monitor.interval, monitor.timeout) // 1000
     batch.rows.append(journal.row_of(result, batch.location, covers))
     if not monitor.paused:
-        known.seats.seen(result)
+        known.assigned.seen(result)
         if fenced:
-            known.seats.done(monitor.id, monitor.interval, result)
+            known.assigned.done(monitor.id, monitor.interval, result)
         _judge(batch, known, outcome)
     return journal.as_recorded(result, batch.location)
 
@@ -215,10 +215,10 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     result, before = outcome.result, known.state
     if gap := gaps.before(known.monitor, before, result.checked_at):
         before = gaps.note(batch.session, known.monitor.id, before, gap)
-    vote = known.seats.vote(result, known.monitor, batch.now)
-    if not known.seats.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
+    vote = known.assigned.vote(result, known.monitor, batch.now)
+    if not known.assigned.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
         return
-    at = known.seats.moment(result, before)
+    at = known.assigned.moment(result, before)
     seen = Observation(at, vote, result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
     overtaken = after.state == before
@@ -243,7 +243,7 @@ def _plan(batch: _Batch, known: _Known, after: Transition) -> None:
     """
     was, columns = known.columns["unconfirmed_at"], known.columns
     columns["unconfirmed_at"] = batch.now if after.recheck else None
-    if columns["unconfirmed_at"] != was and known.seats.others_wait:
+    if columns["unconfirmed_at"] != was and known.assigned.others_wait:
         changes.note(batch.session, known.monitor.id)
 
 

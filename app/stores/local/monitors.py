@@ -189,7 +189,7 @@ class Monitors(Part, base.Monitors):
                     expires,
                     figures.uptimes[row.id],
                     next_check_at(row, state, watched[row.id], now, confirm),
-                    [seat.name for seat in watched[row.id]],
+                    [assignment.name for assignment in watched[row.id]],
                     alerts[row.id],
                     figures.hours.get(row.id, ()),
                 ),

@@ -16,7 +16,7 @@ from app.forms.lists import NO_SUCH_PLACE
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PlaceAssignment:
     """A place of a monitor, with its last slot."""
 
     name: str
@@ -44,9 +44,9 @@ def places_of(names: Sequence[str]) -> list[int]:
     return list(found.values())
 
 
-def watched_from(monitor_ids: Collection[int]) -> dict[int, list[Seat]]:
+def watched_from(monitor_ids: Collection[int]) -> dict[int, list[PlaceAssignment]]:
     """The places of each of these monitors, in the order of their creation."""
-    found: dict[int, list[Seat]] = {id: [] for id in monitor_ids}
+    found: dict[int, list[PlaceAssignment]] = {id: [] for id in monitor_ids}
     rows = db.session.execute(
         select(
             AssignmentRow.monitor_id,
@@ -61,15 +61,15 @@ def watched_from(monitor_ids: Collection[int]) -> dict[int, list[Seat]]:
         .order_by(LocationRow.id)
     )
     for row in rows:
-        seat = Seat(row.name, row.turn, row.slot, row.checked_at, row.blind)
-        found[row.monitor_id].append(seat)
+        assignment = PlaceAssignment(row.name, row.turn, row.slot, row.checked_at, row.blind)
+        found[row.monitor_id].append(assignment)
     return found
 
 
 def next_check_at(
     monitor: MonitorRow,
     state: MonitorStateRow,
-    seats: Sequence[Seat],
+    assigned: Sequence[PlaceAssignment],
     now: datetime,
     confirm: timedelta,
 ) -> datetime | None:
@@ -80,15 +80,21 @@ def next_check_at(
         return None
     moments = [
         min(now, monitor.updated_at)
-        if seat.slot is None
+        if assignment.slot is None
         else due(
             monitor.id,
             monitor.interval,
-            Standing(seat.turn, seat.slot, seat.checked_at, state.unconfirmed_at, seat.blind),
+            Standing(
+                assignment.turn,
+                assignment.slot,
+                assignment.checked_at,
+                state.unconfirmed_at,
+                assignment.blind,
+            ),
             now,
             confirm,
             network=False,  # only the checkers know whether their network works
         )
-        for seat in seats
+        for assignment in assigned
     ]
     return min(moments, default=None)

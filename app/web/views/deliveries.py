@@ -101,7 +101,7 @@ class FailedChannel:
 
 
 def failed_channels() -> Sequence[FailedChannel]:
-    """The channels whose last news is a failure for good, the newest first.
+    """The channels whose last delivery was given up, the newest first.
 
     For the notice on the dashboard (``deliveries/_failed.html``). Empty where it cannot be known:
     a notice must not break the page that it stands on. Asked once a request.

@@ -1,4 +1,4 @@
-"""Every table of the first version.
+"""Create the tables of the first version.
 
 Revision ID: 0001
 Revises: nothing

@@ -1,4 +1,4 @@
-"""Reminders and quiet hours of a monitor; what waits and what failed is found without a search.
+"""Add reminders and quiet hours to monitors, and indexes of waiting and of failed deliveries.
 
 Revision ID: 0002
 Revises: 0001

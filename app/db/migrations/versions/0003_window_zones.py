@@ -1,4 +1,4 @@
-"""The zone on whose clocks a maintenance window repeats.
+"""Add the time zone in which a maintenance window repeats.
 
 Revision ID: 0003
 Revises: 0002

@@ -1,4 +1,5 @@
-"""How long each result stands for its monitor: an interval that changes must not change the past.
+"""Store with each result the time that it covers, so that a change of the monitor's interval does not
+change the statistics of the past.
 
 Revision ID: 0004
 Revises: 0003

@@ -1,4 +1,4 @@
-"""Sessions that were ended by logging out: a copy of the cookie must end with them.
+"""Store which sessions were ended by logging out, so that copies of their cookies are refused.
 
 Revision ID: 0005
 Revises: 0004

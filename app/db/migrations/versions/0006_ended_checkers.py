@@ -1,4 +1,4 @@
-"""When a process was known to have ended: what is over must not pass for alive for a while.
+"""Store with a heartbeat that its process has ended, so that it no longer counts as alive.
 
 Revision ID: 0006
 Revises: 0005

@@ -1,7 +1,6 @@
-"""Times in which an incident was not watched; a record for each session of a person.
+"""Store the times in which nobody checked during an incident, and a row for each session.
 
-Until now a cookie said by itself whose session it was and of which epoch. Nobody can tell how old
-those are, so their people log in again.
+Until now, the cookie alone held the session. Its age is not known, so everybody must log in again.
 
 Revision ID: 0007
 Revises: 0006

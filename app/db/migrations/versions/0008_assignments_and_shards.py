@@ -1,12 +1,11 @@
-"""What is checked from where, who checks it, and what has changed.
+"""Add assignments (which monitor is checked from which place), shards, and the change feed.
 
-Until now each monitor's state held the moment of its next check and the lease of who made it. Now a
-moment is computed from the last one that was done, and checkers own shards of a place.
+Until now, each monitor's state held the time of its next check and the lease of its checker. Now the
+time is computed from the last check, and each checker owns shards of its place.
 
-Each monitor goes on where it was checked so far, because the checkers there are the only ones that
-are known to run: in every place that made at least 3 of its last 10 results (a single check by
-hand from elsewhere is none). One without results goes where most others go, or to the default
-place.
+Each monitor is assigned to the places that have checked it: those that made at least 3 of its last
+10 results, so that a single check on request does not count. Only their checkers are known to run. A
+monitor without results is assigned to the place of most others, or to the default place.
 
 Revision ID: 0008
 Revises: 0007

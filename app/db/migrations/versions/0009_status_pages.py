@@ -1,4 +1,4 @@
-"""Status pages: what the first tables lacked, posts, subscribers.
+"""Add posts and subscribers of status pages, and the settings that the first tables lacked.
 
 Revision ID: 0009
 Revises: 0008

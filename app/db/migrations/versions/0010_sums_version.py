@@ -1,4 +1,4 @@
-"""A sign that the sums of a monitor have changed, so that readers may keep them.
+"""Add a number that grows with each change of a monitor's rollups, so that they can be cached.
 
 Revision ID: 0010
 Revises: 0009

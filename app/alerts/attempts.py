@@ -20,7 +20,7 @@ MOST_QUESTIONS = 3  # attempts to ask a webhook whether it wants to be subscribe
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AttemptOutcome:
     """The outcome of an attempt. ``next_at``: the time of the next one; None if there is none."""
 
     claim: Claim
@@ -31,21 +31,21 @@ class Mark:
     next_at: datetime | None = None
 
 
-def mark_for(claim: Claim, answer: Answer, now: datetime, rng: random.Random) -> Mark:
+def outcome_of(claim: Claim, answer: Answer, now: datetime, rng: random.Random) -> AttemptOutcome:
     """The outcome that follows from a service's answer."""
     attempt = {"at": iso(now), "ok": answer.ok, "answer": answer.text}
     if answer.ok:
-        return Mark(claim, attempt, DeliveryStatus.DELIVERED, None, now)
+        return AttemptOutcome(claim, attempt, DeliveryStatus.DELIVERED, None, now)
     # A person waits for the answer to a test, and looks at it: it is tried once (decisions.md 5).
     if answer.verdict is Verdict.PERMANENT or claim.facts.get("event") == Event.TEST:
-        return Mark(claim, attempt, DeliveryStatus.FAILED, answer.text, now)
+        return AttemptOutcome(claim, attempt, DeliveryStatus.FAILED, answer.text, now)
     at = retries.next_attempt(claim.began, claim.tries + 1, answer.retry_after, now, rng)
     if _is_question(claim) and claim.tries + 1 >= MOST_QUESTIONS:
         at = None
     if at is None:
         reason = answer.text if _is_question(claim) else retries.given_up(answer.text)
-        return Mark(claim, attempt, DeliveryStatus.FAILED, reason, now)
-    return Mark(claim, attempt, DeliveryStatus.PENDING, None, now, at)
+        return AttemptOutcome(claim, attempt, DeliveryStatus.FAILED, reason, now)
+    return AttemptOutcome(claim, attempt, DeliveryStatus.PENDING, None, now, at)
 
 
 def _is_question(claim: Claim) -> bool:
@@ -56,10 +56,10 @@ def _is_question(claim: Claim) -> bool:
     return asks and claim.channel == Channel.WEBHOOK
 
 
-def mark(session: AnySession, done: Mark) -> None:
+def store(session: AnySession, done: AttemptOutcome) -> None:
     """Store the outcome of an attempt, inside a transaction.
 
-    A delivered message is marked even if another worker has leased it meanwhile: it did arrive.
+    A message that was delivered is stored as delivered even if another worker has leased it since.
     """
     claimed = done.claim
     where = [DeliveryRow.id == claimed.id, DeliveryRow.status == DeliveryStatus.PENDING]

@@ -47,7 +47,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Opening:
     """The opening of an incident in this lane: its row, or the grouped message that covers it."""
 
     id: int
@@ -63,7 +63,7 @@ class History:
     and monitors of rows of any status around now, oldest first.
     """
 
-    openings: Mapping[int, Told]
+    openings: Mapping[int, Opening]
     changes: Mapping[str, Sequence[tuple[datetime, int]]]
 
 
@@ -198,7 +198,7 @@ def _resolved(row: Waiting, rows: Sequence[Waiting], history: History, now: date
     )
 
 
-def may_follow(opening: Told | None) -> Literal[True] | Reason | None:
+def may_follow(opening: Opening | None) -> Literal[True] | Reason | None:
     """Whether a recovery may be sent: True, a reason to hold it, or None for not yet."""
     if opening is None or opening.status == DeliveryStatus.DELIVERED:
         return True  # None: only a reminder was sent, or the opening was deleted because of its age
@@ -210,7 +210,7 @@ def may_follow(opening: Told | None) -> Literal[True] | Reason | None:
     return Reason.OUTAGE_NOT_DELIVERED
 
 
-def _flapped(opening: Told) -> bool:
+def _flapped(opening: Opening) -> bool:
     waiting = (DeliveryStatus.PENDING, DeliveryStatus.HELD)
     return opening.reason == Reason.FLAPPING and opening.status in waiting
 
