@@ -19,8 +19,8 @@ from app.rules.brackets import Name, Typed, parse, place
 NAME, MONITORS = "name", "monitors"
 MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
 TOO_MANY_MONITORS = "There are too many monitors. At most {most} fit."
-TWICE_NAMED = "This monitor has a name already. Send one name for each monitor."
-IN_A_GROUP = "This monitor is in a group already. A monitor is in one group at most."
+TWICE_NAMED = "This monitor already has a name. Send one name for each monitor."
+IN_A_GROUP = "This monitor is already in a group. A monitor is in one group at most."
 EITHER = "Send monitors either bare or with an index, not both."
 NAME_MISSING = "Send both the monitor's id (key) and its name on the page (value)."
 

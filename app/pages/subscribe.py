@@ -48,7 +48,7 @@ def confirm(visit: Visit) -> Response:
         "Confirm your subscription",
         "Confirm",
         "You are subscribed",
-        "You will be told of what is written on this page.",
+        "You will receive a message for each post and update on this page.",
     )
 
 
@@ -59,12 +59,12 @@ def unsubscribe(visit: Visit) -> Response:
         "End your subscription",
         "Unsubscribe",
         "You are no longer subscribed",
-        "You will get no more messages of this page.",
+        "You will receive no more messages from this page.",
     )
 
 
 def void(visit: Visit) -> Response:
-    return _said(visit, "This link is not valid", "It was used up, or is too old.", 404)
+    return _said(visit, "This link is not valid", "It was used already, or has expired.", 404)
 
 
 def _by_token(

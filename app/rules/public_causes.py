@@ -17,8 +17,8 @@ _BROKEN_OFF = "The service does not respond completely."
 _ERROR = "The service responds with an error."
 _UNTRUSTED = "The connection is not secure: its certificate is not trusted."
 _NOT_SECURE = "A secure connection to the service cannot be made."
-_NOT_KNOWN = "We cannot tell at the moment whether the service works."
-UNKNOWN_CAUSE = "The service does not work as it should."
+_NOT_KNOWN = "We cannot tell at the moment whether the service is working."
+UNKNOWN_CAUSE = "The service is not working as expected."
 
 SENTENCES: Mapping[Cause, str] = {
     Cause.DNS_NXDOMAIN: _NO_NAME,
@@ -49,8 +49,8 @@ SENTENCES: Mapping[Cause, str] = {
     Cause.REDIRECT_BLOCKED: _ERROR,
     Cause.TIMEOUT_TTFB: "The service does not respond in time.",
     Cause.TIMEOUT_BODY: _BROKEN_OFF,
-    Cause.TEXT_MISSING: "The service responds, but not with what it should.",
-    Cause.TEXT_FOUND: "The service responds, but not with what it should.",
+    Cause.TEXT_MISSING: "The service responds with unexpected content.",
+    Cause.TEXT_FOUND: "The service responds with unexpected content.",
     Cause.SLOW_RESPONSE: "The service responds more slowly than usual.",
     Cause.BLOCKED_BY_POLICY: _NOT_KNOWN,
     Cause.NETWORK_DOWN: _NOT_KNOWN,

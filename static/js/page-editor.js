@@ -36,11 +36,10 @@ function show(text) {
   fit();
 }
 function fit() {
-  const root = frame.contentDocument?.documentElement;
-  const body = frame.contentDocument?.body;
-  if (!body?.offsetHeight) return;
-  root.style.scrollbarGutter = "auto"; // it is as high as what it shows: no bar needs room
-  frame.style.height = `${body.offsetHeight + 2}px`;
+  const there = frame.contentDocument;
+  if (!there?.querySelector("main")) return; // it has not loaded yet
+  there.documentElement.style.scrollbarGutter = "auto"; // no bar needs room where all is visible
+  frame.style.height = `${there.body.offsetHeight + 2}px`;
 }
 frame.addEventListener("load", fit);
 window.addEventListener("resize", fit);

@@ -154,6 +154,20 @@ def test_a_heading_that_is_dragged_up_takes_monitors_into_its_group(app, visit, 
 
 
 @DESKTOP
+def test_the_preview_follows_what_is_chosen_and_needs_no_bar_to_scroll(app, visit, three):
+    make_page(app, *three)
+    page = visit("/status-pages/1/edit")
+    page.locator("summary", has_text="Appearance").click()
+    page.get_by_label("Colours").select_option("dark")
+    expect(preview(page).locator("html")).to_have_attribute("data-theme", "dark")
+    page.get_by_label("Show response times").check()
+    expect(preview(page).get_by_text("120 ms")).to_have_count(3)
+    hidden = "({ scrollHeight, clientHeight }) => scrollHeight - clientHeight"
+    assert preview(page).locator("html").evaluate(hidden) == 0
+    assert preview(page).locator("a[href]").count() == 0
+
+
+@DESKTOP
 def test_only_the_newest_preview_is_shown(app, visit, three):
     make_page(app, *three)
     page = visit("/status-pages/1/edit")

@@ -471,6 +471,10 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
             assert editor.open(path).status == 404, path
             assert "The server behind this dashboard has no status pages." in editor.text
         assert editor.open("/status-pages/templates").status == 404
+        places = editor.open("/jump").page.text
+        assert 'href="/incidents"' in places
+        for path in ("maintenance", "status-pages", "status-pages/templates", "deliveries"):
+            assert f'href="/{path}"' not in places, path
         editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
         incident = editor.path
         editor.press("Acknowledge").press("Add the comment", text="On it.").press("Resolve")

@@ -9,6 +9,7 @@ from typing import Any
 from flask import current_app
 
 from app.records import (
+    DEFAULT_PAGE_ZONE,
     PAGE_DAYS,
     Component,
     ComponentState,
@@ -35,7 +36,7 @@ def html(form: Any, lines: Iterable[Line]) -> str:
         form.name.data or UNNAMED,
         "",
         description=form.description.data,
-        zone=form.zone.data,
+        zone=form.zone.data or DEFAULT_PAGE_ZONE,
         theme=form.theme.data or PageTheme.SYSTEM,
     )
     days = _good_days(now.astimezone(zone_of(page.zone)).date())

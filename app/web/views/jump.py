@@ -9,7 +9,7 @@ from flask_login import current_user
 
 from app.errors import WakefulError
 from app.records import MAX_SEARCH, Role
-from app.stores import current_store
+from app.stores import Feature, current_store
 from app.web.frame import servers
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import guarded
@@ -38,6 +38,16 @@ PAGES = (
 )
 
 
+# What a server has to offer for a page; the others are always there.
+NEEDS = {
+    "windows.index": Feature.WINDOWS,
+    "status_pages.index": Feature.STATUS_PAGES,
+    "post_templates.index": Feature.POST_TEMPLATES,
+    "deliveries.index": Feature.DELIVERIES,
+    "reports.show": Feature.REPORTS,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     name: str
@@ -56,12 +66,13 @@ def show() -> str:
 
 
 def _pages(query: str) -> list[Place]:
-    wanted = query.casefold()
+    wanted, offered = query.casefold(), servers.offered()
     return [
         Place(name, "Page", url_for(endpoint), "right")
         for name, endpoint, role in PAGES
         if endpoint in current_app.view_functions
         and current_user.can(role)
+        and (endpoint not in NEEDS or offered[NEEDS[endpoint]])
         and wanted in name.casefold()
     ]
 

@@ -168,6 +168,14 @@ def _unknown_page(id: int) -> StatusPage:
     return StatusPage(id, f"Status page {id}", "")
 
 
+def _unknown_post(page_id: int, id: int) -> Post:
+    """As far as the form that was sent tells."""
+    title = request.form.get("title") or f"Post {id}"
+    announced = "starts_at" in request.form
+    state = PostState.SCHEDULED if announced else PostState.INVESTIGATING
+    return Post(id, page_id, title, state, "")
+
+
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
 def edit(page_id: int, id: int) -> Answer:
     """Correct title, monitors and times; each text is corrected by itself."""
@@ -177,11 +185,7 @@ def edit(page_id: int, id: int) -> Answer:
     except NOT_TAKEN as fault:
         if request.method in SAFE_METHODS:
             raise
-        unread, page = fault, _unknown_page(page_id)
-        title = request.form.get("title") or f"Post {id}"
-        announced = "starts_at" in request.form
-        state = PostState.SCHEDULED if announced else PostState.INVESTIGATING
-        post = Post(id, page_id, title, state, "")
+        unread, page, post = fault, _unknown_page(page_id), _unknown_post(page_id, id)
     form = BrowserPostForm(record=post, zone=times.zone())
     maintenance = post.state in MAINTENANCE_STATES
     status = 422 if form.is_submitted() else 200
@@ -251,7 +255,8 @@ def add_update(page_id: int, id: int) -> Answer:
         page, post = _page(page_id), current_store().posts.get(page_id, id)
     except NOT_TAKEN as fault:
         form = BrowserPostUpdateForm()
-        return _update_page(form, page_id, id, None, not_read(form, fault))
+        page, post = _unknown_page(page_id), _unknown_post(page_id, id)
+        return _update_page(form, page, post, None, not_read(form, fault))
     form = _update_form(post)
     if form.validate_on_submit():
         try:
@@ -259,7 +264,7 @@ def add_update(page_id: int, id: int) -> Answer:
         except Invalid as fault:
             show_errors(form, fault)
         except NOT_TAKEN as fault:
-            return _update_page(form, page_id, id, None, not_saved(form, fault))
+            return _update_page(form, page, post, None, not_saved(form, fault))
         else:
             flash("The update is published.", "success")
             return redirect(url_for(".show", page_id=page_id, id=id))
@@ -270,12 +275,13 @@ def add_update(page_id: int, id: int) -> Answer:
 def correct_update(page_id: int, id: int, update_id: int) -> Answer:
     unread: WakefulError | None = None
     try:
-        post = current_store().posts.get(page_id, id)
+        page, post = _page(page_id), current_store().posts.get(page_id, id)
         update = _update(post, update_id)
     except NOT_TAKEN as fault:
         if request.method in SAFE_METHODS:
             raise
-        unread, update = fault, PostUpdate(update_id, request.form.get("state", ""), "")
+        unread, page, post = fault, _unknown_page(page_id), _unknown_post(page_id, id)
+        update = PostUpdate(update_id, request.form.get("state", ""), "")
     form = BrowserPostUpdateForm(record=update)
     if _known(update.state):
         _offer(form, update.state in MAINTENANCE_STATES)
@@ -292,7 +298,7 @@ def correct_update(page_id: int, id: int, update_id: int) -> Answer:
         else:
             saved(form, "The update is corrected. The page says so.")
             return redirect(url_for(".show", page_id=page_id, id=id))
-    return _update_page(form, page_id, id, update, status)
+    return _update_page(form, page, post, update, status)
 
 
 def _update(post: Post, id: int) -> PostUpdate:
@@ -303,8 +309,12 @@ def _update(post: Post, id: int) -> PostUpdate:
 
 
 def _update_page(
-    form: BrowserPostUpdateForm, page_id: int, id: int, update: PostUpdate | None, status: int
+    form: BrowserPostUpdateForm,
+    page: StatusPage,
+    post: Post,
+    update: PostUpdate | None,
+    status: int,
 ) -> Answer:
     """The form alone: of an update that is corrected, or of a new one whose post cannot be read."""
-    page = render_template("posts/update.html", form=form, page_id=page_id, id=id, update=update)
-    return page, status
+    rendered = render_template("posts/update.html", form=form, shown=page, post=post, update=update)
+    return rendered, status
