@@ -32,6 +32,7 @@ def main(url: str, key: str, step: str, after: int) -> None:
         database_url=url,
         secret_key=key,
         allow_networks="loopback",
+        subscriber_networks="loopback",
     )
     worker = Crashing(step, after, settings)
     stop = threading.Event()
