@@ -37,10 +37,12 @@ help: ## List the targets
 run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-C
 	@exec $(BIN)/wakeful serve
 
-test: $(TEST) ## Install what the tests need, then check style and types and run all tests
+# Beside the tests, which often wait, style and types take no time; what they say comes last.
+test: $(TEST) ## Install what the tests need, then run all tests, and check style and types
 	@scripts/debian-packages $(DEBIAN_PACKAGES)
-	@$(MAKE) lint
-	@$(PYTEST) $(ARGS)
+	@mkdir -p build; $(MAKE) lint >build/lint.txt 2>&1 & lint=$$!; \
+	$(PYTEST) $(ARGS); tests=$$?; \
+	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests ? tests : lint))
 
 quick: $(TEST) ## Run the tests that need no browser and are not slow
 	@$(PYTEST) -m "not browser and not slow" $(ARGS)

@@ -18,9 +18,9 @@ from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import HttpSink
 from tests.support.command import start
 
-ROWS = 500
+ROWS = 600
 LANES = 50
-BETWEEN = 100  # messages from one crash to the next: none is on its way in two of them
+BETWEEN = 150  # messages from one crash to the next: none is on its way in two of them
 
 
 def run_worker(box: Outbox, step: str, after: int) -> BaseProcess:
@@ -31,6 +31,14 @@ def run_worker(box: Outbox, step: str, after: int) -> BaseProcess:
 def ended(worker: BaseProcess, seconds: float) -> int | None:
     worker.join(seconds)
     return worker.exitcode
+
+
+def killed(worker: BaseProcess) -> None:
+    """Wait until the worker is dead, and until what it had claimed is free again: the next one
+    sends that first, and its own crash comes later.
+    """
+    assert ended(worker, 180) == -9
+    time.sleep(crash_worker.SHORT_LEASE.total_seconds())
 
 
 def pending(box: Outbox) -> int:
@@ -56,8 +64,7 @@ def test_a_worker_killed_at_any_step_loses_no_message_and_repeats_at_most_one(
     assert len(ids) == ROWS
 
     for step in ("claim", "send", "mark"):
-        worker = run_worker(box, step, BETWEEN)
-        assert ended(worker, 180) == -9
+        killed(run_worker(box, step, BETWEEN))
     assert pending(box) > 0  # the crashes came in the middle, not after the end
     worker = run_worker(box, "never", 0)
     deadline = time.monotonic() + 300

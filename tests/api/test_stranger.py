@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import requests
@@ -18,8 +15,9 @@ from flask import Flask
 
 from app.config import Settings
 from tests.factories import make_key
+from tests.support.command import start
+from tests.support.web_process import any_gunicorn
 
-ROOT = Path(__file__).parents[2]
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -32,18 +30,18 @@ def server(app: Flask, settings: Settings) -> Iterator[str]:
             "WAKEFUL_SECRET_KEY": settings.secret_key,
             "WAKEFUL_INSTANCE": str(settings.instance),
         }
-        descriptor = listening.fileno()
-        command = [
-            *(str(Path(sys.executable).with_name("gunicorn")), "wsgi:app"),
-            *("--bind", f"fd://{descriptor}", "--worker-class", "gthread", "--threads", "4"),
+        process = start(
+            any_gunicorn,
+            listening,
+            *("wsgi:app", "--worker-class", "gthread", "--threads", "4"),
             "--no-control-socket",  # a file in the home directory, which all tests would share
-        ]
-        process = subprocess.Popen(command, env=environ, cwd=ROOT, pass_fds=[descriptor])
+            environ=environ,
+        )
         try:
             yield "http://{}:{}".format(*listening.getsockname())
         finally:
             process.terminate()
-            process.wait(30)
+            process.join(30)
 
 
 class Stranger:

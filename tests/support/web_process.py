@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -134,6 +135,14 @@ def web_process(
         finally:
             process.terminate()
             process.join(60)
+
+
+def any_gunicorn(listener: socket.socket, *words: str) -> None:
+    """``gunicorn WORDS`` on a socket that is open, to be started."""
+    sys.argv = ["gunicorn", *words, "--bind", f"fd://{listener.fileno()}"]
+    from gunicorn.app.wsgiapp import run
+
+    run()
 
 
 def _serve(listener: socket.socket, limits: dict[str, Any]) -> None:

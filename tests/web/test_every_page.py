@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
-from axe_playwright_python.base import AXE_SCRIPT
 from flask import Flask
 
 from app.db import db
+from tests.support.axe import violations
 from tests.support.browser import PATIENCE_MS, heard
 from tests.support.loopback import serving
 from tests.web import gallery
@@ -32,19 +32,6 @@ PICTURES = os.environ.get("PICTURES")  # where to put them
 WIDTHS = (1440, 768, 375)
 HEIGHT = 900
 Theme = Literal["light", "dark"]
-# The themes have the same structure: the second one is asked only for what colours can spoil.
-OF_COLOUR = ["color-contrast", "link-in-text-block"]
-# Returns only violations: the passed rules are megabytes. ``rest``: only what the look before did
-# not show.
-LOOK = """async ([options, rest]) => {
-  const shown = [...document.querySelectorAll("body *")].filter((at) =>
-    at.checkVisibility({ visibilityProperty: true }));
-  const fresh = shown.filter((at) => !rest || !window.looked.has(at));
-  window.looked = new Set(shown);
-  if (!fresh.length) return [];
-  return (await axe.run(rest ? { include: fresh } : document, options)).violations.flatMap(
-    ({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-}"""
 # A card hides what sticks out of it: then the page fits, and the last column cannot be read.
 TOO_WIDE = """Math.max(...[document.documentElement, ...document.querySelectorAll(".card")].map(
   (box) => box.scrollWidth - box.clientWidth))"""
@@ -97,13 +84,13 @@ class Place:
         """What is wrong with one page; takes its pictures where that is asked for."""
         found: list[str] = []
         with self.opened(browser, sight, found) as page:
-            page.evaluate(AXE_SCRIPT)
             for look in _looks(sight):
                 found += _too_wide(page, look.width)
                 if not look.theme:
                     continue
                 page.emulate_media(color_scheme=look.theme)
-                found += [f"{look.theme} at {look.width}: {one}" for one in _faults(page, look)]
+                seen = violations(page, colours=look.colours, rest=look.rest)
+                found += [f"{look.theme} at {look.width}: {fault}" for fault in seen]
                 if PICTURES:
                     picture = Path(PICTURES, f"{name}-{look.width}-{look.theme}.png")
                     page.screenshot(path=picture, full_page=not sight.dialog)
@@ -146,16 +133,6 @@ def _looks(sight: gallery.Sight) -> list[Look]:
         # The same colours as on the narrow one, so only of what that has no room for.
         Look(wide, "dark", colours=True, rest=True),
     ]
-
-
-def _faults(page: Page, look: Look) -> list[str]:
-    """What axe, which the page has loaded, finds: serious or minor."""
-    # Not preloaded: the style sheets, for a rule that is off, and films, of which there are none.
-    options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
-    if look.colours:
-        options["runOnly"] = OF_COLOUR
-    found: list[str] = page.evaluate(LOOK, [options, look.rest])
-    return found
 
 
 @pytest.fixture(scope="module")
