@@ -422,7 +422,7 @@ def test_mails_wait_for_no_webhook(
     pages.subscriber(page, "email", WHO, now=now)
     pages.post(page, now=now)
     mailing.settle(lambda: len(mail.mails) == 1)
-    assert len(mailing.worker.webhooks.busy) == MAX_WEBHOOKS, "they still hang"
+    assert mailing.worker.webhooks.busy, "they still hang"
     sink.stopping.set()
     mailing.settle()
 

@@ -10,7 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from app.db import db, schema
-from app.db.tables import LocationRow
+from app.db.tables import LocationRow, PostTemplateRow
 from app.records import Location
 
 
@@ -87,6 +87,17 @@ def test_upgrading_twice_changes_nothing_and_downgrading_leaves_nothing(core):
         assert schema.present() is None
         schema.upgrade()
         assert schema.present() == schema.wanted()
+
+
+def test_a_database_whose_0009_made_no_post_templates_gets_them(core):
+    with core.app_context():
+        command.downgrade(schema._config(), "0011")
+        with db.engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE post_templates"))
+        schema.upgrade()
+        assert sa.inspect(db.engine).has_table("post_templates")
+        with db.engine.connect() as connection:
+            assert connection.execute(sa.select(PostTemplateRow)).all() == []
 
 
 @pytest.mark.postgres
