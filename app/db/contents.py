@@ -17,6 +17,9 @@ from app.records import (
 )
 from app.rules.statuses import parse_statuses
 
+# Of every monitor that a checker reads, so these two have to be fast.
+_CONDITIONS, _METHODS = frozenset(AlertCondition), frozenset(RequestMethod)
+
 
 def is_pairs(data: Any) -> bool:
     """``[[key, value], ...]``, all of it text."""
@@ -99,11 +102,11 @@ def is_phases(data: Any) -> bool:
 
 
 def is_condition(data: str) -> bool:
-    return data in list(AlertCondition)
+    return data in _CONDITIONS
 
 
 def is_method(data: str) -> bool:
-    return data in list(RequestMethod)
+    return data in _METHODS
 
 
 def is_statuses(data: str) -> bool:
