@@ -129,7 +129,8 @@ def decide(rows: Sequence[Waiting], history: History, lane: Lane, now: datetime)
     passing = lane.last_ok or lane.last_at is None or abs(now - lane.last_at) >= PROBE_EVERY
     blocked: set[int | None] = set()
     for row in rows:
-        if row.monitor_id is not None and row.monitor_id in blocked:
+        # A test has no order to keep, and a person waits for its answer.
+        if row.monitor_id is not None and row.monitor_id in blocked and row.event != Event.TEST:
             continue
         if row.reason == Reason.FLAPPING and row.over:
             return Hold((row.id,), Reason.FLAPPING)

@@ -80,16 +80,18 @@ def test_a_temporary_failure_is_retried_and_retry_after_wins(
 
 
 @pytest.mark.sqlite
+@pytest.mark.parametrize("same", [True, False], ids=["its monitor", "another"])
 @pytest.mark.parametrize("busy", [Reply(500), Reply(429, "", (("Retry-After", "3600"),))])
 def test_a_test_is_sent_at_once_even_if_the_channel_fails(
-    box: Outbox, sink: HttpSink, busy: Reply
+    box: Outbox, sink: HttpSink, busy: Reply, same: bool
 ) -> None:
     sink.replies["/hook"] = [busy]
     monitor = box.monitor(("webhook", f"{sink.url}/hook"))
     box.open(monitor)
     box.turn(1)
     assert types(sink) == ["incident.opened"]
-    (test,) = box.tell(Event.TEST, box.monitor(("webhook", f"{sink.url}/hook")))
+    other = monitor if same else box.monitor(("webhook", f"{sink.url}/hook"))
+    (test,) = box.tell(Event.TEST, other)
     box.turn(1)
     assert types(sink) == ["incident.opened", "test"], "somebody waits for its answer"
     assert box.row(test).attempts[0]["answer"].startswith(f"HTTP {busy.status}")
@@ -539,3 +541,21 @@ def test_a_message_says_what_else_is_down(box: Outbox, sink: HttpSink) -> None:
     box.open(box.monitor(("flock", f"{sink.url}/hook")))
     box.turn(1)
     assert "Also down: Mail server" in sink.requests[0].json["text"]
+
+
+@pytest.mark.sqlite
+def test_a_test_does_not_wait_for_an_opening_that_flapping_defers(
+    box: Outbox, sink: HttpSink
+) -> None:
+    monitor = box.monitor(("webhook", f"{sink.url}/hook"))
+    for _ in range(4):
+        incident = box.open(monitor)
+        box.turn(1)
+        box.close(monitor, incident)
+        box.turn(1)
+    box.open(monitor)
+    box.turn(1)
+    assert [row.status for row in box.rows()][-1] == PENDING, "it is deferred"
+    (test,) = box.tell(Event.TEST, monitor)
+    box.turn(1)
+    assert box.row(test).status == DELIVERED
