@@ -29,6 +29,7 @@ from app.alerts.targets import (
     quiet_until,
     sources_text,
     targets_of,
+    unreadable_sources,
 )
 from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
@@ -131,16 +132,16 @@ def enqueue_again(
 def _targets_of_follow_up(
     session: AnySession, event: Event, monitor: MonitorRow, incident: IncidentRow
 ) -> Targets:
-    """The channel values that were alerted to this incident and that the monitor still has. If its
-    own cannot be read: all that were alerted.
+    """The channel values that were alerted to this incident; of an acknowledgement only those that
+    the monitor still has and that want it.
     """
     known = recipients.lanes_alerted(session, incident.id)
     present = targets_of(session, monitor)
-    if isinstance(monitor.alerts, Unreadable):
+    if event == Event.INCIDENT_RESOLVED:
         alerted = dict.fromkeys(filter(None, known.values()), (Source(),))
         return {target: present.get(target, own) for target, own in alerted.items()}
     still = {target: one for target, one in present.items() if lane(*target) in known}
-    return still if event == Event.INCIDENT_RESOLVED else _wanted(still, event)
+    return _wanted(still, event)
 
 
 def _wanted(found: Targets, event: Event) -> Targets:
@@ -256,14 +257,15 @@ def snapshot(
 
 def send_test(monitor_id: int, now: datetime) -> tuple[int, ...]:
     """Put ``test`` into the outbox for all channels of a monitor. Returns the delivery ids; none
-    for a monitor without channels. Raises NotFound, and Conflict if its own alerts cannot be read.
+    for a monitor without channels. Raises NotFound, and Conflict if some of its alerts cannot be
+    read.
     """
     with writing() as session:
         monitor = session.get(MonitorRow, monitor_id)
         if monitor is None:
             raise NotFound("monitor", monitor_id)
-        if isinstance(monitor.alerts, Unreadable):
-            raise Conflict(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
+        if faults := unreadable_sources(session, monitor):
+            raise Conflict(faults[0])
         found = targets_of(session, monitor)
         return tuple(row.id for row in _write(session, Event.TEST, found, monitor, None, now))
 

@@ -21,7 +21,7 @@ from app.db.types import Unreadable
 from app.records import CONTACT, Event, MinSeverity
 from app.rules import quiet_hours
 from app.rules.quiet_hours import QuietHours
-from app.rules.unreadable import channels_unreadable
+from app.rules.unreadable import alerts_unreadable, channels_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,23 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
         else:
             found[entry].append(Source())
     return found
+
+
+def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
+    """What of a monitor's alerts cannot be read, as sentences."""
+    found = []
+    if isinstance(monitor.alerts, Unreadable):
+        found.append(alerts_unreadable(f"monitor {monitor.id}", monitor.alerts.why))
+    for _, contact in contacts_of(session, [monitor.id]).get(monitor.id, ()):
+        if isinstance(contact.channels, Unreadable):
+            why = contact.channels.why
+            found.append(channels_unreadable(f'contact "{contact.name}"', why))
+    return found
+
+
+def alerts_nobody(session: AnySession, monitor: MonitorRow) -> bool:
+    """Whether nobody is alerted because what is stored cannot be read."""
+    return bool(unreadable_sources(session, monitor)) and not targets_of(session, monitor)
 
 
 def contacts_of(
@@ -126,11 +143,9 @@ def sources_text(sources: Sequence[Source]) -> str | None:
 
 def source_ids(text: str | None) -> tuple[int, ...]:
     """The ids in a column. A damaged one counts as the monitor's own, which is never quieter."""
-    try:
-        ids = tuple(int(part) for part in (text or "").split(",") if part)
-    except ValueError:
-        ids = ()
-    return ids or (OWN,)
+    parts = (text or "").split(",") if isinstance(text, str | None) else ()
+    ids = (int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 19)
+    return tuple(ids) or (OWN,)
 
 
 def contact_hours(session: AnySession, texts: Collection[str | None]) -> Hours:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from flask import current_app
 from sqlalchemy import select
 
+from app.alerts.targets import alerts_nobody
 from app.db import AnySession
-from app.db.tables import MonitorRow
+from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
 from app.records import MonitorRef
 
@@ -30,16 +31,18 @@ def unreadable_alerts(session: AnySession) -> Sequence[MonitorRef]:
         current_app.extensions[_KEPT] = kept
     if not kept[1]:
         return ()
-    row = MonitorRow
-    query = select(row.id, row.name, row.url, row.alerts).where(row.id.in_(kept[1]), ~row.paused)
-    return [
-        MonitorRef(found.id, found.name, found.url)
-        for found in session.execute(query.order_by(row.name_folded, row.id))
-        if isinstance(found.alerts, Unreadable)
-    ]
+    query = select(MonitorRow).where(MonitorRow.id.in_(kept[1]), ~MonitorRow.paused)
+    rows = session.scalars(query.order_by(MonitorRow.name_folded, MonitorRow.id)).all()
+    return [MonitorRef(row.id, row.name, row.url) for row in rows if alerts_nobody(session, row)]
 
 
 def _broken(session: AnySession) -> list[int]:
+    """The monitors of which some alerts cannot be read."""
     query = select(MonitorRow.id, MonitorRow.alerts).where(MonitorRow.alerts.is_not(None))
     rows = session.execute(query.execution_options(yield_per=AT_ONCE))
-    return [id for id, alerts in rows if isinstance(alerts, Unreadable)]
+    own = [id for id, alerts in rows if isinstance(alerts, Unreadable)]
+    contacts = session.execute(select(ContactRow.id, ContactRow.channels)).all()
+    lost = [id for id, channels in contacts if isinstance(channels, Unreadable)]
+    member = MonitorContactRow
+    users = select(member.monitor_id).where(member.contact_id.in_(lost))
+    return [*own, *(session.scalars(users) if lost else ())]

@@ -15,6 +15,7 @@ from app.records import (
     Role,
     Visibility,
 )
+from app.rules.quiet_hours import parse_clock
 from app.rules.statuses import parse_statuses
 
 # Of every monitor that a checker reads, so these two have to be fast.
@@ -153,3 +154,12 @@ def _is_moment(value: Any) -> bool:
 
 def is_min_severity(data: Any) -> bool:
     return data in set(MinSeverity)
+
+
+def is_clock(data: Any) -> bool:
+    """A time of day, ``HH:MM``."""
+    try:
+        parse_clock(data)
+    except (TypeError, ValueError):
+        return False
+    return True

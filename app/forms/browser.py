@@ -44,6 +44,10 @@ from app.records import (
 )
 from app.rules.brackets import parse, write
 
+ENTER_OR_DELETE = (
+    "The stored channels cannot be read, and this would delete them. Enter them again, or tick"
+    " the box that deletes what cannot be read."
+)
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
 
@@ -223,8 +227,21 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
 
     def check_together(self) -> None:
         super().check_together()
-        if "contacts" in self and len(self.values()["alerts"]) > MAX_ALERTS:
+        if "contacts" not in self:
+            return
+        if len(self.values()["alerts"]) > MAX_ALERTS:
             self.alerts.fault(f"At most {MAX_ALERTS} contacts and channels fit.")
+        values, lost = self.values(), getattr(self.record, "unreadable", ())
+        deletes = "alerts" in lost and not own_alerts(values["alerts"]) and not self.clone
+        if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
+            self.alerts.fault(ENTER_OR_DELETE)
+
+    def _mark(self, name: str, value: Any) -> str:
+        """Contacts are boxes: their order among the alerts is nobody's change."""
+        if name == "alerts":
+            contacts = sorted(pair.value for pair in value if pair.key == CONTACT)
+            value = (*(Pair(CONTACT, one) for one in contacts), *own_alerts(value))
+        return super()._mark(name, value)
 
     def _take_contacts_out(self) -> None:
         """Contacts are boxes on the page, not rows beside the monitor's own channels."""

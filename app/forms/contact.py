@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.forms.fields import ClockTime, Switch, Text, Word, Zone
+from app.forms.fields import ClockTime, Switch, Text, Word, Zone, looks_masked
 from app.forms.lists import PairList
 from app.forms.monitor import CHANNEL_CHOICES, check_channel
 from app.forms.schema import SchemaForm
@@ -10,12 +10,15 @@ from app.records import DEFAULT_CONTACT_ZONE, MAX_ALERTS, MAX_CONTACT_NAME, MinS
 from app.rules.together import quiet_hours
 
 DIGITS_ALONE = "A name of digits alone could be mistaken for an id. Add a letter."
+LIKE_A_MASK = "This looks like a masked value. Choose another name."
 NO_CHANNEL = "A contact needs a channel. Add one."
 
 
 def check_name(value: str) -> None:
     if value.strip().isdecimal():
         raise ValueError(DIGITS_ALONE)
+    if looks_masked(value.strip()):
+        raise ValueError(LIKE_A_MASK)
 
 
 class ContactForm(SchemaForm):
@@ -69,7 +72,9 @@ class ContactForm(SchemaForm):
     )
 
     def check_together(self) -> None:
-        if self.flawless(self.channels) and not self.channels.data:
+        # Channels that cannot be read stay as they are until somebody enters them again.
+        kept = "channels" in getattr(self.record, "unreadable", ())
+        if self.flawless(self.channels) and not self.channels.data and not kept:
             self.channels.fault(NO_CHANNEL)
         if self.flawless(self.quiet_start, self.quiet_end):
             known = {field.short_name: field for field in self.schema_fields()}

@@ -112,9 +112,15 @@ def check_channel(field: Field, pair: Pair) -> tuple[str | None, str | None]:
 def check_alert(field: Field, pair: Pair) -> tuple[str | None, str | None]:
     """A channel, or a contact."""
     if pair.key == CONTACT:
-        known = form_of(field).context.contact_known
-        return None, None if known is None or known(pair.value) else no_contact(pair.value)
+        return None, _fault(lambda: _check_contact(field, pair.value))
     return _check_channel(field, pair, [*CHANNELS, CONTACT])
+
+
+def _check_contact(field: Field, value: str) -> None:
+    text.characters(text.length(value, MAX_CONTACT_NAME))
+    known = form_of(field).context.contact_known
+    if known is not None and not known(value):
+        raise ValueError(no_contact(value))
 
 
 def no_contact(value: str) -> str:

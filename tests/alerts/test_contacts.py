@@ -193,3 +193,39 @@ def test_the_contacts_of_a_monitor_whose_alerts_cannot_be_read_are_alerted(
     box.close(monitor, incident)
     box.turn(1)
     assert types(sink, "/shop") == ["incident.opened", "incident.resolved"]
+
+
+def test_damaged_hours_of_a_contact_and_damaged_sources_hold_nobody_up(
+    box: Outbox, sink: HttpSink
+) -> None:
+    quiet = contact(box, "Quiet", ("webhook", f"{sink.url}/quiet"), **NIGHT)
+    broken = contact(box, "Broken", ("webhook", f"{sink.url}/broken"), **NIGHT)
+    monitor = box.monitor()
+    give(box, monitor, quiet, broken)
+    box.open(monitor)
+    box.turn(1)
+    with box.app.app_context(), writing() as session:
+        session.execute(text(f"UPDATE contacts SET quiet_start = '99:99' WHERE id = {broken}"))
+        session.execute(text("UPDATE deliveries SET sources = ',99999999999999999999,x,'"))
+    box.open(box.monitor(name="Other"))
+    other = box.monitor(name="Third")
+    give(box, other, broken)
+    box.open(other)
+    box.turn(15)
+    assert types(sink, "/quiet") == ["incidents.digest"]  # nothing says any longer who is quiet
+    assert sorted(types(sink, "/broken")) == ["incident.opened", "incidents.digest"]
+
+
+def test_a_recovery_goes_to_everybody_who_was_told_of_the_outage(
+    box: Outbox, sink: HttpSink
+) -> None:
+    shop = contact(box, "Shop", ("webhook", f"{sink.url}/old"))
+    monitor = box.monitor()
+    give(box, monitor, shop)
+    incident = box.open(monitor)
+    box.turn(1)
+    change(box, shop, channels=[["webhook", f"{sink.url}/new"]])
+    box.close(monitor, incident)
+    box.turn(1)
+    assert types(sink, "/old") == ["incident.opened", "incident.resolved"]
+    assert types(sink, "/new") == []

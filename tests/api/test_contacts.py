@@ -36,6 +36,7 @@ def test_a_contact_is_stored_as_a_form_and_comes_back_whole(api):
         (MAIL | {"name": "4711"}, "name"),
         (MAIL | {"name": "x" * (MAX_CONTACT_NAME + 1)}, "name"),
         (MAIL | {"name": "SHOP team"}, "name"),
+        (MAIL | {"name": "••••abcd"}, "name"),
         ({"name": "A"}, "channels"),
         ({"name": "A", "channels[7][key]": "contact", "channels[7][value]": "B"}, "channels.7.key"),
         ({"name": "A", "channels[7][key]": "email", "channels[7][value]": "B"}, "channels.7.value"),
@@ -129,3 +130,11 @@ def test_a_delivery_that_waits_can_be_given_up(api):
     assert given_up["contacts"] == ["Shop team"]
     assert api("POST", f"/deliveries/{delivery}/give-up").status_code == 409
     assert [one["id"] for one in api.get("/deliveries", contact_id=id)["data"]] == [delivery]
+
+
+@pytest.mark.parametrize("value", ["\ud800", "a\x00b", "x" * (MAX_CONTACT_NAME + 1)])
+def test_a_contact_that_no_name_can_be_is_refused(api, value):
+    body = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": 60}
+    alerts = [{"key": "contact", "value": value}]
+    answer = api("POST", "/monitors", json=body | {"alerts": alerts})
+    assert list(errors(answer)) == ["alerts.0.value"]

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from app.db.tables import ContactRow, MonitorRow
 from app.records import CONTACT, Contact, Monitor, MonitorQuery, PageQuery, Pair
 from app.stores import current_store
 from tests.factories import make_monitor
+from tests.faults.broken import corrupt
 
 pytestmark = pytest.mark.sqlite
 
@@ -89,8 +91,10 @@ def test_a_monitor_picks_contacts_by_ticking_them(app, editor):
     )
     [monitor] = monitors(app)
     assert monitor.alerts == (Pair(CONTACT, "Shop team"),)
-    assert 'href="/contacts/named/Shop%20team"' in editor.open(f"/monitors/{monitor.id}").page.text
-    assert "Shop team" in editor.open("/contacts/named/Shop%20team").text
+    assert (
+        'href="/contacts/named?name=Shop+team"' in editor.open(f"/monitors/{monitor.id}").page.text
+    )
+    assert "Shop team" in editor.open("/contacts/named?name=Shop+team").text
     own = {"alerts[0][key]": "email", "alerts[0][value]": "ops@example.com"}
     editor.open(f"/monitors/{monitor.id}/edit").press(
         "Save", contacts=["Shop team", "Night shift"], **own
@@ -170,3 +174,49 @@ def test_a_viewer_sees_contacts_and_changes_none(app, viewer):
     assert "New contact" not in viewer.text
     assert "Send test alert" not in viewer.open(f"/contacts/{contact.id}").text
     assert viewer.open("/contacts/new").status == 403
+
+
+def test_a_page_that_was_open_while_others_changed_the_contacts_undoes_nothing(app, editor):
+    shop = add(app)
+    add(app, "Night shift")
+    id = make_monitor(app, name="Shop", alerts=[["email", "ops@example.com"]]).id
+    editor.open("/monitors").press("Apply", ids=[str(id)], action="contact", contact="Shop team")
+    editor.open(f"/monitors/{id}/edit")
+    with app.app_context():
+        store = current_store()
+        alerts = (*store.monitors.get(id).alerts, Pair(CONTACT, "Night shift"))
+        store.monitors.update(id, {"alerts": alerts})
+        store.contacts.update(shop.id, {"name": "Store team"})
+    editor.press("Save", name="Web shop")
+    assert "Web shop saved." in editor.text
+    [monitor] = monitors(app)
+    assert (monitor.name, names(monitor)) == ("Web shop", ["Store team", "Night shift"])
+
+
+def test_contacts_are_not_changed_over_channels_that_cannot_be_read(app, editor):
+    add(app)
+    id = make_monitor(app, name="Shop", alerts=[["email", "ops@example.com"]]).id
+    corrupt(app, MonitorRow.alerts, id)
+    editor.open("/monitors").press("Apply", ids=[str(id)], action="contact", contact="Shop team")
+    assert "Its stored alerts cannot be read." in editor.text
+    editor.open(f"/monitors/{id}/edit").press("Save", contacts=["Shop team"])
+    assert editor.status == 422
+    assert "this would delete them" in editor.text
+    assert monitors(app)[0].unreadable == ("alerts",)
+    editor.press("Save", contacts=["Shop team"], remove_unreadable=True)
+    assert monitors(app)[0].alerts == (Pair(CONTACT, "Shop team"),)
+
+
+def test_a_monitor_whose_only_contact_cannot_be_read_is_named_on_the_home_page(app, editor):
+    contact = add(app)
+    editor.open("/monitors/new").press(
+        "Save", url="https://shop.example", name="Shop", contacts=["Shop team"]
+    )
+    corrupt(app, ContactRow.channels, contact.id)
+    assert "Nobody would be alerted about Shop" in editor.open("/").text
+    editor.open(f"/contacts/{contact.id}/edit").press("Save", name="Store team")
+    assert "Store team saved." in editor.text
+    assert contacts(app)[0].unreadable == ("channels",)
+    typed = {"channels[0][key]": "email", "channels[0][value]": "ops@example.com"}
+    editor.open(f"/contacts/{contact.id}/edit").press("Save", **typed)
+    assert "Nobody would be alerted" not in editor.open("/").text

@@ -5,10 +5,14 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Text
 
 from app.db import db
+from app.db.contents import is_clock
+from app.db.types import Word
 
 # SQLite only makes rowid aliases, and so autoincrement, out of INTEGER; PostgreSQL needs the 64
 # bits said.
 Id = BigInteger().with_variant(db.Integer(), "sqlite")
+# A damaged time of day counts as none: an alert in quiet hours is better than no alert.
+Clock = Word(5, is_clock, "")
 NEVER_REUSED = {"sqlite_autoincrement": True}  # an id is never given out twice (decisions.md 1)
 # Byte order in PostgreSQL too: its locale would sort names otherwise than SQLite does.
 Folded = Text().with_variant(Text(collation="C"), "postgresql")

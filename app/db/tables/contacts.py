@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, SmallInteger, String, Text
+from sqlalchemy import ForeignKey, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import is_min_severity, is_pairs
-from app.db.tables.columns import NEVER_REUSED, Folded, Id
-from app.db.types import EncryptedJson, Moment, Unreadable, Word
+from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id
+from app.db.types import Bounded, EncryptedJson, Moment, Unreadable, Word
 from app.records import DEFAULT_CONTACT_ZONE, MinSeverity
 
 
@@ -23,8 +23,8 @@ class ContactRow(Model):
     name_folded: Mapped[str] = mapped_column(Folded, unique=True)
     # [[channel, value], ...]
     channels: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
-    quiet_start: Mapped[str | None] = mapped_column(String(5))  # HH:MM
-    quiet_end: Mapped[str | None] = mapped_column(String(5))
+    quiet_start: Mapped[str | None] = mapped_column(Clock)  # HH:MM
+    quiet_end: Mapped[str | None] = mapped_column(Clock)
     quiet_zone: Mapped[str] = mapped_column(String(64), default=DEFAULT_CONTACT_ZONE)
     default: Mapped[bool] = mapped_column("is_default", default=False)
     min_severity: Mapped[str] = mapped_column(
@@ -46,4 +46,4 @@ class MonitorContactRow(Model):
     contact_id: Mapped[int] = mapped_column(
         Id, ForeignKey("contacts.id", ondelete="CASCADE"), primary_key=True, index=True
     )
-    position: Mapped[int] = mapped_column(SmallInteger)
+    position: Mapped[int] = mapped_column(Bounded(0, 32_767, 0, small=True))

@@ -17,7 +17,7 @@ from app.db.contents import (
     is_pairs,
     is_statuses,
 )
-from app.db.tables.columns import NEVER_REUSED, Folded, Id
+from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id
 from app.db.types import (
     Bounded,
     Encrypted,
@@ -86,8 +86,8 @@ class MonitorRow(Model):
     # "\nprod\napi\n": a tag is found with its line breaks
     tags: Mapped[str] = mapped_column(Text, default="")
     remind_after: Mapped[int | None] = mapped_column(SmallInteger)  # minutes
-    quiet_start: Mapped[str | None] = mapped_column(String(5))  # HH:MM
-    quiet_end: Mapped[str | None] = mapped_column(String(5))
+    quiet_start: Mapped[str | None] = mapped_column(Clock)  # HH:MM
+    quiet_end: Mapped[str | None] = mapped_column(Clock)
     quiet_zone: Mapped[str] = mapped_column(
         String(64), default=DEFAULT_QUIET_ZONE, server_default=DEFAULT_QUIET_ZONE
     )

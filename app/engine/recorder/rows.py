@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import select
 
 from app.alerts.outbox import enqueue
+from app.alerts.targets import alerts_nobody
 from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
-from app.db.types import Unreadable
 from app.engine.state import State
 from app.errors import NotFound
 from app.records import MAX_COMMENT, Event, Verdict
@@ -95,7 +95,7 @@ def tell_opened(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
 ) -> None:
     """Alert to an incident. If its alerts cannot be read, its comment says so."""
-    if isinstance(monitor.alerts, Unreadable):
+    if alerts_nobody(session, monitor):
         remark(incident, NOBODY_TOLD)
     enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
 

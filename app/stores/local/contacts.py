@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from app.alerts import outbox
 from app.alerts.targets import in_order, places_in
 from app.db import DbSession, db, writing
-from app.db.tables import ContactRow, MonitorContactRow
+from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable, readable
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
@@ -34,6 +34,7 @@ ITSELF = "This is the contact that is to be deleted. Name another one."
 COLUMNS = (
     "name", "quiet_start", "quiet_end", "quiet_zone", "default", "min_severity", "acknowledgements",
 )  # fmt: skip
+_LOCK = 0x636F6E74  # PostgreSQL's advisory lock of this number
 MOST_NAMED = 500  # monitors that a refusal names
 
 
@@ -63,6 +64,7 @@ class Contacts(Part, base.Contacts):
 
     def remove(self, id: int, *, replace_with: str | None = None, force: bool = False) -> None:
         with writing() as session:
+            _take_turns(session)
             row = _locked(session, id)
             users = _users(session, id)
             if replace_with is not None:
@@ -128,6 +130,8 @@ def alerts_with_contacts(
 
 def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
     """Set the contacts of a monitor to those that its alerts name. Raises Invalid."""
+    if places_in(alerts) or _has_any(session, monitor_id):
+        _take_turns(session)
     places: dict[int, int] = {}
     for place in places_in(alerts):
         found = _find(session, alerts[place].value, lock=True)
@@ -140,6 +144,20 @@ def use(session: DbSession, monitor_id: int, alerts: Sequence[Pair]) -> None:
         for id, place in places.items()
     )
     session.flush()
+
+
+def _take_turns(session: DbSession) -> None:
+    """Until the transaction ends, nobody else changes which monitors use which contacts: PostgreSQL
+    would end one of two that replace each other's contacts as a deadlock.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+
+
+def _has_any(session: DbSession, monitor_id: int) -> bool:
+    member = select(MonitorContactRow.contact_id)
+    query = member.where(MonitorContactRow.monitor_id == monitor_id).limit(1)
+    return session.scalar(query) is not None
 
 
 # --- Rows -----------------------------------------------------------------------------------------
@@ -210,6 +228,14 @@ def _replace(session: DbSession, id: int, value: str) -> None:
     if other == id:
         raise Invalid({"replace_with": [ITSELF]})
     member = MonitorContactRow
+    # A monitor that is being deleted: wait for that, in an order that everybody has.
+    users = select(member.monitor_id).where(member.contact_id == id)
+    session.execute(
+        select(MonitorRow.id)
+        .where(MonitorRow.id.in_(users))
+        .order_by(MonitorRow.id)
+        .with_for_update(read=True, key_share=True)
+    ).all()
     have = set(session.scalars(select(member.monitor_id).where(member.contact_id == other)))
     for row in session.scalars(select(member).where(member.contact_id == id)).all():
         if row.monitor_id not in have:

@@ -17,7 +17,7 @@ from app.forms.fields import with_scheme
 from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
 from app.stores import Feature, current_store
-from app.web.forms import BulkForm, ImportForm, alert_pairs
+from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm, alert_pairs
 from app.web.frame import choices, links, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded, safe_next
 from app.web.views import monitors
@@ -48,6 +48,7 @@ DOING = {
     "recontact": "Replacing the alerts",
     "delete": "Deleting monitors",
 }
+ALERTS_UNREADABLE = "Its stored alerts cannot be read. Edit it and enter them again."
 CHOOSE = "Choose what to do."
 TICKS = "tick-all"  # the id of what stands above the boxes
 MOST_LINES = 500
@@ -144,6 +145,9 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
             return True
         monitor = store.monitors.get(id)
     except NotFound:  # somebody else deleted it meanwhile
+        return False
+    if action in CONTACT_ACTIONS and "alerts" in monitor.unreadable:
+        refused[id] = f"{monitor.name} was not changed. {ALERTS_UNREADABLE}"
         return False
     try:
         pairs = _CHANGES[action](monitor, form)

@@ -39,8 +39,7 @@ STARTS_WITH = {"acknowledgements": True, "min_severity": MinSeverity.ALL}
 
 @blueprint.get("")
 def index() -> Response:
-    if not servers.offers(Feature.CONTACTS):
-        raise Unsupported("The server behind this dashboard has no contacts.")
+    _offered()
     page = current_store().contacts.list(binding.page_query(links.pairs()))
     return fragments.page(
         "contacts/index.html", "contacts/_list.html", page=page, link=links.page_link
@@ -65,9 +64,10 @@ def show(id: int) -> Response:
     )
 
 
-@blueprint.get("/named/<path:name>")
-def named(name: str) -> Response:
+@blueprint.get("/named")
+def named() -> Response:
     """The page of the contact with this name: a monitor's alerts know no more of it."""
+    name = request.args.get("name", "")
     for number in range(1, 100):
         page = current_store().contacts.list(PageQuery(page=number, per_page=100))
         for contact in page.items:
@@ -80,6 +80,8 @@ def named(name: str) -> Response:
 
 @blueprint.route("/new", methods=["GET", "POST"])
 def new() -> Answer:
+    if request.method in SAFE_METHODS:
+        _offered()
     first = STARTS_WITH | {"quiet_zone": times.zone().key}
     return _edited(_form(data=first), None)
 
@@ -186,3 +188,8 @@ def delete(id: int) -> Answer:
     others = [name for name in choices.contacts(form, ()) if name != contact.name]
     page = render_template("contacts/delete.html", form=form, contact=contact, others=others)
     return page, 422 if form.is_submitted() else 200
+
+
+def _offered() -> None:
+    if not servers.offers(Feature.CONTACTS):
+        raise Unsupported("The server behind this dashboard has no contacts.")
