@@ -147,9 +147,15 @@ def _in_use(session: AnySession, failed: DeliveryRow) -> bool:
     monitors = session.scalars(select(MonitorRow).where(MonitorRow.id.in_(ids))).all()
     return any(
         isinstance(monitor.alerts, Unreadable)
-        or any(lane(*target) == failed.lane for target in targets_of(session, monitor))
+        or any(_is_of(target, failed) for target in targets_of(session, monitor))
         for monitor in monitors
     )
+
+
+def _is_of(target: tuple[str, str], failed: DeliveryRow) -> bool:
+    if isinstance(failed.value, Unreadable):
+        return lane(*target) == failed.lane
+    return target == (failed.channel, failed.value)
 
 
 def forget_deliveries(before: datetime, *, at_once: int = 1_000) -> int:

@@ -216,19 +216,18 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
     def values(self) -> dict[str, Any]:
         """With the ticked contacts among the alerts, before the monitor's own channels."""
         values = super().values()
+        stored = getattr(self.record, "alerts", ())
         if "contacts" in self:
-            ticked = tuple(Pair(CONTACT, name) for name in self.contacts.data)
-            together = ticked + own_alerts(values["alerts"])
-            stored = getattr(self.record, "alerts", ())
-            # Where only their order differs, nothing was changed.
-            same = Counter(together) == Counter(stored)
-            values["alerts"] = stored if same else together
+            contacts = tuple(Pair(CONTACT, name) for name in self.contacts.data)
+        else:  # a page without the boxes
+            contacts = tuple(pair for pair in stored if pair.key == CONTACT)
+        together = contacts + own_alerts(values["alerts"])
+        # Where only their order differs, nothing was changed.
+        values["alerts"] = stored if Counter(together) == Counter(stored) else together
         return values
 
     def check_together(self) -> None:
         super().check_together()
-        if "contacts" not in self:
-            return
         if len(self.values()["alerts"]) > MAX_ALERTS:
             self.alerts.fault(f"At most {MAX_ALERTS} contacts and channels fit.")
         values, lost = self.values(), getattr(self.record, "unreadable", ())
@@ -247,12 +246,10 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
         """Contacts are boxes on the page, not rows beside the monitor's own channels."""
         alerts = self.alerts
         alerts.key_choices = CHANNEL_CHOICES
-        stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]
         if not self.submitted:
+            stored = [pair.value for pair in alerts.object_data if pair.key == CONTACT]
             alerts.rows = [row for row in alerts.rows if row.key != CONTACT]
             self.contacts.data = tuple(stored) or self.contacts.data
-        elif self.contacts.name not in self.submitted:  # a page from before there were contacts
-            self.contacts.data = tuple(stored)
 
     def fields(self) -> dict[str, Any]:
         values, lost = self.values(), getattr(self.record, "unreadable", ())

@@ -134,7 +134,9 @@ class Url(Text):
         super().__init__(*args, rule=read_url, **kwargs)
 
     def read(self, value: str) -> str:
-        return super().read(with_scheme(value) if form_of(self).context.browser else value)
+        if form_of(self).context.browser:
+            self.shown = value = with_scheme(value)
+        return super().read(value)
 
 
 def with_scheme(text: str) -> str:

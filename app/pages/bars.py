@@ -18,7 +18,7 @@ STEP, BAR = 4, 3  # units for each day; of them the bar
 HEIGHT = 32
 # The taller, the worse: colour is not the only sign.
 HEIGHTS = {"n": 4, "u": 14, "g": 26, "m": 26, "p": 29, "d": HEIGHT}
-BAD_PERCENT = 98.0  # half an hour of a day
+LONG_SECONDS = 1800  # of downtime in a day: the legend says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def bars(days: Sequence[PublicDay], uptime: float | None) -> Bars:
 def kind_of(day: PublicDay) -> str:
     """n: nothing known, u: unknown, g: good, m: maintenance, p: partly down, d: down."""
     if day.down_s:
-        return "p" if day.uptime is not None and day.uptime >= BAD_PERCENT else "d"
+        return "p" if day.down_s <= LONG_SECONDS else "d"
     if day.uptime is None:
         return "m" if day.maintenance_s else "u" if day.unknown_s else "n"
     return "g" if day.maintenance_s < 3600 else "m"

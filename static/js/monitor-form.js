@@ -71,6 +71,28 @@ test?.addEventListener("click", async (event) => {
   place.scrollIntoView({ block: "nearest" });
 });
 
+// The faults and the answers of each row, and those of the whole list, as the server says them now.
+function takeOver(list, fresh) {
+  for (const row of fresh.querySelectorAll("[data-pair]")) {
+    for (const input of row.querySelectorAll("input, select")) {
+      const ours = document.getElementById(input.id);
+      if (!ours) continue;
+      ours.parentElement.querySelector(".fault")?.remove();
+      for (const name of ["aria-invalid", "aria-describedby"]) {
+        if (input.hasAttribute(name)) ours.setAttribute(name, input.getAttribute(name));
+        else ours.removeAttribute(name);
+      }
+      const fault = input.parentElement.querySelector(".fault");
+      if (fault) ours.after(fault);
+    }
+    const told = row.querySelector("[data-told]");
+    if (told?.childElementCount) document.getElementById(told.id)?.replaceChildren(...told.children);
+  }
+  list.querySelector(":scope > .fault")?.remove();
+  const fault = fresh.querySelector(":scope > .fault");
+  if (fault) list.querySelector("[data-pair]").before(fault);
+}
+
 // "Send test alert" shows the service's answer in its row and keeps what was typed. The answer is taken
 // from the page that a browser without scripts would show.
 form.addEventListener("click", async (event) => {
@@ -83,11 +105,13 @@ form.addEventListener("click", async (event) => {
   body.set("try", button.value);
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(body), redirect: "error" });
-    if (!answer.ok) throw new Error(answer.statusText);
+    // 422: a row is wrong, and the others were sent. Submitting again would send them twice.
+    if (!answer.ok && answer.status !== 422) throw new Error(answer.statusText);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const told of page.querySelectorAll("[data-told]")) {
-      if (told.childElementCount) document.getElementById(told.id)?.replaceChildren(...told.children);
-    }
+    const list = button.closest("[data-pairs]");
+    const fresh = page.getElementById(list.id);
+    if (!fresh) throw new Error("the answer is another page");
+    takeOver(list, fresh);
   } catch {
     // Submit without the script: the page then shows the errors and keeps what was typed.
     button.removeAttribute("aria-busy");

@@ -1,16 +1,28 @@
 // What status pages do with a script, and do without as well: times in the reader's zone, and days
 // that arrow keys and the pointer lead through.
 
-const zone = document.querySelector(".zone");
 const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 const clock = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
-for (const time of document.querySelectorAll("time[data-at], time[data-clock]")) {
-  const format = "at" in time.dataset ? exact : clock;
-  time.textContent = format.format(new Date(time.dateTime));
+function tell(root) {
+  for (const time of root.querySelectorAll("time[data-at], time[data-clock]")) {
+    const format = "at" in time.dataset ? exact : clock;
+    time.textContent = format.format(new Date(time.dateTime));
+  }
 }
-if (zone) zone.textContent = `Times are in ${exact.resolvedOptions().timeZone}. Days are in ${zone.dataset.zone}.`;
+
+// In which zone the times are, and as of when the page is: it may stay open for days, or be printed.
+function date() {
+  const zone = document.querySelector(".zone");
+  if (!zone) return;
+  const own = exact.resolvedOptions().timeZone;
+  const days = zone.dataset.zone;
+  const zones = own === days ? `Times are in ${own}.` : `Times are in ${own}. Days are in ${days}.`;
+  // A page that cannot be brought up to date says itself as of when it is.
+  const old = document.querySelector("main > .notice");
+  zone.textContent = old ? zones : `As of ${clock.format(new Date())}. ${zones}`;
+}
 
 const DAY = 86_400_000;
 
@@ -109,4 +121,35 @@ class Days {
   }
 }
 
-for (const link of document.querySelectorAll("a.days")) new Days(link);
+function dress(root) {
+  tell(root);
+  for (const link of root.querySelectorAll("a.days")) new Days(link);
+}
+
+// What is new comes in place each minute, unless somebody is in the middle of reading it.
+const MINUTE = 60_000;
+const main = document.querySelector("main[data-fresh]");
+
+async function refresh() {
+  if (document.hidden || main.contains(document.activeElement) || main.querySelector("details[open]")) return;
+  const answer = await fetch(location.href, { cache: "no-cache" }).catch(() => null);
+  if (!answer?.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = page.querySelector("main[data-fresh]");
+  if (!fresh) return;
+  if (fresh.innerHTML !== main.original) {
+    main.original = fresh.innerHTML;
+    document.title = page.title;
+    main.replaceChildren(...fresh.childNodes);
+    dress(main);
+  }
+  date();
+}
+
+if (main) {
+  main.original = main.innerHTML;
+  setInterval(refresh, MINUTE);
+  document.addEventListener("visibilitychange", refresh);
+}
+dress(document);
+date();

@@ -65,6 +65,6 @@ class Crashing(Worker):
         with mock.patch.object(announcing, "write", dies):
             return super()._announce()
 
-    def _mark(self, done: Any, now: Any) -> None:
-        super()._mark(done, now)
+    def _store_outcome(self, done: Any, now: Any) -> None:
+        super()._store_outcome(done, now)
         self._die("mark")

@@ -34,7 +34,7 @@ from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
 from app.engine.schedule import Claim
 from app.engine.shards import Shards
-from app.records import DeliveryStatus
+from app.records import DeliveryStatus, Event
 from app.rules.time import iso
 from app.stores import health
 from tests.factories import make_incident, make_key, make_monitor, make_outcome, now
@@ -174,6 +174,18 @@ def deliver(core, **columns):
         return id
 
 
+def deliver_notice(core):
+    """A waiting message that is retried, as a test is not."""
+    id = deliver(core)
+    with core.app_context(), writing() as session:
+        row = session.get(DeliveryRow, id)
+        extra = {"expires_at": "2027-01-01T00:00:00Z", "days_left": 7, "domain": "shop.example"}
+        monitor = {"id": 1, "name": "Shop", "url": "https://shop.example"}
+        row.event = Event.DOMAIN_EXPIRING
+        row.facts = {**row.facts, "event": row.event, "monitor": monitor, "extra": extra}
+    return id
+
+
 def status(core, id):
     with core.app_context():
         return db.session.scalar(sa.select(DeliveryRow.status).where(DeliveryRow.id == id))
@@ -213,7 +225,7 @@ def test_a_worker_continues_after_the_clock_was_set_back(core, settings):
     clock = {"now": now() + HOURS}
     slow = Answer(Verdict.RETRY, "503", retry_after=3600.0)
     made, sent = worker(core, settings, [slow], clock=lambda: clock["now"])
-    first = deliver(core)
+    first = deliver_notice(core)
     step_until(made, lambda: sent and made.idle)
     assert status(core, first) == DeliveryStatus.PENDING
     clock["now"] -= HOURS

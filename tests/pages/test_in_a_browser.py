@@ -232,3 +232,26 @@ def test_the_widget_brings_itself_up_to_date_and_keeps_the_focus(
         page.clock.run_for(60_000)
         page.get_by_role("link", name="Some systems have problems").wait_for()
         assert page.evaluate("document.activeElement.className") == "widget"
+
+
+def test_an_open_page_shows_what_is_new_each_minute_and_says_as_of_when(
+    app: Flask, later: Callable[[float], None], chromium: Browser
+):
+    page_id = make_page(app, [make_shown(app, "Shop")])
+    with serving(app) as url, opened(chromium, timezone_id="Asia/Tokyo") as page:
+        page.clock.install()
+        page.goto(f"{url}/status/example")
+        footer = page.locator("footer .zone")
+        assert "As of" in footer.inner_text()
+        make_post(app, page_id, "The shop is away")
+        later(10)
+        page.get_by_role("link", name="Shop").first.focus()
+        page.clock.run_for(60_000)
+        assert not page.get_by_text("The shop is away").count(), "somebody reads it by keyboard"
+        page.evaluate("document.activeElement.blur()")
+        page.clock.run_for(60_000)
+        page.get_by_text("The shop is away").wait_for()
+        days = page.locator("a.days").first
+        days.focus()
+        page.keyboard.press("ArrowLeft")
+        assert page.locator(".tip").first.is_visible(), "what came later has its script too"

@@ -208,3 +208,10 @@ def test_with_scripts_the_answer_comes_into_its_row(sink: HttpSink, worker: None
     page.get_by_role("button", name="Alerts, row 1: send test alert").click()
     expect(page.locator(".pair .fault").first).to_be_visible()
     assert page.url.endswith("/monitors/new")
+    page.get_by_role("button", name="Send test alert to all").click()
+    sink.wait_for(lambda: len(sink.to(f"/{SECRET}/fine")) == 2, 60)
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+    assert len(sink.to(f"/{SECRET}/fine")) == 2, "it was sent once, though the other row is wrong"
+    page.get_by_label("Alerts, row 1: Value").fill(f"{sink.url}/{SECRET}/fine")
+    page.get_by_role("button", name="Alerts, row 1: send test alert").click()
+    expect(page.locator(".pair .fault")).to_have_count(0)

@@ -165,6 +165,8 @@ def test_deleting_a_contact_in_use_asks_who_takes_its_place(app, editor):
     editor.press("Delete contact", replace_with="Night shift")
     assert [names(one) for one in monitors(app)] == [["Night shift"]] * 2
     editor.open(f"/contacts/{night.id}/delete").press("Delete contact")
+    assert "Monitors use this contact." in editor.text
+    editor.press("Delete contact", force=True)
     assert [one.alerts for one in monitors(app)] == [(), ()]
 
 

@@ -141,8 +141,8 @@ def test_a_name_given_behind_the_link_is_shown_and_remembered_on_the_device(app,
     assert stranger.status == 422
     assert row(app).acknowledged_at is None
     stranger.press("Acknowledge", name="Ada")
-    assert "by Ada, from Slack message" in stranger.text
-    assert row(app).acknowledged_by == "Ada, from Slack message"
+    assert "by Ada, from Slack" in stranger.text
+    assert row(app).acknowledged_by == "Ada, from Slack"
     stranger.open(f"/acknowledge/{tokens[1]}")
     assert dict(stranger.form_with("Acknowledge")[0].values)["name"] == "Ada"
     stranger.press("Acknowledge", name="")

@@ -155,7 +155,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New", "timeout": "9"}),
         (edit, "Save", {"name": "Other", "request_auth_username": "ada",
                         "request_auth_password": "typed-just-now"}),
-        (edit, "Test", {"name": "Third"}),
+        (edit, "Check now", {"name": "Third"}),
         (f"/monitors/{monitor.id}/clone", "Save", {"name": "Twin", "timeout": "8",
                                                      "request_auth_password": "typed-too"}),
         ("/maintenance/new", "Save", {"name": "More", "scope": "chosen",

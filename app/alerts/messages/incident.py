@@ -27,7 +27,7 @@ def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str]
     own = facts["monitor"]["id"]
     names = [name for id, name in context.others_down.items() if id != own]
     if not names:
-        return ((label, "nothing"),)
+        return ()
     shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
     more = len(names) - OTHERS_NAMED
     return ((label, f"{shown} and {more} more" if more > 0 else shown),)

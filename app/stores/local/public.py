@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
 from app.access.subscriptions import Purpose, read_token
+from app.alerts.messages import base_url
 from app.config import Settings
 from app.db import db, patience, rollups
 from app.db.faults import unavailable
@@ -113,7 +114,7 @@ class LocalPublicPages(PublicPages):
     def __init__(
         self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._base = settings.public_url or ""
+        self._base = base_url(settings.public_url, settings.bind)
         self._clock = clock
         self._subscribing = Subscribing(settings, clock)
         self._kept = rollups.KeptDays()

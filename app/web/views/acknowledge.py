@@ -58,9 +58,14 @@ def _is_waiting(incident: Incident) -> bool:
 def _who(link: Acknowledgement, name: str | None) -> str:
     """As others read it: the name that was given, else the person's address, else the message."""
     if name and name.strip():
-        return f"{name.strip()}, from {link.via}"
+        return f"{name.strip()}, from {_service(link)}"
     email: str | None = current_user.person.email if current_user.is_authenticated else None
     return email or link.via
+
+
+def _service(link: Acknowledgement) -> str:
+    """Where the link was: not the address, which only its owner may know."""
+    return "email" if link.via.startswith("email ") else link.via.removesuffix(" message")
 
 
 def _remember(response: Response, name: str | None) -> None:

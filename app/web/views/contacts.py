@@ -27,6 +27,7 @@ from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import times
 from app.web.views import channel_tests
+from app.web.views.deliveries import names_of
 
 blueprint = guarded(Blueprint("contacts", __name__, url_prefix="/contacts"))
 
@@ -60,6 +61,7 @@ def show(id: int) -> Response:
         contact=contact,
         monitors=store.monitors.list(query),
         deliveries=deliveries,
+        names=names_of(deliveries.items),
         tried=_tried(),
     )
 
@@ -173,10 +175,10 @@ def delete(id: int) -> Answer:
     contact = current_store().contacts.get(id)
     form = BrowserContactDeletionForm()
     if form.validate_on_submit():
-        # A person who confirms without naming another contact has read how many monitors use it.
-        other = form.replace_with.data
         try:
-            current_store().contacts.remove(id, replace_with=other, force=other is None)
+            current_store().contacts.remove(
+                id, replace_with=form.replace_with.data, force=bool(form.force.data)
+            )
         except (Invalid, Conflict) as fault:
             if isinstance(fault, Invalid):
                 show_errors(form, fault)

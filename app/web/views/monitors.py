@@ -191,12 +191,13 @@ def _not_shown(places: Sequence[str]) -> Sequence[str]:
     """The fields that this form does not have. Where there is one place, there is no choice; a
     page that was opened then must not be read as "none chosen".
     """
-    without = () if servers.offers(Feature.CONTACTS) else (CONTACTS,)
-    if not _own_fields_shown():
-        return (*OWN_FIELDS, *without)
+    shown: dict[str, bool]
     if request.method in SAFE_METHODS:
-        return without if len(places) > 1 else (LOCATIONS, *without)
-    return without if LOCATIONS in request.form else (LOCATIONS, *without)
+        shown = {LOCATIONS: len(places) > 1, CONTACTS: servers.offers(Feature.CONTACTS)}
+    else:
+        shown = {name: name in request.form for name in (LOCATIONS, CONTACTS)}
+    without = tuple(name for name, is_shown in shown.items() if not is_shown)
+    return without if _own_fields_shown() else (*OWN_FIELDS, *without)
 
 
 def _own_fields_shown() -> bool:
