@@ -137,11 +137,10 @@ def _targets_of_follow_up(
     """
     known = recipients.lanes_alerted(session, incident.id)
     present = targets_of(session, monitor)
-    if event == Event.INCIDENT_RESOLVED:
-        alerted = dict.fromkeys(filter(None, known.values()), (Source(),))
-        return {target: present.get(target, own) for target, own in alerted.items()}
     still = {target: one for target, one in present.items() if lane(*target) in known}
-    return _wanted(still, event)
+    if event != Event.INCIDENT_RESOLVED:
+        return _wanted(still, event)
+    return _own([target for target in known.values() if target is not None]) | still
 
 
 def _wanted(found: Targets, event: Event) -> Targets:
@@ -150,7 +149,7 @@ def _wanted(found: Targets, event: Event) -> Targets:
     return {target: sources for target, sources in wanting.items() if sources}
 
 
-def _own(chosen: Sequence[Target]) -> Targets:
+def _own(chosen: Sequence[Target]) -> dict[Target, Sequence[Source]]:
     """Channel values that belong to no contact."""
     return dict.fromkeys(chosen, (Source(),))
 

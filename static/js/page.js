@@ -20,6 +20,16 @@ document.addEventListener("focusin", (event) => {
   if (event.target.matches("textarea")) event.target.scrollIntoView({ block: "nearest" });
 });
 
+// A link that fills a form anew asks first where something was typed.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[data-replaces]");
+  if (!link) return;
+  const fields = [...document.querySelector(link.dataset.replaces).elements];
+  const typed = fields.some((field) => (field.type === "checkbox" ? field.checked !== field.defaultChecked
+    : "defaultValue" in field && field.value !== field.defaultValue));
+  if (typed && !confirm("This replaces what you have written. Continue?")) event.preventDefault();
+});
+
 // Copy buttons show where copying is possible.
 for (const button of document.querySelectorAll("[data-copy]")) {
   if (!navigator.clipboard) continue;

@@ -106,7 +106,7 @@ def test_contacts_are_those_of_the_remote_server(app, remote):
         monitor = current_store().monitors.list(MonitorQuery()).items[0]
         assert monitor.alerts == (Pair("contact", "Shop team"),)
     assert "Shop" in remote.open("/contacts/1").text
-    remote.open("/contacts/1/delete").press("Delete contact")
+    remote.open("/contacts/1/delete").press("Delete contact", force=True)
     assert "Shop team deleted." in remote.text
     with app.app_context():
         assert current_store().monitors.get(monitor.id).alerts == ()

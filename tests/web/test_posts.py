@@ -107,11 +107,19 @@ def test_a_template_that_does_not_exist_is_an_empty_post(editor, shop):
     assert (editor.status, values["title"], values["body"].strip()) == (200, "", "")
 
 
-def test_no_template_is_offered_where_it_would_overwrite_a_text(app, editor, monitor, shop):
+def test_a_draft_of_an_incident_may_take_its_text_from_a_template(app, editor, monitor, shop):
     incident = make_incident(app, monitor)
-    editor.open(f"/status-pages/1/posts/new?incident_id={incident.id}&template=Maintenance")
-    assert "Start from" not in editor.text
+    address = f"/status-pages/1/posts/new?incident_id={incident.id}"
+    editor.open(f"{address}&template=Maintenance")
+    assert "Start from: Investigating , Identified , Monitoring , Resolved ·" in editor.text
     assert "Problems with The shop" in dict(editor.form_with("Publish")[0].values)["title"]
+    editor.open(f"{address}&template=Identified").press("Publish")
+    post = stored(app)
+    assert (post.title, post.body) == (BUILT_IN[1].title, BUILT_IN[1].body)
+    assert (post.incident_id, post.monitors) == (incident.id, (shop,))
+
+
+def test_no_template_is_offered_where_it_would_overwrite_a_text(app, editor, monitor, shop):
     editor.open("/status-pages/1/posts/new").press("Publish", title="Kept", body="")
     assert editor.status == 422
     assert "Start from" not in editor.text

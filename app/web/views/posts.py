@@ -140,7 +140,9 @@ def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -
             id = record_id(incident_id)
         except ValueError:
             raise NotFound("incident", incident_id) from None
-        return {**current_store().posts.draft(page.id, id), "incident_id": id}
+        draft = {**current_store().posts.draft(page.id, id), "incident_id": id}
+        of_incident = template and template.state not in MAINTENANCE_STATES
+        return draft | _text_of(template if of_incident else None)
     text: dict[str, Any] = {"state": PostState.INVESTIGATING}
     if template and _known(template.state):
         maintenance = template.state in MAINTENANCE_STATES
@@ -148,10 +150,15 @@ def _first(page: StatusPage, maintenance: bool, template: PostTemplate | None) -
         start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
         end = start + timedelta(hours=1)
         text = {"state": PostState.SCHEDULED, "starts_at": start, "ends_at": end}
-    if template:
-        text |= {"title": template.title, "body": template.body}
-        text |= {"state": template.state} if _known(template.state) else {}
-    return text
+    return text | _text_of(template)
+
+
+def _text_of(template: PostTemplate | None) -> dict[str, Any]:
+    """What a post takes from a template."""
+    if template is None:
+        return {}
+    text = {"title": template.title, "body": template.body}
+    return text | {"state": template.state} if _known(template.state) else text
 
 
 def _unread_new(fault: WakefulError, page_id: int, maintenance: bool) -> Answer:
@@ -208,15 +215,18 @@ def _form_page(
     form: BrowserPostForm, page: StatusPage, post: Post | None, maintenance: bool, status: int
 ) -> Answer:
     form.monitors.choices = [(str(id), name) for id, name in _choices(form, page)]
-    # Nothing to start from where a link would lose what was typed, or a draft.
-    fresh = post is None and not form.is_submitted() and "incident_id" not in request.args
+    # Nothing to start from where a link would lose what was sent.
+    fresh = post is None and not form.is_submitted()
+    templates = _templates() if fresh else ()
+    if "incident_id" in request.args:
+        templates = [one for one in templates if one.state not in MAINTENANCE_STATES]
     rendered = render_template(
         "posts/form.html",
         form=form,
         shown=page,
         post=post,
         maintenance=maintenance,
-        templates=_templates() if fresh else (),
+        templates=templates,
         maintenance_states=MAINTENANCE_STATES,
     )
     return rendered, status
