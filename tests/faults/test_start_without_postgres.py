@@ -112,7 +112,9 @@ def test_serve_answers_from_copies_and_does_all_the_rest_once_the_server_runs(
     eventually(lambda: get(base, "/readyz").json().get("heartbeat_age") is not None, "it checks")
     assert get(base, "/login").status_code != 503
     assert running.stop() == 0
-    assert sum("Until it can be used" in line for line in running.lines) == 1
+    # A server that starts refuses for another reason than one that is away.
+    said = [line.split(" ", 3)[-1] for line in running.lines if "Until it can be used" in line]
+    assert len(said) == len(set(said)) <= 2, said
     assert not any(" ended (" in line for line in running.lines), "no part was started in vain"
 
 
