@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, func, select, text
+from sqlalchemy import Select, func, select
 
 from app.alerts import lane_rules, retries
 from app.alerts.giving_up import give_up_unreadable
@@ -19,7 +19,7 @@ from app.alerts.lane_rows import MAX_PENDING, history_of, pending
 from app.alerts.lane_rules import Lane, Waiting
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import AT_REST, Reason, new_row, unleased, update_deliveries
-from app.db import AnySession
+from app.db import AnySession, turns
 from app.db.tables import DeliveryRow, SubscriberRow
 from app.db.types import Unreadable, readable
 from app.records import Channel, DeliveryStatus
@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=30)  # a crashed sender's row is free again after this
 FIRST_PENDING = 50  # mostly enough to decide what is sent next
 MOST_SKIPPED = 500  # lanes that a statement names
-_LOCK = 0x57414B45  # of the outbox among PostgreSQL's advisory locks
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,7 @@ def _due(now: datetime) -> Select[str]:
 
 def lock(session: AnySession) -> None:
     """Let one worker at a time decide. On SQLite, the write lock does that already."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    turns.take_turn(session, turns.Turn.OUTBOX)
 
 
 @dataclass(frozen=True, slots=True)

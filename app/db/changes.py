@@ -17,9 +17,9 @@ from sqlalchemy.orm import Session, scoped_session
 
 from app.db import db, writing
 from app.db.tables import ChangeRow
+from app.db.turns import Turn, take_turn
 
 _NOTED = "wakeful.changes"
-LOCK = 0x77616B66  # PostgreSQL's advisory lock of this number
 
 
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
@@ -33,8 +33,7 @@ def _write(session: Session) -> None:
     if not noted:
         return
     session.flush()
-    if session.connection().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(LOCK)))
+    take_turn(session, Turn.CHANGES)
     at = datetime.now(UTC)
     rows = [{"monitor_id": monitor_id, "at": at} for monitor_id in sorted(noted)]
     session.execute(insert(ChangeRow), rows)

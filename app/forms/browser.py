@@ -228,10 +228,10 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
 
     def check_together(self) -> None:
         super().check_together()
-        if len(self.values()["alerts"]) > MAX_ALERTS:
+        alerts, lost = self.values()["alerts"], getattr(self.record, "unreadable", ())
+        if len(alerts) > MAX_ALERTS:
             self.alerts.fault(f"At most {MAX_ALERTS} contacts and channels fit.")
-        values, lost = self.values(), getattr(self.record, "unreadable", ())
-        deletes = "alerts" in lost and not own_alerts(values["alerts"]) and not self.clone
+        deletes = "alerts" in lost and not own_alerts(alerts) and not self.clone
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
             self.alerts.fault(ENTER_OR_DELETE)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.forms.fields import ClockTime, Switch, Text, Word, Zone, looks_masked
+from app.forms.fields import Switch, Text, Word, looks_masked
 from app.forms.lists import PairList
-from app.forms.monitor import CHANNEL_CHOICES, check_channel
+from app.forms.monitor import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.schema import SchemaForm
-from app.records import DEFAULT_CONTACT_ZONE, MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity
+from app.records import MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity
 from app.rules.together import quiet_hours
 
 DIGITS_ALONE = "A name of digits alone could be mistaken for an id. Add a letter."
@@ -60,16 +60,7 @@ class ContactForm(SchemaForm):
         default=False,
         description="Monitors that are created on the dashboard start with this contact.",
     )
-    quiet_start = ClockTime(
-        "Quiet from",
-        description="In quiet hours alerts wait. When they end, one message sums up.",
-    )
-    quiet_end = ClockTime("Quiet until")
-    quiet_zone = Zone(
-        "Time zone of quiet hours",
-        default=DEFAULT_CONTACT_ZONE,
-        description="Such as Europe/Berlin.",
-    )
+    quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
 
     def check_together(self) -> None:
         # Channels that cannot be read stay as they are until somebody enters them again.

@@ -6,7 +6,7 @@ and start anywhere: they order the list as numbers (decisions.md 2). Errors keep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -318,29 +318,35 @@ class IdList(EntryList):
         return text.record_id(value)
 
 
-def _boxes(field: Places, **_attributes: Any) -> Markup:
-    """A checkbox for each place, or if the places are not known, for each chosen one."""
-    names = form_of(field).context.places or field.data
+def _boxes(field: EntryList, choices: Iterable[tuple[str, str]]) -> Markup:
+    """A checkbox for each choice of value and label."""
     box = Markup(
         '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
-        ' value="{name}"{checked}>'
-        '<label for="{id}">{name}</label></div>'
+        ' value="{value}"{checked}>'
+        '<label for="{id}">{label}</label></div>'
     )
     return Markup("\n").join(
         box.format(
             id=f"{field.id}-{number}",
             field=field.name,
-            name=name,
-            checked=Markup(" checked") if name in field.data else "",
+            value=value,
+            label=label,
+            checked=Markup(" checked") if value in field.data else "",
         )
-        for number, name in enumerate(names)
+        for number, (value, label) in enumerate(choices)
     )
+
+
+def _boxes_of_places(field: Places, **_attributes: Any) -> Markup:
+    """For each place, or if the places are not known, for each chosen one."""
+    names = form_of(field).context.places or field.data
+    return _boxes(field, ((name, name) for name in names))
 
 
 class Places(EntryList):
     """Names of places to check from: a tuple of ``str``. None sent: the default one."""
 
-    widget = staticmethod(_boxes)
+    widget = staticmethod(_boxes_of_places)
     example = DEFAULT_LOCATIONS[0]
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
@@ -359,30 +365,16 @@ class Places(EntryList):
         return value
 
 
-def _named_boxes(field: Names, **_attributes: Any) -> Markup:
-    """A checkbox for each choice, and a hidden input that tells that they were shown."""
-    box = Markup(
-        '<div class="check"><input type="checkbox" id="{id}" name="{field}"'
-        ' value="{name}"{checked}>'
-        '<label for="{id}">{label}</label></div>'
-    )
-    boxes = Markup("\n").join(
-        box.format(
-            id=f"{field.id}-{number}",
-            field=field.name,
-            name=name,
-            label=label,
-            checked=Markup(" checked") if name in field.data else "",
-        )
-        for number, (name, label) in enumerate(field.choices)
-    )
-    return boxes + Markup('<input type="hidden" name="{0}" value="">').format(field.name)
+def _boxes_of_names(field: Names, **_attributes: Any) -> Markup:
+    """With a hidden input that tells that the boxes were shown."""
+    shown = Markup('<input type="hidden" name="{0}" value="">').format(field.name)
+    return _boxes(field, field.choices) + shown
 
 
 class Names(EntryList):
     """Names of records that a page lists as boxes: a tuple of ``str``. Set ``choices`` to them."""
 
-    widget = staticmethod(_named_boxes)
+    widget = staticmethod(_boxes_of_names)
     extra = True
 
     def __init__(self, *args: Any, most: int, **kwargs: Any) -> None:

@@ -163,6 +163,21 @@ def _alerts(*, contacts: bool = True) -> PairList:
     )
 
 
+def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
+    """The fields of quiet hours, in the order of the form."""
+    start = ClockTime(
+        "Quiet from",
+        description="In quiet hours alerts wait. When they end, one message sums up.",
+    )
+    end = ClockTime("Quiet until")
+    zone = Zone(
+        "Time zone of quiet hours",
+        default=DEFAULT_QUIET_ZONE,
+        description="Such as Europe/Berlin.",
+    )
+    return start, end, zone
+
+
 class MonitorForm(SchemaForm):
     """The fields of a monitor."""
 
@@ -285,16 +300,7 @@ class MonitorForm(SchemaForm):
         high=REMIND_AFTER_MINUTES[1],
         description="While it is down and nobody has acknowledged it. Empty: never.",
     )
-    quiet_start = ClockTime(
-        "Quiet from",
-        description="In quiet hours alerts wait. When they end, one message sums up.",
-    )
-    quiet_end = ClockTime("Quiet until")
-    quiet_zone = Zone(
-        "Time zone of quiet hours",
-        default=DEFAULT_QUIET_ZONE,
-        description="Such as Europe/Berlin.",
-    )
+    quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags("Tags", description="Comma-separated.")
     locations = Places(
         "Checked from",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from app.records.marks import ClockTime, Id, Mark, TextOrNone
+from app.records.monitors import DEFAULT_QUIET_ZONE
 from app.records.secrets import Pair
 
 
@@ -22,7 +23,6 @@ class MinSeverity(StrEnum):
 # The key of a monitor's alert that names a contact; its value is the contact's name.
 CONTACT = "contact"
 MAX_CONTACT_NAME = 80
-DEFAULT_CONTACT_ZONE = "UTC"
 
 
 def masked_alert(pair: Pair) -> Pair:
@@ -44,7 +44,7 @@ class Contact:
     channels: Annotated[tuple[Pair, ...], Mark.SECRET] = ()
     quiet_start: ClockTime | None = None  # with ``quiet_end``: its alerts wait until then
     quiet_end: ClockTime | None = None
-    quiet_zone: str = DEFAULT_CONTACT_ZONE  # IANA name of the zone of those two
+    quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     default: bool = False  # new monitors of the dashboard start with it
     min_severity: Annotated[str, MinSeverity] = MinSeverity.ALL
     acknowledgements: bool = True  # it is told that somebody has acknowledged an incident

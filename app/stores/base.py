@@ -254,8 +254,12 @@ class Contacts(Collection[Contact, PageQuery]):
         """Send ``test`` to all channels of a contact; the delivery ids."""
 
     @abstractmethod
+    def id_of(self, value: str) -> int | None:
+        """The id of the contact of this name, ignoring case, or else with this id."""
+
     def is_known(self, value: str) -> bool:
-        """Whether there is a contact of this name, or with this id."""
+        """Whether there is such a contact, as far as that is to be told before it is sent."""
+        return self.id_of(value) is not None
 
     @abstractmethod
     def names(self) -> Sequence[str]:

@@ -30,7 +30,7 @@ from app.records import (
     Role,
     Scope,
 )
-from app.rules import text
+from app.rules import brackets, text
 from app.web.frame.store_errors import outlook, status_of
 from app.web.shown.looks import ROLES
 
@@ -216,15 +216,6 @@ class CommentForm(BrowserForm):
     )
 
 
-def alert_pairs(alerts: Sequence[Pair]) -> list[tuple[str, str]]:
-    """What a client would send for these alerts; nothing for none."""
-    return [
-        (f"alerts[{place}][{half}]", value)
-        for place, pair in enumerate(alerts)
-        for half, value in (("key", pair.key), ("value", pair.value))
-    ]
-
-
 BULK_ACTIONS = {
     "pause": "Pause",
     "resume": "Resume",
@@ -296,7 +287,8 @@ class ImportForm(BrowserForm):
         pairs = [("interval", str(self.interval.data))]
         if "tags" in self:
             pairs.append(("tags", ",".join(self.tags.data)))
-        return pairs + alert_pairs([Pair(CONTACT, name) for name in self.ticked()])
+        contacts = [Pair(CONTACT, name) for name in self.ticked()]
+        return pairs + (brackets.write({"alerts": contacts}) if contacts else [])
 
     def repeated(self) -> list[tuple[str, str]]:
         """The fields of this form that its next step needs, but for the lines."""

@@ -11,7 +11,7 @@ from app.db import Model
 from app.db.contents import is_min_severity, is_pairs
 from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id
 from app.db.types import Bounded, EncryptedJson, Moment, Unreadable, Word
-from app.records import DEFAULT_CONTACT_ZONE, MinSeverity
+from app.records import DEFAULT_QUIET_ZONE, MinSeverity
 
 
 class ContactRow(Model):
@@ -25,7 +25,7 @@ class ContactRow(Model):
     channels: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
     quiet_start: Mapped[str | None] = mapped_column(Clock)  # HH:MM
     quiet_end: Mapped[str | None] = mapped_column(Clock)
-    quiet_zone: Mapped[str] = mapped_column(String(64), default=DEFAULT_CONTACT_ZONE)
+    quiet_zone: Mapped[str] = mapped_column(String(64), default=DEFAULT_QUIET_ZONE)
     default: Mapped[bool] = mapped_column("is_default", default=False)
     min_severity: Mapped[str] = mapped_column(
         Word(8, is_min_severity, MinSeverity.ALL), default=MinSeverity.ALL.value

@@ -95,9 +95,9 @@ def tell_opened(
     session: AnySession, monitor: MonitorRow, incident: IncidentRow, now: datetime
 ) -> None:
     """Alert to an incident. If its alerts cannot be read, its comment says so."""
-    if alerts_nobody(session, monitor):
+    told = enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
+    if not told and alerts_nobody(session, monitor):
         remark(incident, NOBODY_TOLD)
-    enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime) -> datetime:

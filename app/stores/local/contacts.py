@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.alerts import outbox
 from app.alerts.targets import in_order, places_in
-from app.db import DbSession, db, writing
+from app.db import DbSession, db, turns, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable, readable
 from app.errors import Conflict, Invalid, NotFound
@@ -34,7 +34,6 @@ ITSELF = "This is the contact that is to be deleted. Name another one."
 COLUMNS = (
     "name", "quiet_start", "quiet_end", "quiet_zone", "default", "min_severity", "acknowledgements",
 )  # fmt: skip
-_LOCK = 0x636F6E74  # PostgreSQL's advisory lock of this number
 MOST_NAMED = 500  # monitors that a refusal names
 
 
@@ -78,8 +77,8 @@ class Contacts(Part, base.Contacts):
             raise NotFound("contact", id)
         return outbox.send_test_to_contact(id, self.now())
 
-    def is_known(self, value: str) -> bool:
-        return _find(db.session, value) is not None
+    def id_of(self, value: str) -> int | None:
+        return _find(db.session, value)
 
     def names(self) -> Sequence[str]:
         return list(db.session.scalars(select(ContactRow.name).order_by(ContactRow.name_folded)))
@@ -150,8 +149,7 @@ def _take_turns(session: DbSession) -> None:
     """Until the transaction ends, nobody else changes which monitors use which contacts: PostgreSQL
     would end one of two that replace each other's contacts as a deadlock.
     """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    turns.take_turn(session, turns.Turn.CONTACTS)
 
 
 def _has_any(session: DbSession, monitor_id: int) -> bool:

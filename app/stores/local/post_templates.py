@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from app.db import DbSession, db, writing
+from app.db import DbSession, db, turns, writing
 from app.db.tables import PostTemplateRow
 from app.errors import Invalid, NotFound
 from app.records import Page, PageQuery, PostTemplate
@@ -14,7 +14,6 @@ from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
 NAME_TAKEN = "Another template has this name."
-_LOCK = 0x7074706C  # PostgreSQL's advisory lock of this number
 
 
 class PostTemplates(Part, Collection[PostTemplate, PageQuery]):
@@ -73,8 +72,7 @@ def _check_name(session: DbSession, id: int | None, fields: Fields) -> None:
     """
     if "name" not in fields:
         return
-    if session.connection().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+    turns.take_turn(session, turns.Turn.POST_TEMPLATES)
     wanted = folded(fields["name"])
     for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
         if other != id and folded(name) == wanted:

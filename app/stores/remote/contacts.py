@@ -37,6 +37,11 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         answer = self._write("POST", f"{self._address(id)}/test", kind=self.kind, id=id)
         return self._record(answer, delivery_ids)
 
+    def id_of(self, value: str) -> int | None:
+        known = self._all()
+        named = (one.id for one in known if one.name.casefold() == value.strip().casefold())
+        return next(named, next((one.id for one in known if str(one.id) == value), None))
+
     def is_known(self, value: str) -> bool:
         return True  # the server refuses a name that it does not know
 
@@ -49,13 +54,7 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
     def _all(self) -> Sequence[Contact]:
         if Feature.CONTACTS not in self.offers.known():
             return ()
-        found: list[Contact] = []
-        for number in range(1, MOST_PAGES + 1):
-            page = self.list(PageQuery(per_page=100, page=number))
-            found += page.items
-            if number >= page.last_number:
-                break
-        return found
+        return list(self.every(PageQuery(per_page=100), MOST_PAGES))
 
 
 _contact = reader(Contact, "contact")

@@ -75,11 +75,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
     def _by_name(self, search: str | None) -> Iterator[Monitor]:
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
-        for number in range(1, NAMES_PAGES + 1):
-            page = self.list(replace(query, page=number))
-            yield from page.items
-            if number >= page.last_number:
-                return
+        return self.every(query, NAMES_PAGES)
 
     def overview(self) -> Mapping[str, int]:
         self._needs(Feature.OVERVIEW, "does not count monitors by their state.")

@@ -25,12 +25,8 @@ class StatusPages(Collection[StatusPage, PageQuery], base.StatusPages):
     def of_monitor(self, monitor_id: int) -> Sequence[StatusPage]:
         if Feature.STATUS_PAGES not in self.offers.known():
             return ()
-        found: list[StatusPage] = []
-        for number in range(1, MOST_PAGES + 1):
-            page = self.list(PageQuery(per_page=100, page=number))
-            found += (one for one in page.items if monitor_id in one.monitors)
-            if number >= page.last_number:
-                break
+        every = self.every(PageQuery(per_page=100), MOST_PAGES)
+        found = [page for page in every if monitor_id in page.monitors]
         return sorted(found, key=lambda page: (page.name.casefold(), page.id))
 
 

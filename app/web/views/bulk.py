@@ -16,8 +16,9 @@ from app.forms import binding
 from app.forms.fields import with_scheme
 from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
+from app.rules.brackets import write
 from app.stores import Feature, current_store
-from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm, alert_pairs
+from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm
 from app.web.frame import choices, links, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded, safe_next
 from app.web.views import monitors
@@ -168,13 +169,13 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
     "untag": lambda monitor, form: [
         ("tags", ",".join(tag for tag in monitor.tags if tag != form.tag.data.strip()))
     ],
-    "contact": lambda monitor, form: _alerts(
-        [*monitor.alerts, *_unless_there(monitor, form.contact.data)]
+    "contact": lambda monitor, form: write(
+        {"alerts": (*monitor.alerts, *_unless_there(monitor, form.contact.data))}
     ),
-    "uncontact": lambda monitor, form: _alerts(
-        [pair for pair in monitor.alerts if not _names(pair, form.contact.data)]
+    "uncontact": lambda monitor, form: write(
+        {"alerts": tuple(one for one in monitor.alerts if not _names(one, form.contact.data))}
     ),
-    "recontact": lambda monitor, form: _alerts([Pair(CONTACT, form.contact.data)]),
+    "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
 }
 
 
@@ -185,11 +186,6 @@ def _names(pair: Pair, contact: str) -> bool:
 def _unless_there(monitor: Monitor, contact: str) -> list[Pair]:
     there = any(_names(pair, contact) for pair in monitor.alerts)
     return [] if there else [Pair(CONTACT, contact)]
-
-
-def _alerts(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
-    """What a client would send to replace the alerts by these."""
-    return alert_pairs(pairs) or [("alerts", "")]
 
 
 @dataclass(frozen=True, slots=True)

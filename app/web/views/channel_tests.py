@@ -66,8 +66,8 @@ def stored(monitor_id: int, place: int | None) -> Sequence[int]:
     return ids
 
 
-def shown(monitor_id: int) -> Sequence[Delivery]:
-    """The tests whose ids stand in the page's address."""
+def shown(monitor_id: int | None) -> Sequence[Delivery]:
+    """The tests whose ids stand in the page's address: of this monitor, or those of no monitor."""
     numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
     found = []
     for number in numbers:

@@ -11,14 +11,10 @@ from app.errors import Conflict, Invalid, NotFound, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserContactDeletionForm, BrowserContactForm
 from app.records import (
-    MAX_ALERTS,
     Contact,
-    Delivery,
     DeliveryQuery,
-    Event,
     MinSeverity,
     MonitorQuery,
-    PageQuery,
 )
 from app.stores import Feature, current_store
 from app.web.forms import not_read, not_saved, saved, show_errors
@@ -62,7 +58,7 @@ def show(id: int) -> Response:
         monitors=store.monitors.list(query),
         deliveries=deliveries,
         names=names_of(deliveries.items),
-        tried=_tried(),
+        tried=channel_tests.shown(None),
     )
 
 
@@ -70,14 +66,10 @@ def show(id: int) -> Response:
 def named() -> Response:
     """The page of the contact with this name: a monitor's alerts know no more of it."""
     name = request.args.get("name", "")
-    for number in range(1, 100):
-        page = current_store().contacts.list(PageQuery(page=number, per_page=100))
-        for contact in page.items:
-            if contact.name == name:
-                return redirect(url_for(".show", id=contact.id))
-        if number >= page.last_number:
-            break
-    raise NotFound("contact", name)
+    id = current_store().contacts.id_of(name)
+    if id is None:
+        raise NotFound("contact", name)
+    return redirect(url_for(".show", id=id))
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -155,19 +147,6 @@ def test(id: int) -> Response:
     store.deliveries.answers(ids, channel_tests.WAIT_SECONDS)
     tried = ",".join(str(one) for one in ids)
     return redirect(url_for(".show", id=id, tried=tried, _anchor="channels"))
-
-
-def _tried() -> list[Delivery]:
-    """The tests whose ids stand in the page's address."""
-    numbers = request.args.get("tried", "").split(",")[:MAX_ALERTS]
-    found = []
-    for number in numbers:
-        if number.isascii() and number.isdigit():
-            try:
-                found.append(current_store().deliveries.get(int(number[:18])))
-            except NotFound:
-                continue
-    return [one for one in found if one.event == Event.TEST]
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
