@@ -2,16 +2,20 @@
 
 Every connection of the process passes the audit hook, with the address that the kernel is about to
 connect to. So redirects, further hosts of a service and names whose address changes are judged too.
+The hook also keeps a URL from reading files: only Python's own are opened while a task is served.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import select
 import sys
+import tempfile
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from app.alerts.channels.answer import Verdict, judge_status
@@ -20,22 +24,48 @@ from app.net.policy import Policy
 IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
 
 
+# What Python may open while a task is served: modules imported late, the copy of what a service
+# answered, and what the name resolution and the TLS of Python read.
+READABLE = (
+    sys.prefix,
+    sys.base_prefix,
+    str(Path(__file__).resolve().parents[3] / "app"),
+    tempfile.gettempdir(),
+    "/etc/hosts",
+    "/etc/resolv.conf",
+    "/etc/mime.types",
+    "/etc/ssl",
+    "/usr/share/zoneinfo",
+    "/dev/null",
+    "/dev/urandom",
+)
+
+
 class Guard:
-    """Refuses connections that policy closes, and remembers why."""
+    """Refuses connections that policy closes and files of this machine, and remembers why."""
 
     def __init__(self) -> None:
         self.policy = Policy()
         self.refused: str | None = None
+        self.serving = False
 
     def begin(self, policy: Policy) -> None:
         self.policy = policy
         self.refused = None
+        self.serving = True
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if event in ("subprocess.Popen", "os.exec", "os.system"):
             raise PermissionError("A message starts no programs.")
         if event in ("socket.connect", "socket.sendto"):
             self._judge(args[1])
+        if event == "open" and self.serving and isinstance(args[0], (str, bytes)):
+            self._judge_file(args[0])
+
+    def _judge_file(self, name: str | bytes) -> None:
+        path = Path(os.path.realpath(os.fsdecode(name)))
+        if not any(path.is_relative_to(root) for root in READABLE):
+            self._refuse(NO_FILES)
 
     def _judge(self, address: Any) -> None:
         host = address[0] if isinstance(address, tuple) else None
@@ -61,15 +91,15 @@ class _Lines(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-# They only reach this machine, without an address that policy could judge.
-LOCAL_SERVICES = frozenset(
-    {"syslog", "dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "smsmanager"}
-)
+# Apprise's modules of services that only reach this machine, without an address to judge.
+LOCAL_SERVICES = frozenset({"blink1", "dbus", "glib", "gnome", "macosx", "syslog", "windows"})
+NO_FILES = "An Apprise URL cannot read files of this machine, such as a template or a key."
 
 
 def main() -> None:
     """Serve tasks from standard input, one a line, until none comes for IDLE_SECONDS."""
     from apprise import Apprise  # here and nowhere else: it is large
+    from apprise.manager_attachment import AttachmentManager
 
     guard = Guard()
     sys.addaudithook(guard)
@@ -77,6 +107,10 @@ def main() -> None:
     logging.getLogger("apprise").addHandler(log)
     logging.getLogger("apprise").propagate = False
     Apprise.instantiate("json://localhost")  # loads every service, which takes a second
+    # A template or key that a URL names is an attachment. Without the one for files, the answer is
+    # the same whether a file exists or not.
+    attachments: Any = AttachmentManager  # typed in part only
+    attachments().remove("file")
     while select.select([sys.stdin], [], [], IDLE_SECONDS)[0]:
         line = sys.stdin.buffer.readline()
         if not line:
@@ -89,14 +123,20 @@ def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str
     from apprise import Apprise
 
     client = Apprise()
-    scheme = task["url"].partition("://")[0].lower()
-    if scheme in LOCAL_SERVICES:
-        return _told("permanent", f"{scheme}:// reaches this machine only. Use another service.")
-    if not client.add(task["url"]):
-        return _told(
-            "permanent", "Apprise does not know this kind of URL, or something in it is missing."
-        )
     guard.begin(Policy.parse(",".join(task["allow"])))
+    # The URL may be several, with commas between them: each is judged.
+    known = client.add(task["url"])
+    for service in client:
+        if type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
+            name = str(service.service_name)
+            return _told("permanent", f"{name} reaches this machine only. Use another service.")
+    if not known:
+        return _told(
+            "permanent",
+            guard.refused
+            or "Apprise does not know this kind of URL, something in it is missing, or it names a"
+            " file of this machine.",
+        )
     done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
     if done:
         return _told("delivered", "")
