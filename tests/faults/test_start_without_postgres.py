@@ -132,7 +132,7 @@ def test_serve_creates_the_tables_of_a_server_that_starts_later(
         server.start()
     link = running.await_line(r"http://\S+/setup/\S+")[0]
     eventually(lambda: get(base, link.removeprefix(base)).status_code == 200, "the set-up page")
-    assert get(base, "/status/example").status_code == 404
+    eventually(lambda: get(base, "/status/example").status_code == 404, "no page is there")
 
 
 @pytest.mark.slow

@@ -122,17 +122,25 @@ class Listener:
             thread.join(5)
 
 
-def listening(address: str, port: int = 0, *, backlog: int) -> socket.socket:
-    """A listening TCP socket. The caller closes it."""
+def bound(address: str, port: int = 0) -> socket.socket:
+    """A TCP socket that holds its port, also one whose last connections have just been closed. The
+    caller closes it.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((address, port))
-        sock.listen(backlog)
     except OSError:
         sock.close()
         raise
+    return sock
+
+
+def listening(address: str, port: int = 0, *, backlog: int) -> socket.socket:
+    """A listening TCP socket. The caller closes it."""
+    sock = bound(address, port)
+    sock.listen(backlog)
     return sock
 
 
@@ -149,9 +157,7 @@ class ClosedPort:
     """A port that refuses connections: bound, so that nobody else takes it, and never listening."""
 
     def __init__(self, address: str = "127.0.0.1", port: int = 0) -> None:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        self.sock = socket.socket(family, socket.SOCK_STREAM)
-        self.sock.bind((address, port))
+        self.sock = bound(address, port)
         self.address = address
         self.port: int = self.sock.getsockname()[1]
 

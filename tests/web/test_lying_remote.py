@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
+from itertools import cycle, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +29,24 @@ from tests.web.visitor import Visitor
 pytestmark = [pytest.mark.sqlite, pytest.mark.settings(rate_limit=0)]
 
 Place = tuple[str | int, ...]
+Lie = tuple[Place, Any]  # where it stands in the answer, and the wrong value
 MISSING = object()
 LIES: list[Any] = [
     MISSING, None, "x", -1, 10**400, float("inf"), True, [], {}, "\ud800", [None], {"a": 1}, 7.5,
     "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2026-11-21T08:00:00", "javascript:alert(1)",
     "<b>x</b>", 2**62,
 ]  # fmt: skip
-EACH = 1  # wrong values tried in each place; they rotate, so other places get the others
 
 
 class Liar:
-    """``app`` with another value in one place of the answers to one path. What it has answered once
-    it answers again: nothing changes there, and a page asks the same each time.
+    """``app`` with another value in one place of its answers, for each path in ``lies``. What it
+    has answered once it answers again: nothing changes there, and a page asks the same each time.
     """
 
     def __init__(self, app: Flask) -> None:
         self.app = app
         self.said: dict[str, Any] = {}
-        self.path, self.place, self.lie = "", (), MISSING
+        self.lies: dict[str, Lie] = {}
         self.kept: dict[tuple[str, ...], tuple[bytes, str, Headers]] = {}
 
     def __call__(self, environ: Any, start_response: Any) -> Any:
@@ -59,8 +59,8 @@ class Liar:
         if environ["REQUEST_METHOD"] == "GET" and headers.get("Content-Type") == "application/json":
             answer = json.loads(text)
             self.said[path] = answer
-            if path == self.path:
-                text = json.dumps(spoiled(answer, self.place, self.lie)).encode()
+            if path in self.lies:
+                text = json.dumps(spoiled(answer, *self.lies[path])).encode()
         headers = Headers(headers)
         headers.set("Content-Length", str(len(text)))
         return Response(text, status, headers)(environ, start_response)
@@ -184,17 +184,27 @@ def test_no_lie_breaks_a_page(
     with dashboard.app_context():
         (person,) = current_access().people()
         current_access().update_person(person.id, {"time_zone": zone})
-    turn = count()
+    values = cycle(LIES)  # one in each place; they rotate, so other places get the others
     for page in pages:
         address = page.format(**ids)
-        liar.path, liar.said = "", {}
+        liar.lies, liar.said = {}, {}
         assert editor.open(address).status == 200, address
-        for path, answer in list(liar.said.items()):
-            for place in list(places(answer))[half::2]:
-                for _ in range(EACH):
-                    lie = LIES[next(turn) % len(LIES)]
-                    liar.path, liar.place, liar.lie = path, place, lie
-                    # An exception would come through to here, and be the failure.
-                    status = editor.open(address).status
-                    assert status in (200, 404, 409, 422, 503), (address, path, place, lie)
-                    assert 'href="javascript:' not in editor.page.text, (path, place)
+        told = [
+            [(path, (place, next(values))) for place in list(places(answer))[half::2]]
+            for path, answer in liar.said.items()
+        ]
+        # One in each answer at once. Where that shows no page, one may have hidden the others.
+        for together in zip_longest(*told):
+            lies = [lie for lie in together if lie]
+            if opened(editor, liar, address, lies) != 200 and len(lies) > 1:
+                for lie in lies:
+                    opened(editor, liar, address, [lie])
+
+
+def opened(editor: Visitor, liar: Liar, address: str, lies: Sequence[tuple[str, Lie]]) -> int:
+    """The status of a page over answers with these lies. An exception comes through to here."""
+    liar.lies = dict(lies)
+    status = editor.open(address).status
+    assert status in (200, 404, 409, 422, 503), (address, lies)
+    assert 'href="javascript:' not in editor.page.text, (address, lies)
+    return status
