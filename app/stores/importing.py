@@ -1,7 +1,4 @@
-"""Create monitors from imported candidates, in any store.
-
-``judge`` says what each becomes, and stores nothing; ``create`` stores one.
-"""
+"""Create monitors from imported candidates, in any store: a dry run, and then one at a time."""
 
 from __future__ import annotations
 
@@ -13,72 +10,106 @@ from app.forms.candidates import Judged, Shared
 from app.forms.candidates import judge as judge_one
 from app.forms.schema import Context
 from app.imports.candidates import Candidate
-from app.rules.url import take_apart
+from app.rules.url import DEFAULT_PORTS, scheme_of, take_apart
 from app.stores.base import Feature, Store
 
 # More than any list has; a remote store looks at its first pages alone.
 MOST_KNOWN = 20_000
-_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the dry run. ``twin``: the name of what watches the same URL already, in the
-    store or earlier in the file (``twin_place``).
+    """One line of the dry run. ``watched_by``: the monitor that watches the same URL already;
+    ``repeats``: the place of the earlier line with the same URL.
     """
 
     judged: Judged
-    twin: str = ""
-    twin_place: str = ""
+    watched_by: str = ""
+    repeats: str = ""
 
     @property
     def is_new(self) -> bool:
-        """Whether it fits and its URL is not watched yet."""
-        return self.judged.fits and not self.twin
+        return self.judged.fits and not self.watched_by and not self.repeats
 
 
-def judge(
-    store: Store,
-    candidates: Sequence[Candidate],
-    shared: Shared,
-    *,
-    telegram_token_set: bool = False,
-) -> list[Row]:
-    offers = store.offers
-    contacts = Feature.CONTACTS in offers
-    known: dict[str, bool] = {}
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of the rows of a dry run."""
 
-    def contact_known(name: str) -> bool:
-        if name not in known:
-            known[name] = store.contacts.is_known(name)
-        return known[name]
+    new: int
+    watched: int  # already, or twice in the file
+    unfit: int
 
-    context = Context(
-        now=store.now(),
-        telegram_token_set=telegram_token_set,
-        contact_known=contact_known if contacts else None,
-    )
-    judged = [
-        judge_one(
-            one, shared, context, own_fields=Feature.EXTRA_FIELDS in offers, contacts=contacts
+
+def counts(rows: Sequence[Row]) -> Counts:
+    new = sum(row.is_new for row in rows)
+    unfit = sum(not row.judged.fits for row in rows)
+    return Counts(new, len(rows) - new - unfit, unfit)
+
+
+class Importer:
+    """Imports into ``store``; every monitor gets what ``shared`` has."""
+
+    def __init__(self, store: Store, shared: Shared, *, telegram_token_set: bool = False) -> None:
+        self.store, self.shared = store, shared
+        self.own_fields = Feature.EXTRA_FIELDS in store.offers
+        self.contacts = Feature.CONTACTS in store.offers
+        self.known: dict[str, bool] = {}
+        self.context = Context(
+            now=store.now(),
+            telegram_token_set=telegram_token_set,
+            contact_known=self._contact_known if self.contacts else None,
         )
-        for one in candidates
-    ]
-    return _with_twins(judged, _watched(store))
 
+    def _contact_known(self, name: str) -> bool:
+        """Asked once for each name: over another server each question is a request."""
+        if name not in self.known:
+            self.known[name] = self.store.contacts.is_known(name)
+        return self.known[name]
 
-def _watched(store: Store) -> Mapping[str, str]:
-    return {same(one.url): one.name for one in store.monitors.refs(limit=MOST_KNOWN) if one.url}
+    def judge(self, candidate: Candidate) -> Judged:
+        return judge_one(
+            candidate,
+            self.shared,
+            self.context,
+            own_fields=self.own_fields,
+            contacts=self.contacts,
+        )
+
+    def dry_run(self, candidates: Sequence[Candidate]) -> list[Row]:
+        """What each becomes. Nothing is stored."""
+        judged = [self.judge(one) for one in candidates]
+        known = (
+            self.store.monitors.refs(limit=MOST_KNOWN) if any(one.fits for one in judged) else ()
+        )
+        return _with_twins(judged, {same(one.url): one.name for one in known if one.url})
+
+    def create(self, judged: Judged) -> str:
+        """Store a monitor; if the store refuses it, the reason as a sentence."""
+        if judged.fields is None:
+            return " ".join(judged.faults)
+        try:
+            monitor = self.store.monitors.create(judged.fields)
+        except Invalid as fault:
+            return sentences(fault)
+        if judged.candidate.paused:
+            return self._pause(monitor.id)
+        return ""
+
+    def _pause(self, id: int) -> str:
+        try:
+            self.store.monitors.update(id, {"pause": True})
+        except WakefulError as fault:
+            return f"It was created, but could not be paused. {fault}"
+        return ""
 
 
 def _with_twins(judged: Sequence[Judged], watched: Mapping[str, str]) -> list[Row]:
-    rows, earlier = [], dict[str, str]()
+    rows: list[Row] = []
+    earlier: dict[str, str] = {}
     for one in judged:
         url = same(one.url) if one.fits else ""
-        if url in watched:
-            rows.append(Row(one, watched[url]))
-        else:
-            rows.append(Row(one, twin_place=earlier.get(url, "")))
+        rows.append(Row(one, watched.get(url, ""), earlier.get(url, "")))
         if url:
             earlier.setdefault(url, one.candidate.place)
     return rows
@@ -86,28 +117,11 @@ def _with_twins(judged: Sequence[Judged], watched: Mapping[str, str]) -> list[Ro
 
 def same(url: str) -> str:
     """What two spellings of one URL have in common."""
-    scheme = url.partition(":")[0].lower()
+    scheme = scheme_of(url) or ""
     try:
-        return take_apart(url, {**_PORTS, scheme: _PORTS.get(scheme)}).url
+        return take_apart(url, {scheme: DEFAULT_PORTS.get(scheme)}).url
     except ValueError:
         return url
-
-
-def create(store: Store, judged: Judged) -> str:
-    """Store a monitor; why not, as a sentence, if the store refuses it."""
-    if judged.fields is None:
-        return " ".join(judged.faults)
-    try:
-        monitor = store.monitors.create(judged.fields)
-    except Invalid as fault:
-        return sentences(fault)
-    if not judged.candidate.paused:
-        return ""
-    try:
-        store.monitors.update(monitor.id, {"pause": True})
-    except WakefulError as fault:
-        return f"It was created, but it could not be paused: {fault}"
-    return ""
 
 
 def sentences(fault: Invalid) -> str:
