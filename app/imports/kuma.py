@@ -28,6 +28,7 @@ from app.imports.candidates import (
 
 SOURCE = "Uptime Kuma"
 RETRY_PAUSE = "The pause between rechecks is one setting for all monitors (CONFIRM_SECONDS)."
+GROUPS = "Groups become tags: each monitor gets the name of its group."
 LABELS = {
     "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": "A game server",
     "gamedig": "A game server", "mqtt": "MQTT", "json-query": "A JSON query",
@@ -71,10 +72,14 @@ def candidates_of(
         if one.get("type") == "group"
     }
     found = [
-        _candidate(place, entry, notifications, groups) for place, entry in enumerate(entries, 1)
+        _candidate(place, entry, notifications, groups)
+        for place, entry in enumerate(entries, 1)
+        if entry.get("type") != "group"
     ]
-    retries = any(number(entry.get("maxretries")) for entry in entries)
-    return Reading(SOURCE, found, (RETRY_PAUSE,) if retries else ())
+    remarks = [GROUPS] if groups else []
+    if any(number(entry.get("maxretries")) for entry in entries):
+        remarks.append(RETRY_PAUSE)
+    return Reading(SOURCE, found, tuple(remarks))
 
 
 def _candidate(
@@ -89,8 +94,6 @@ def _candidate(
         _http(draft, entry)
     elif kind == "port":
         draft.url = host_and_port(string(entry.get("hostname")), entry.get("port"))
-    elif kind == "group":
-        draft.refuse("A group is no monitor. Its name becomes a tag of those in it.")
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
         draft.refuse(NO_KIND.format(LABELS.get(kind, f'"{shown(kind)}"')))

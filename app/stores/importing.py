@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from app.errors import Invalid, WakefulError
 from app.forms.candidates import Judged, Shared
@@ -54,18 +55,21 @@ class Importer:
         self.store, self.shared = store, shared
         self.own_fields = Feature.EXTRA_FIELDS in store.offers
         self.contacts = Feature.CONTACTS in store.offers
-        self.known: dict[str, bool] = {}
         self.context = Context(
             now=store.now(),
             telegram_token_set=telegram_token_set,
             contact_known=self._contact_known if self.contacts else None,
         )
 
-    def _contact_known(self, name: str) -> bool:
-        """Asked once for each name: over another server each question is a request."""
-        if name not in self.known:
-            self.known[name] = self.store.contacts.is_known(name)
-        return self.known[name]
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """Of all contacts, asked once: over another server each question is a request."""
+        return frozenset(name.casefold() for name in self.store.contacts.names())
+
+    def _contact_known(self, value: str) -> bool:
+        name = value.strip()
+        is_id = name.isascii() and name.isdigit()
+        return name.casefold() in self._names or (is_id and self.store.contacts.is_known(name))
 
     def judge(self, candidate: Candidate) -> Judged:
         return judge_one(

@@ -108,7 +108,8 @@ def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
     assert kuma["Router"].faults == ("Ping is not a kind of check that Wakeful has.",)
     assert kuma["Backup job"].faults == ("Push is not a kind of check that Wakeful has.",)
     assert "upside down" in kuma["Must be closed"].faults[0]
-    assert "no monitor" in kuma["Public sites"].faults[0]
+    assert "Public sites" not in kuma, "a group is a tag of its monitors"
+    assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")
     gatus = sample("gatus.yaml")
     assert gatus["router"].faults == ("Ping (ICMP) is not a kind of check that Wakeful has.",)
     assert gatus["names"].faults == ("DNS is not a kind of check that Wakeful has.",)

@@ -125,7 +125,7 @@ def test_a_csv_file_with_a_header_row_is_read(app, editor):
 
 def test_an_uptime_kuma_backup_becomes_monitors_and_says_what_does_not_fit(app, editor):
     upload(editor, sample("kuma-backup.json"))
-    assert "Uptime Kuma: 8 entries. Nothing is stored yet." in editor.text
+    assert "Uptime Kuma: 7 entries. Nothing is stored yet." in editor.text
     assert "Interval: 20 s becomes 1 min." in editor.text
     assert "Ping is not a kind of check that Wakeful has." in editor.text
     assert "It starts paused." in editor.text
