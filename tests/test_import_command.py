@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,9 +35,10 @@ class Main:
 
 
 @pytest.fixture
-def type_(tmp_path, monkeypatch):
+def type_(tmp_path, monkeypatch, sqlite_template):
     """Type a command; its exit code, standard output and standard error."""
-    monkeypatch.setenv("WAKEFUL_INSTANCE", str(tmp_path / "instance"))
+    monkeypatch.setenv("WAKEFUL_INSTANCE", str(tmp_path))
+    shutil.copyfile(sqlite_template, tmp_path / "wakeful.db")
 
     def run(*words, input=""):
         monkeypatch.setattr("sys.argv", ["wakeful", *words])
@@ -63,9 +65,9 @@ def monitors():
 def test_a_dry_run_says_what_each_entry_becomes_and_stores_nothing(type_):
     code, out, err = type_("import", KUMA, "--dry-run")
     assert code == 3, "some entries do not fit"
-    assert "create     Monitor 1: Shop https://shop.example.com/health\n" in out
-    assert "           - Interval: 20 s becomes 1 min.\n" in out
-    assert "leave out  Monitor 4: Router 192.0.2.1\n" in out
+    assert "create  Monitor 1: Shop https://shop.example.com/health\n" in out
+    assert "        - Interval: 20 s becomes 1 min.\n" in out
+    assert "skip    Monitor 4: Router 192.0.2.1\n" in out
     assert out.endswith("Dry run, nothing is stored: 4 monitors would be created, 3 do not fit.\n")
     assert "Creating" not in err
     assert monitors() == {}
@@ -85,7 +87,7 @@ def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
     assert [name for name, one in found.items() if one.paused] == ["Database"]
     code, out, _err = type_("import", KUMA)
     assert code == 1, "there is nothing new"
-    assert "Shop watches this URL already." in out
+    assert "Duplicate: already monitored as Shop." in out
     assert len(monitors()) == 4
     code, out, _err = type_("import", KUMA, "--duplicates")
     assert (code, out.splitlines()[-1].partition(",")[0]) == (3, "4 monitors created")

@@ -305,7 +305,9 @@ FORMATS = ("csv", "kuma", "uptimerobot", "betterstack", "gatus")
 )
 @click.option("--tag", "tags", multiple=True, help="A tag for all of them.")
 @click.option("--contact", "contacts", multiple=True, help="A contact for all of them.")
-@click.option("--duplicates", is_flag=True, help="Also create those whose URL is there already.")
+@click.option(
+    "--duplicates", is_flag=True, help="Also create monitors whose URL is already monitored."
+)
 @click.option("--server", help="Which server, where REMOTE_URL names several.")
 def import_file(
     file: str,
@@ -317,10 +319,10 @@ def import_file(
     duplicates: bool,
     server: str | None,
 ) -> None:
-    """Create the monitors of FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an export of
+    """Create monitors from FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an export of
     UptimeRobot, Better Stack or Gatus. "-" reads standard input.
 
-    Exit code 0: all were created. 3: some were left out, as the output says. 1: none.
+    Exit code 0: all were created. 3: some were skipped, as the output says. 1: none.
     """
     from app import create_app
     from app.commands import importing

@@ -76,19 +76,19 @@ def _is_chosen(row: Row, duplicates: bool) -> bool:
 
 def _lines(rows: Sequence[Row], duplicates: bool) -> Iterator[str]:
     for row in rows:
-        word = "create" if _is_chosen(row, duplicates) else "leave out"
-        yield f"{word:<10} {_place(row)}"
+        word = "create" if _is_chosen(row, duplicates) else "skip"
+        yield f"{word:<7} {_place(row)}"
         for sentence in (*row.judged.faults, *_twin(row), *row.judged.remarks):
-            yield f"           - {sentence}"
+            yield f"        - {sentence}"
         if row.judged.fits and row.judged.candidate.paused:
-            yield "           - It starts paused."
+            yield "        - Starts paused."
 
 
 def _twin(row: Row) -> Iterator[str]:
     if row.watched_by:
-        yield f"{shown(row.watched_by)} watches this URL already."
+        yield f"Duplicate: already monitored as {shown(row.watched_by)}."
     elif row.repeats:
-        yield f"The same URL as {row.repeats[:1].lower()}{row.repeats[1:]}."
+        yield f"Duplicate: same URL as {row.repeats[:1].lower()}{row.repeats[1:]}."
 
 
 def _place(row: Row) -> str:
@@ -102,8 +102,8 @@ def _summary(rows: Sequence[Row], made: int, word: str) -> str:
     parts = [f"{_number(made, 'monitor', 'monitors')} {word}"]
     if found.unfit:
         parts.append(f"{found.unfit} do not fit" if found.unfit > 1 else "1 does not fit")
-    if found.watched:
-        parts.append(f"{found.watched} with a URL that is there already")
+    if found.duplicates:
+        parts.append(_number(found.duplicates, "duplicate", "duplicates"))
     return f"{', '.join(parts)}."
 
 

@@ -17,7 +17,7 @@ from app.rules import brackets
 
 # Values that no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
-NOT_HERE = "{} is dropped: this server does not have it."
+NOT_HERE = "{} dropped: this server does not support it."
 _LABELS = {
     name: str(field_.kwargs.get("label") or (field_.args[0] if field_.args else name))
     for name in dir(MonitorForm)
@@ -115,7 +115,7 @@ def _drop_contacts(values: dict[str, Any]) -> list[str]:
     kept = tuple(one for one in values["alerts"] if one.key != CONTACT)
     lost = kept != values["alerts"]
     values["alerts"] = kept
-    return [NOT_HERE.format("The contact")] if lost else []
+    return [NOT_HERE.format("Contacts")] if lost else []
 
 
 def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:

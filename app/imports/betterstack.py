@@ -23,11 +23,11 @@ from app.imports.candidates import (
 )
 
 SOURCE = "Better Stack"
-POLICIES_DROPPED = "Escalation and on-call are left out: choose contacts below, or later."
+POLICIES_DROPPED = "Escalation policies are dropped. Choose contacts instead."
 MORE_PAGES = "The file is one page of several. Export the other pages too."
 LABELS = {
     "ping": "Ping", "udp": "UDP", "dns": "DNS", "smtp": "SMTP", "pop": "POP3", "imap": "IMAP",
-    "playwright": "A Playwright scenario",
+    "playwright": "Playwright",
 }  # fmt: skip
 HTTP = ("", "status", "expected_status_code", "keyword", "keyword_absence")
 
@@ -75,9 +75,9 @@ def _candidate(place: int, entry: Mapping[str, Any]) -> Candidate:
     draft.timeout(timeout / 1000 if timeout and timeout >= 500 else timeout or None)
     draft.paused = truth(entry.get("paused"))
     if entry.get("maintenance_from"):
-        draft.remark("Its maintenance hours are dropped. Add a maintenance window.")
+        draft.remark("Maintenance hours dropped. Add a maintenance window.")
     if number(entry.get("confirmation_period")):
-        draft.remark("Its confirmation period is dropped: Wakeful rechecks before an incident.")
+        draft.remark("Confirmation period dropped: Wakeful rechecks before it opens an incident.")
     return draft.done()
 
 

@@ -20,8 +20,7 @@ from app.records import (
 
 MOST_CANDIDATES = 10_000
 MOST_SHOWN = 60  # characters of a stranger's text within a sentence
-# Other names of a scheme, such as icmp, are the form's to refuse.
-NO_KIND = "{} is not a kind of check that Wakeful has."
+NO_KIND = "Wakeful has no {} checks yet."
 NO_TEXT_FOUND = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
 NAMED_UNITS = {

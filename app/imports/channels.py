@@ -33,7 +33,7 @@ _TELEGRAM = {
     "kuma": ("telegramBotToken", "telegramChatID", "telegramMessageThreadID"),
     "gatus": ("token", "id", "topic-id"),
 }
-OTHER_BODY = "The webhook gets Wakeful's JSON, which differs from the other tool's."
+OTHER_BODY = "The webhook receives Wakeful's JSON, which differs."
 
 
 def add(draft: Draft, tool: str, kind: str, settings: Mapping[str, Any], name: str) -> None:
@@ -43,12 +43,12 @@ def add(draft: Draft, tool: str, kind: str, settings: Mapping[str, Any], name: s
     label = f'Notification "{shown(name)}" ({shown(kind)})'
     found = list(_values(tool, kind, settings))
     if not found:
-        draft.remark(f"{label} is left out: it has no matching channel.")
+        draft.remark(f"{label} dropped: Wakeful has no matching channel.")
     for channel, value in found:
         # Whether the instance has a bot is the form's to ask: Kuma always names one.
         fault = check_value(channel, value, telegram_token_set=True)
         if fault:
-            draft.remark(f"{label} is left out: its value is not one for {channel.value}.")
+            draft.remark(f"{label} dropped: its address is not valid for {channel.value}.")
         else:
             draft.pair("alerts", channel.value, value)
             if channel is Channel.WEBHOOK:

@@ -21,7 +21,9 @@ FORMATS = {
 }
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-NOT_THE_FORMAT = "This is no file of that format. Choose another one, or let Wakeful find out."
+NOT_THE_FORMAT = (
+    "The file is not in this format. Choose another format, or detect it automatically."
+)
 UNKNOWN_JSON = (
     "This JSON is no export that Wakeful knows: an Uptime Kuma backup, UptimeRobot's getMonitors,"
     " or Better Stack's list of monitors."

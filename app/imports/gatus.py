@@ -26,12 +26,12 @@ SOURCE = "Gatus"
 DEFAULT_INTERVAL = 60
 DEFAULT_FAILURES = 3  # in a row, before Gatus alerts
 LABELS = {
-    "icmp": "Ping (ICMP)", "udp": "UDP", "sctp": "SCTP", "tls": "TLS without HTTP",
+    "icmp": "Ping (ICMP)", "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
     "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
     "grpc": "gRPC", "grpcs": "gRPC",
 }  # fmt: skip
-EXTERNAL = "External endpoints are left out: they wait for a push, which Wakeful does not have."
-SUITES = "Suites are left out: Wakeful has no checks in several steps."
+EXTERNAL = "External endpoints are dropped: Wakeful has no push checks yet."
+SUITES = "Suites are dropped: Wakeful has no checks in several steps."
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|([A-Za-z_][A-Za-z0-9_]{0,99}))")
 
 
@@ -68,7 +68,7 @@ def _candidate(place: int, entry: Mapping[str, Any], alerting: Mapping[str, Any]
     _client(draft, mapping(entry.get("client")), http)
     gatus_conditions.add(draft, [string(one) for one in listed(entry.get("conditions"))], http=http)
     if entry.get("maintenance-windows"):
-        draft.remark("Its maintenance windows are dropped. Add them under Maintenance.")
+        draft.remark("Maintenance windows dropped. Add them under Maintenance.")
     _alerts(draft, entry, alerting)
     return draft.done()
 
@@ -86,7 +86,7 @@ def _plain(draft: Draft, label: str, text: str, *, needed: bool = False) -> str:
     if needed:
         draft.refuse(sentence)
         return text
-    draft.remark(f"{sentence} It is left out.")
+    draft.remark(f"{sentence} It is dropped.")
     return ""
 
 
@@ -98,7 +98,7 @@ def _request(draft: Draft, entry: Mapping[str, Any]) -> None:
             draft.pair("request_headers", key, text)
     if body := string(entry.get("body")):
         if truth(entry.get("graphql")):
-            draft.refuse("It wraps its body for GraphQL, which Wakeful does not do.")
+            draft.refuse("Wakeful has no GraphQL request bodies.")
         elif text := _plain(draft, "The request body", body):
             draft.body(text)
 
@@ -111,7 +111,7 @@ def _client(draft: Draft, client: Mapping[str, Any], http: bool) -> None:
         draft.fields["follow_redirects"] = "true" if redirects else "false"
     for name in ("proxy-url", "dns-resolver", "oauth2", "identity-aware-proxy", "tls", "tunnel"):
         if client.get(name):
-            draft.remark(f"The client's {name} is dropped: Wakeful has no such option.")
+            draft.remark(f"Client option {name} dropped: Wakeful does not have it.")
 
 
 def _alerts(draft: Draft, entry: Mapping[str, Any], alerting: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ _OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
 _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{3}")
-DROPPED = "The condition on {} is dropped: Wakeful has no such rule."
+DROPPED = "Condition on {} dropped: Wakeful cannot check it."
 
 
 def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
@@ -30,7 +30,7 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
         if codes:
             draft.fields["accepted_statuses"] = _ranges(sorted(codes))
         else:
-            draft.refuse("No status code fulfils its conditions.")
+            draft.refuse("No status code meets its conditions.")
 
 
 def _parts(condition: str) -> tuple[str, str, str]:
@@ -87,7 +87,7 @@ def _slow(draft: Draft, right: str) -> bool:
     if ms is None:
         return False
     draft.slow_after(ms)
-    draft.remark("A slow answer is shown as degraded, and opens no incident.")
+    draft.remark("A slow response shows as degraded and opens no incident.")
     return True
 
 

@@ -27,15 +27,15 @@ from app.imports.candidates import (
 )
 
 SOURCE = "Uptime Kuma"
-RETRY_PAUSE = "The pause between rechecks is one setting for all monitors (CONFIRM_SECONDS)."
+RETRY_PAUSE = "Retry intervals are dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors."
 GROUPS = "Groups become tags: each monitor gets the name of its group."
 LABELS = {
-    "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": "A game server",
-    "gamedig": "A game server", "mqtt": "MQTT", "json-query": "A JSON query",
-    "grpc-keyword": "gRPC", "real-browser": "A real browser", "tailscale-ping": "Tailscale Ping",
+    "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": "game server",
+    "gamedig": "game server", "mqtt": "MQTT", "json-query": "JSON query",
+    "grpc-keyword": "gRPC", "real-browser": "browser", "tailscale-ping": "Tailscale Ping",
     "radius": "RADIUS", "redis": "Redis", "sqlserver": "SQL Server", "postgres": "PostgreSQL",
     "mysql": "MySQL", "mongodb": "MongoDB", "snmp": "SNMP", "rabbitmq": "RabbitMQ",
-    "kafka-producer": "Kafka", "manual": "Manual",
+    "kafka-producer": "Kafka", "manual": "manual",
 }  # fmt: skip
 _BODY_TYPES = {
     "": "application/json",
@@ -98,7 +98,7 @@ def _candidate(
         draft.url = string(entry.get("url") or entry.get("hostname"))
         draft.refuse(NO_KIND.format(LABELS.get(kind, f'"{shown(kind)}"')))
     if truth(entry.get("upsideDown")):
-        draft.refuse("It is upside down: up while the check fails. Wakeful does not have that.")
+        draft.refuse("Wakeful has no upside-down mode (up while the check fails).")
     draft.paused = "active" in entry and not truth(entry["active"])
     draft.interval(number(entry.get("interval")))
     draft.confirmations(number(entry.get("maxretries")))
@@ -108,7 +108,7 @@ def _candidate(
     if (parent := string(entry.get("parent"))) in groups:
         draft.tags([groups[parent]])
     if entry.get("proxyId"):
-        draft.remark("Its proxy is dropped: Wakeful checks without one.")
+        draft.remark("Proxy dropped: Wakeful checks without a proxy.")
     _notifications(draft, entry, notifications)
     return draft.done()
 
@@ -126,7 +126,7 @@ def _http(draft: Draft, entry: Mapping[str, Any]) -> None:
     draft.timeout(number(entry.get("timeout")) or None)
     if truth(entry.get("expiryNotification")) and draft.url.lower().startswith("https:"):
         draft.fields["ssl_alert_days"] = str(WARN_DAYS)
-        draft.remark(f"The certificate warning comes once, {WARN_DAYS} days before.")
+        draft.remark(f"Certificate warning: once, {WARN_DAYS} days before it expires.")
     if entry.get("type") == "keyword":
         inverted = truth(entry.get("invertKeyword"))
         draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, string(entry.get("keyword")))
@@ -139,7 +139,7 @@ def _http(draft: Draft, entry: Mapping[str, Any]) -> None:
 def _headers(draft: Draft, text: object) -> None:
     headers = text if isinstance(text, Mapping) else _object(text)
     if headers is None:
-        draft.refuse("Its request headers are not valid JSON.")
+        draft.refuse("The request headers are not valid JSON.")
         return
     for key, value in headers.items():
         draft.pair("request_headers", str(key), string(value))
@@ -159,7 +159,7 @@ def _object(text: object) -> Mapping[str, Any] | None:
 def _login(draft: Draft, entry: Mapping[str, Any]) -> None:
     method = string(entry.get("authMethod"))
     if method not in ("", "basic"):
-        draft.refuse(f'It logs in by "{shown(method)}", and Wakeful only by Basic authentication.')
+        draft.refuse(f'Wakeful has no "{shown(method)}" authentication, only Basic.')
     elif user := string(entry.get("basic_auth_user")):
         draft.login(user, string(entry.get("basic_auth_pass")))
 

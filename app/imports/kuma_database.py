@@ -50,8 +50,8 @@ COLUMNS = {
 NOT_KUMA = "This SQLite file is not one of Uptime Kuma: it has no table of monitors."
 DAMAGED = "The SQLite file is damaged and cannot be read."
 NEWER_IN_LOG = (
-    "The newest changes are still in the file that ends in -wal, and are not read. Stop Uptime Kuma"
-    " and import again."
+    "The newest changes are still in the file that ends in -wal and are not imported. Stop Uptime"
+    " Kuma, then import again."
 )
 TOO_MUCH = "The SQLite file holds more than Wakeful reads."
 _LIMITS = {

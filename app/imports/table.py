@@ -153,7 +153,7 @@ def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str,
     if not unknown:
         return ()
     more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-    return (f"Columns that are not read: {', '.join(unknown[:8])}{more}.",)
+    return (f"Columns not imported: {', '.join(unknown[:8])}{more}.",)
 
 
 def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
@@ -192,7 +192,7 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
     raw = values.get("type", "").lower()
     kind = _KINDS.get(raw)
     if kind is None:
-        draft.refuse(NO_KIND.format(raw.capitalize() if raw.isalpha() else f'"{shown(raw)}"'))
+        draft.refuse(NO_KIND.format(f'"{shown(raw)}"'))
     elif kind == "port" and not draft.url.startswith("tcp://"):
         draft.url = host_and_port(draft.url, values.get("port", ""))
     elif "keyword" in values:

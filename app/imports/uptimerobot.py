@@ -24,13 +24,15 @@ from app.imports.candidates import (
 )
 
 SOURCE = "UptimeRobot"
-CONTACTS_DROPPED = "Alert contacts are left out: the export has no channel that Wakeful could use."
+CONTACTS_DROPPED = (
+    "Alert contacts are dropped: the export does not hold their addresses. Choose contacts instead."
+)
 KINDS = {
     "1": "http", "http": "http", "https": "http", "2": "keyword", "keyword": "keyword",
     "3": "ping", "ping": "ping", "4": "port", "port": "port", "5": "heartbeat",
     "heartbeat": "heartbeat", "dns": "dns",
 }  # fmt: skip
-LABELS = {"ping": "Ping", "heartbeat": "A heartbeat", "dns": "DNS"}
+LABELS = {"ping": "Ping", "heartbeat": "heartbeat", "dns": "DNS"}
 # Of the port monitors that name a service in place of a port.
 PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
 # As version 2 of the API numbers them.
@@ -116,7 +118,7 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     found = kind.lower().replace("_", " ").removeprefix("alert") in ("1", "exists", " exists")
     draft.text(TEXT_FOUND if found else NO_TEXT_FOUND, value)
     if case.lower() in ("1", "caseinsensitive", "case insensitive"):
-        draft.remark("Upper and lower case of its keyword matter in Wakeful.")
+        draft.remark("The keyword becomes case-sensitive.")
 
 
 def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: object) -> None:
@@ -131,4 +133,4 @@ def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: obj
     if string(user):
         draft.login(string(user), string(password))
     if entry.get("custom_http_statuses") or entry.get("successHttpResponseCodes"):
-        draft.remark("Its own list of status codes is dropped. Set the accepted ones by hand.")
+        draft.remark("Custom status codes dropped. Set the accepted status codes by hand.")

@@ -38,7 +38,7 @@ class Counts:
     """Of the rows of a dry run."""
 
     new: int
-    watched: int  # already, or twice in the file
+    duplicates: int
     unfit: int
 
 

@@ -284,15 +284,15 @@ class ImportForm(BrowserForm):
         render_kw={"rows": "8", "spellcheck": "false"},
     )
     file: Any = Upload("File")
-    format = Options("Format", labels=list(FORMATS.items()), none="Find out")
+    format = Options("Format", labels=list(FORMATS.items()), none="Detect automatically")
     interval = NumberChoice(
         "Check every",
         required=True,
         labels=INTERVAL_CHOICES,
         default=60,
-        description="Where the list names no interval.",
+        description="For entries without an interval.",
     )
-    tags = Tags("Tags", description="Comma-separated, for all of them.")
+    tags = Tags("Tags", description="Comma-separated, added to every monitor.")
     contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
 
     def check_together(self) -> None:

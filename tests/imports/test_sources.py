@@ -79,9 +79,9 @@ def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
         Pair("telegram", "123456:kuma-bot-token/-1001234567890"),
     )
     assert remarks(rows, "Shop") == [
-        "The certificate warning comes once, 14 days before.",
+        "Certificate warning: once, 14 days before it expires.",
         "Interval: 20 s becomes 1 min.",
-        'Notification "Pager" (PagerDuty) is left out: it has no matching channel.',
+        'Notification "Pager" (PagerDuty) dropped: Wakeful has no matching channel.',
     ]
 
 
@@ -96,7 +96,7 @@ def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
     assert rows["No errors"].fields["remind_after"] == 10
     assert remarks(rows, "No errors") == [
         "Rechecks: 9 becomes 5.",
-        "Its proxy is dropped: Wakeful checks without one.",
+        "Proxy dropped: Wakeful checks without a proxy.",
     ]
     assert rows["Database"].fields["url"] == "tcp://db.example.com:5432"
     assert rows["Database"].candidate.paused
@@ -105,14 +105,14 @@ def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
 
 def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
     kuma = sample("kuma-backup.json")
-    assert kuma["Router"].faults == ("Ping is not a kind of check that Wakeful has.",)
-    assert kuma["Backup job"].faults == ("Push is not a kind of check that Wakeful has.",)
-    assert "upside down" in kuma["Must be closed"].faults[0]
+    assert kuma["Router"].faults == ("Wakeful has no Ping checks yet.",)
+    assert kuma["Backup job"].faults == ("Wakeful has no Push checks yet.",)
+    assert "upside-down" in kuma["Must be closed"].faults[0]
     assert "Public sites" not in kuma, "a group is a tag of its monitors"
     assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")
     gatus = sample("gatus.yaml")
-    assert gatus["router"].faults == ("Ping (ICMP) is not a kind of check that Wakeful has.",)
-    assert gatus["names"].faults == ("DNS is not a kind of check that Wakeful has.",)
+    assert gatus["router"].faults == ("Wakeful has no Ping (ICMP) checks yet.",)
+    assert gatus["names"].faults == ("Wakeful has no DNS checks yet.",)
     assert "environment variable STAGE_HOST" in gatus["stage"].faults[0]
     for name, entry in (("uptimerobot.json", "Nightly"), ("betterstack.json", "Router")):
         assert not sample(name)[entry].fits
@@ -133,8 +133,8 @@ def test_the_conditions_of_gatus_become_fields():
     assert [one.key for one in fields["alerts"]] == ["slack", "email", "email"]
     assert fields["request_headers"] == (Pair("Authorization", "Bearer gatusheadersecret"),)
     said = remarks(rows, "website")
-    assert "The condition on [BODY].status is dropped: Wakeful has no such rule." in said
-    assert "A slow answer is shown as degraded, and opens no incident." in said
+    assert "Condition on [BODY].status dropped: Wakeful cannot check it." in said
+    assert "A slow response shows as degraded and opens no incident." in said
     header = rows["header"].fields
     assert (header["alert_condition"], header["alert_text_lookup"]) == (
         "url_no_text",
@@ -165,7 +165,7 @@ def test_the_csv_of_uptimerobot_is_read():
         True,
     )
     assert rows["Mail"].fields["url"] == "tcp://mail.example.com:25"
-    assert rows["Router"].faults == ("Ping is not a kind of check that Wakeful has.",)
+    assert rows["Router"].faults == ('Wakeful has no "ping" checks yet.',)
 
 
 def test_the_json_of_better_stack_is_read():
@@ -253,6 +253,6 @@ def test_a_database_of_an_older_version_lacks_columns_and_tables(tmp_path):
 
 def test_a_named_format_is_held_to():
     for name, format in (("kuma-backup.json", "betterstack"), ("uptimerobot.json", "kuma")):
-        with pytest.raises(NotReadable, match="no file of that format"):
+        with pytest.raises(NotReadable, match="not in this format"):
             files.read_path(SAMPLES / name, format)
     assert files.read_path(SAMPLES / "uptimerobot.csv", "uptimerobot").source == "CSV"

@@ -103,8 +103,8 @@ def test_a_url_that_is_watched_already_is_pointed_out_and_not_ticked(app, editor
     editor.open(START).press(
         "Preview", urls="HTTPS://Shop.example.com\nnew.example.com\nhttps://new.example.com/"
     )
-    assert "There already The shop watches this URL." in editor.text
-    assert "Twice The same URL as line 2." in editor.text
+    assert "Duplicate Already monitored as The shop." in editor.text
+    assert "Duplicate Same URL as line 2." in editor.text
     form, _ = editor.form_with("Create 1 monitor")
     assert [value for name, value in form.values if name == "pick"] == ["1"]
     editor.press("Create 1 monitor", pick=[0, 1])
@@ -127,8 +127,8 @@ def test_an_uptime_kuma_backup_becomes_monitors_and_says_what_does_not_fit(app, 
     upload(editor, sample("kuma-backup.json"))
     assert "Uptime Kuma: 7 entries. Nothing is stored yet." in editor.text
     assert "Interval: 20 s becomes 1 min." in editor.text
-    assert "Ping is not a kind of check that Wakeful has." in editor.text
-    assert "It starts paused." in editor.text
+    assert "Wakeful has no Ping checks yet." in editor.text
+    assert "Starts paused." in editor.text
     editor.press("Create 4 monitors")
     assert "4 monitors created" in editor.text
     made = {row.name: row for row in rows(app)}

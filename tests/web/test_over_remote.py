@@ -222,9 +222,9 @@ def test_an_import_creates_monitors_on_the_remote_server(app, remote):
     )
     lines = "old.example.com\nShop, shop.example.com, prod, Ops\nBlog, blog.example.com, , Nobody"
     remote.open("/monitors/import").press("Preview", urls=lines)
-    assert "There already Old shop watches this URL." in remote.text
+    assert "Duplicate Already monitored as Old shop." in remote.text
     assert 'There is no contact "Nobody".' in remote.text
-    assert "compared with the first 500 monitors of this server" in remote.text
+    assert "looked for among the first 500 monitors of this server" in remote.text
     remote.press("Create 1 monitor")
     with app.app_context():
         made = current_store().monitors.get(2)
