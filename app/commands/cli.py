@@ -25,6 +25,7 @@ from app.commands import watchdog
 from app.config import SettingError, Settings, read
 from app.db import db, faults, schema
 from app.errors import Invalid, WakefulError
+from app.imports.candidates import FORMATS
 from app.records import INTERVALS, AlertCondition, RequestMethod, Role, Scope
 from app.rules.time import iso
 from app.version import __version__
@@ -290,13 +291,11 @@ def _moment(raw: str) -> datetime:
 
 # --- Importing
 
-FORMATS = ("csv", "kuma", "uptimerobot", "betterstack", "gatus")
-
 
 @cli.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Say what would be created, and store nothing.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="Default: find out.")
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="Default: detected.")
 @click.option(
     "--interval",
     type=click.Choice([str(seconds) for seconds in INTERVALS]),

@@ -18,6 +18,14 @@ from app.records import (
     Pair,
 )
 
+# The formats by the word of ``--format``, each with its name for people.
+FORMATS = {
+    "csv": "Lines or CSV",
+    "kuma": "Uptime Kuma: backup (JSON) or kuma.db",
+    "uptimerobot": "UptimeRobot: CSV, or JSON of getMonitors",
+    "betterstack": "Better Stack: JSON of /api/v2/monitors, or CSV",
+    "gatus": "Gatus: configuration (YAML)",
+}
 MOST_CANDIDATES = 10_000
 MOST_SHOWN = 60  # characters of a stranger's text within a sentence
 NO_KIND = "Wakeful has no {} checks yet."

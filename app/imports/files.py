@@ -11,14 +11,6 @@ from app.imports import betterstack, gatus, kuma, kuma_database, table, uptimero
 from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading
 
 MOST_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
-# The formats by the word of ``--format``, each with its name for people.
-FORMATS = {
-    "csv": "Lines or CSV",
-    "kuma": "Uptime Kuma: backup (JSON) or kuma.db",
-    "uptimerobot": "UptimeRobot: CSV, or JSON of getMonitors",
-    "betterstack": "Better Stack: JSON of /api/v2/monitors, or CSV",
-    "gatus": "Gatus: configuration (YAML)",
-}
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 NOT_THE_FORMAT = (
@@ -42,8 +34,8 @@ def read_path(path: Path, format: str = "") -> Reading:
 
 
 def read(data: bytes, format: str = "") -> Reading:
-    """Read the content of a file. Raises NotReadable. ``format``: a key of ``FORMATS``, or empty to
-    find out.
+    """Read the content of a file. Raises NotReadable. ``format``: a key of
+    ``candidates.FORMATS``, or empty to find out.
     """
     if data.startswith(kuma_database.HEADER):
         return _few(_database(lambda: kuma_database.read(data), format))

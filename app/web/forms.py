@@ -17,7 +17,7 @@ from app.forms.candidates import Shared
 from app.forms.fields import Moment, NumberChoice, OneValue, Options, Password, Switch, Text, Word
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
-from app.imports.files import FORMATS
+from app.imports.candidates import FORMATS
 from app.records import (
     INTERVALS,
     MAX_COMMENT,
