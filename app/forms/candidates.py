@@ -42,11 +42,11 @@ class Judged:
 
     @property
     def name(self) -> str:
-        return str(self.fields["name"]) if self.fields else self.candidate.name
+        return str(self.fields["name"]) if self.fields else self.candidate.name[:MAX_NAME]
 
     @property
     def url(self) -> str:
-        return str(self.fields["url"]) if self.fields else self.candidate.url
+        return str(self.fields["url"]) if self.fields else self.candidate.url[:MAX_NAME]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 from app.records import (
     ALERT_DAYS,
@@ -27,6 +29,9 @@ FORMATS = {
     "gatus": "Gatus: configuration (YAML)",
 }
 MOST_CANDIDATES = 10_000
+MOST_REMARKS = 30
+MOST_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
+MOST_TAG_READ = 1_000
 MOST_SHOWN = 60  # characters of a stranger's text within a sentence
 NO_KIND = "Wakeful has no {} checks yet."
 NO_TEXT_FOUND = AlertCondition.URL_NO_TEXT.value
@@ -78,6 +83,8 @@ class Draft:
     paused: bool = False
 
     def remark(self, sentence: str) -> None:
+        if len(self.remarks) == MOST_REMARKS:
+            sentence = "There are more changes."
         if sentence not in self.remarks:
             self.remarks.append(sentence)
 
@@ -139,8 +146,8 @@ class Draft:
 
     def tags(self, tags: Iterable[str]) -> None:
         found = list(self.fields.get("tags", ()))
-        for tag in tags:
-            short = " ".join(tag.replace(",", " ").split())
+        for tag in islice(tags, MOST_ROWS):
+            short = " ".join(tag[:MOST_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
                 self.remark(f'The tag "{shown(short)}" is cut to {MAX_TAG} characters.')
                 short = short[:MAX_TAG].strip()
@@ -152,7 +159,7 @@ class Draft:
     def pair(self, name: str, key: str, value: str) -> None:
         """A row of ``request_headers`` or ``alerts``, each once."""
         rows = self.fields.get(name, ())
-        if Pair(key, value) not in rows:
+        if len(rows) < MOST_ROWS and Pair(key, value) not in rows:
             self.fields[name] = (*rows, Pair(key, value))
 
     def body(self, text: str, content_type: str = "") -> None:
@@ -192,13 +199,7 @@ def without_login(url: str) -> tuple[str, str, str]:
     if not slashes or not at:
         return url.strip(), "", ""
     user, _, password = login.partition(":")
-    return f"{scheme}://{host}{rest[end:]}", unquoted(user), unquoted(password)
-
-
-def unquoted(text: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(text)
+    return f"{scheme}://{host}{rest[end:]}", unquote(user), unquote(password)
 
 
 def host_and_port(host: str, port: object) -> str:
@@ -217,12 +218,16 @@ def shown(text: str) -> str:
 
 
 def string(value: object) -> str:
-    """A single value as text; empty for none, and for lists and objects."""
+    """A single value as text; empty for none, and for lists and objects. Half of a broken pair,
+    which JSON can write and no page can show, becomes a question mark.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value) if isinstance(value, str | int | float) else ""
+    return str(value) if isinstance(value, int | float) else ""
 
 
 def number(value: object) -> float | None:

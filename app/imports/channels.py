@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.imports.candidates import Draft, shown, string
@@ -10,30 +10,40 @@ from app.records import Channel
 from app.rules.channel_values import check_value
 
 # Of each type, the channel and the settings that hold its value.
-KUMA = {
-    "slack": (Channel.SLACK, "slackwebhookURL"),
-    "mattermost": (Channel.SLACK, "mattermostWebhookUrl"),
-    "discord": (Channel.DISCORD, "discordWebhookUrl"),
-    "teams": (Channel.TEAMS, "webhookUrl"),
-    "webhook": (Channel.WEBHOOK, "webhookURL"),
-    "smtp": (Channel.EMAIL, "smtpTo"),
-    "twilio": (Channel.SMS, "twilioToNumber"),
-    "apprise": (Channel.APPRISE, "appriseURL"),
-}
-GATUS = {
-    "slack": (Channel.SLACK, "webhook-url"),
-    "mattermost": (Channel.SLACK, "webhook-url"),
-    "discord": (Channel.DISCORD, "webhook-url"),
-    "teams": (Channel.TEAMS, "webhook-url"),
-    "teams-workflows": (Channel.TEAMS, "webhook-url"),
-    "email": (Channel.EMAIL, "to"),
-    "twilio": (Channel.SMS, "to"),
-}
-_TELEGRAM = {
-    "kuma": ("telegramBotToken", "telegramChatID", "telegramMessageThreadID"),
-    "gatus": ("token", "id", "topic-id"),
+_TOOLS = {
+    "kuma": {
+        "slack": (Channel.SLACK, ("slackwebhookURL",)),
+        "mattermost": (Channel.SLACK, ("mattermostWebhookUrl",)),
+        "discord": (Channel.DISCORD, ("discordWebhookUrl",)),
+        "teams": (Channel.TEAMS, ("webhookUrl",)),
+        "telegram": (
+            Channel.TELEGRAM,
+            ("telegramBotToken", "telegramChatID", "telegramMessageThreadID"),
+        ),
+        "webhook": (Channel.WEBHOOK, ("webhookURL",)),
+        "smtp": (Channel.EMAIL, ("smtpTo",)),
+        "twilio": (Channel.SMS, ("twilioToNumber",)),
+        "apprise": (Channel.APPRISE, ("appriseURL",)),
+    },
+    "gatus": {
+        "slack": (Channel.SLACK, ("webhook-url",)),
+        "mattermost": (Channel.SLACK, ("webhook-url",)),
+        "discord": (Channel.DISCORD, ("webhook-url",)),
+        "teams": (Channel.TEAMS, ("webhook-url",)),
+        "teams-workflows": (Channel.TEAMS, ("webhook-url",)),
+        "telegram": (Channel.TELEGRAM, ("token", "id", "topic-id")),
+        "email": (Channel.EMAIL, ("to",)),
+        "twilio": (Channel.SMS, ("to",)),
+    },
 }
 OTHER_BODY = "The webhook receives Wakeful's JSON, which differs."
+# Characters of a setting. One notification may be that of ten thousand monitors.
+MOST_SETTING = 8_000
+
+
+def keys(tool: str, kind: str) -> Sequence[str]:
+    """The settings of this kind of notification that are needed; none if it has no channel."""
+    return _TOOLS[tool][kind][1] if kind in _TOOLS[tool] else ()
 
 
 def add(draft: Draft, tool: str, kind: str, settings: Mapping[str, Any], name: str) -> None:
@@ -41,13 +51,14 @@ def add(draft: Draft, tool: str, kind: str, settings: Mapping[str, Any], name: s
     other tool calls it; sentences never repeat a value.
     """
     label = f'Notification "{shown(name)}" ({shown(kind)})'
-    found = list(_values(tool, kind, settings))
-    if not found:
+    values = [string(settings.get(key)).strip() for key in keys(tool, kind)]
+    if not values or not values[0]:
         draft.remark(f"{label} dropped: Wakeful has no matching channel.")
-    for channel, value in found:
-        # Whether the instance has a bot is the form's to ask: Kuma always names one.
-        fault = check_value(channel, value, telegram_token_set=True)
-        if fault:
+        return
+    channel = _TOOLS[tool][kind][0]
+    for value in _split(channel, values):
+        # Whether the instance has a bot is the form's to ask: other tools always name one.
+        if check_value(channel, value, telegram_token_set=True):
             draft.remark(f"{label} dropped: its address is not valid for {channel.value}.")
         else:
             draft.pair("alerts", channel.value, value)
@@ -55,22 +66,12 @@ def add(draft: Draft, tool: str, kind: str, settings: Mapping[str, Any], name: s
                 draft.remark(OTHER_BODY)
 
 
-def _values(tool: str, kind: str, settings: Mapping[str, Any]) -> Iterator[tuple[Channel, str]]:
-    if kind == "telegram":
-        token, chat, thread = (string(settings.get(key)).strip() for key in _TELEGRAM[tool])
-        if token and chat:
-            yield Channel.TELEGRAM, "/".join(part for part in (token, chat, thread) if part)
-        return
-    channel, key = (KUMA if tool == "kuma" else GATUS).get(kind, (None, ""))
-    value = string(settings.get(key)).strip()
-    if channel is None or not value:
-        return
-    if channel is Channel.EMAIL:
-        for address in value.replace(";", ",").split(","):
-            if address.strip():
-                yield channel, _address(address.strip())
-    else:
-        yield channel, value
+def _split(channel: Channel, values: Sequence[str]) -> list[str]:
+    whole = "/".join(filter(None, values))
+    if len(whole) > MOST_SETTING or channel is not Channel.EMAIL:
+        return [whole[: MOST_SETTING + 1]]
+    parts = whole.replace(";", ",").split(",")
+    return [_address(part.strip()) for part in parts if part.strip()]
 
 
 def _address(text: str) -> str:

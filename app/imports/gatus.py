@@ -95,7 +95,7 @@ def _request(draft: Draft, entry: Mapping[str, Any]) -> None:
         draft.fields["request_method"] = method.upper()
     for key, value in mapping(entry.get("headers")).items():
         if text := _plain(draft, f"The header {shown(key)}", string(value)):
-            draft.pair("request_headers", key, text)
+            draft.pair("request_headers", string(key), text)
     if body := string(entry.get("body")):
         if truth(entry.get("graphql")):
             draft.refuse("Wakeful has no GraphQL request bodies.")
@@ -122,13 +122,13 @@ def _alerts(draft: Draft, entry: Mapping[str, Any], alerting: Mapping[str, Any])
         default = mapping(provider.get("default-alert"))
         if not truth(alert.get("enabled", default.get("enabled", "true"))):
             continue
-        settings = {**provider, **mapping(alert.get("provider-override"))}
-        known = {
-            key: _plain(draft, f"The alert {shown(kind)}", string(value))
-            for key, value in settings.items()
-            if not isinstance(value, Mapping | list)
+        own = mapping(alert.get("provider-override"))
+        settings = {
+            key: string(own.get(key) or provider.get(key)) for key in channels.keys("gatus", kind)
         }
-        channels.add(draft, "gatus", kind, known, kind)
+        plain = {key: _plain(draft, f"Alert {kind}", text) for key, text in settings.items()}
+        if all(plain[key] or not text for key, text in settings.items()):
+            channels.add(draft, "gatus", kind, plain, kind)
         threshold = alert.get("failure-threshold", default.get("failure-threshold"))
         failures.append(number(threshold) or DEFAULT_FAILURES)
     if failures:

@@ -5,7 +5,8 @@ form.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.imports import channels
@@ -43,8 +44,16 @@ _BODY_TYPES = {
     "xml": "text/xml",
     "form": "application/x-www-form-urlencoded",
 }
+MOST_TAG = 500  # characters that are looked at: one tag may be that of every monitor
 # Uptime Kuma warns of a certificate at 7, 14 and 21 days unless its settings say otherwise.
 WARN_DAYS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    name: str
+    kind: str
+    settings: Mapping[str, str] = field(repr=False)
 
 
 def knows(data: object) -> bool:
@@ -53,26 +62,26 @@ def knows(data: object) -> bool:
 
 def read(data: object) -> Reading:
     whole = mapping(data)
-    notifications = {
-        string(one.get("id")): one for one in map(mapping, listed(whole.get("notificationList")))
-    }
-    return candidates_of(listed(whole.get("monitorList")), notifications)
+    return candidates_of(
+        listed(whole.get("monitorList")), map(mapping, listed(whole.get("notificationList")))
+    )
 
 
 def candidates_of(
-    monitors: Sequence[object], notifications: Mapping[str, Mapping[str, Any]]
+    monitors: Sequence[object], notifications: Iterable[Mapping[str, Any]]
 ) -> Reading:
     """``monitors`` and ``notifications`` as the backup has them."""
+    known = {string(one.get("id")): _notification(one) for one in notifications}
     entries = [mapping(one) for one in monitors]
     if not entries:
         raise NotReadable("The file has no monitors.")
     groups = {
-        string(one.get("id")): string(one.get("name"))
+        string(one.get("id")): string(one.get("name"))[:MOST_TAG]
         for one in entries
         if one.get("type") == "group"
     }
     found = [
-        _candidate(place, entry, notifications, groups)
+        _candidate(place, entry, known, groups)
         for place, entry in enumerate(entries, 1)
         if entry.get("type") != "group"
     ]
@@ -85,7 +94,7 @@ def candidates_of(
 def _candidate(
     place: int,
     entry: Mapping[str, Any],
-    notifications: Mapping[str, Mapping[str, Any]],
+    notifications: Mapping[str, Notification],
     groups: Mapping[str, str],
 ) -> Candidate:
     draft = Draft(f"Monitor {place}", string(entry.get("name")))
@@ -142,7 +151,7 @@ def _headers(draft: Draft, text: object) -> None:
         draft.refuse("The request headers are not valid JSON.")
         return
     for key, value in headers.items():
-        draft.pair("request_headers", str(key), string(value))
+        draft.pair("request_headers", string(key), string(value))
 
 
 def _object(text: object) -> Mapping[str, Any] | None:
@@ -167,21 +176,28 @@ def _login(draft: Draft, entry: Mapping[str, Any]) -> None:
 def _tags(entry: Mapping[str, Any]) -> list[str]:
     tags = [mapping(one) for one in listed(entry.get("tags"))]
     return [
-        f"{name}: {value}" if (value := string(one.get("value"))) else name
+        f"{name}: {value}" if (value := string(one.get("value"))[:MOST_TAG]) else name
         for one in tags
-        if (name := string(one.get("name")))
+        if (name := string(one.get("name"))[:MOST_TAG])
     ]
 
 
+def _notification(entry: Mapping[str, Any]) -> Notification:
+    """Read once: ten thousand monitors may name it."""
+    config = entry.get("config")
+    found = mapping(config if isinstance(config, Mapping) else _object(config))
+    kind = string(found.get("type"))[: channels.MOST_SETTING]
+    settings = {
+        key: string(found.get(key))[: channels.MOST_SETTING + 1]
+        for key in channels.keys("kuma", kind)
+    }
+    return Notification(shown(string(entry.get("name"))), kind, settings)
+
+
 def _notifications(
-    draft: Draft, entry: Mapping[str, Any], notifications: Mapping[str, Mapping[str, Any]]
+    draft: Draft, entry: Mapping[str, Any], notifications: Mapping[str, Notification]
 ) -> None:
     for id, chosen in mapping(entry.get("notificationIDList")).items():
-        notification = notifications.get(str(id))
-        if notification is None or not truth(chosen):
-            continue
-        config = notification.get("config")
-        settings = config if isinstance(config, Mapping) else _object(config)
-        name = string(notification.get("name"))
-        kind = string(mapping(settings).get("type"))
-        channels.add(draft, "kuma", kind, mapping(settings), name)
+        one = notifications.get(str(id))
+        if one is not None and truth(chosen):
+            channels.add(draft, "kuma", one.kind, one.settings, one.name)

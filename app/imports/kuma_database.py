@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from app.imports import kuma
-from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading, string
+from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading, number, string
 
 HEADER = b"SQLite format 3\0"
 SECONDS = 20.0
@@ -85,9 +85,7 @@ def read_path(path: Path) -> Reading:
         interrupted = "interrupted" in str(fault) or "too big" in str(fault)
         raise NotReadable(TOO_MUCH if interrupted else DAMAGED) from None
     log = path.with_name(f"{path.name}-wal")
-    reading = kuma.candidates_of(
-        _monitors(tables), {string(one["id"]): one for one in tables.get("notification", ())}
-    )
+    reading = kuma.candidates_of(_monitors(tables), tables.get("notification", ()))
     if log.is_file() and log.stat().st_size:
         return Reading(reading.source, reading.candidates, (*reading.remarks, NEWER_IN_LOG))
     return reading
@@ -162,7 +160,7 @@ def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     alerts: dict[Any, dict[str, bool]] = {}
     for link in tables.get("monitor_notification", ()):
         alerts.setdefault(link.get("monitor_id"), {})[string(link.get("notification_id"))] = True
-    ordered = sorted(tables[NEEDED], key=lambda one: (str(type(one["id"])), one["id"]))
+    ordered = sorted(tables[NEEDED], key=lambda one: number(one["id"]) or 0)
     return [
         {RENAMED.get(name, name): value for name, value in row.items()}
         | {

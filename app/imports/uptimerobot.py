@@ -124,7 +124,7 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
 def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: object) -> None:
     for headers in (entry.get("custom_http_headers"), entry.get("customHttpHeaders")):
         for key, value in mapping(headers).items():
-            draft.pair("request_headers", str(key), string(value))
+            draft.pair("request_headers", string(key), string(value))
     method = string(entry.get("http_method") or entry.get("httpMethodType"))
     if method:
         draft.fields["request_method"] = METHODS.get(method, method.upper())

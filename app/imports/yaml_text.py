@@ -58,7 +58,7 @@ class _Expansion:
 
     def value(self, node: Any, depth: int) -> Any:
         """``node`` with its aliases expanded; one that contains itself is too deep."""
-        self.left -= 1
+        self.left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
         if self.left < 0:
             raise NotReadable(TOO_MANY)
         if depth > MOST_DEPTH:

@@ -39,7 +39,7 @@ from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
 from app.forms.status_page import StatusPageForm
-from app.imports import candidates, files, table
+from app.imports import candidates, files, kuma, table
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
@@ -195,6 +195,19 @@ def import_file(value: str) -> None:
     files.read(value.encode())
 
 
+def import_kuma(fields: Any) -> None:
+    entry = {"type": "http", "name": "a", "url": "https://a.example", **fields}
+    kuma.read({"monitorList": [entry]})
+
+
+def import_kuma_mail(size: int) -> None:
+    """One notification of all monitors: both are long."""
+    config = {"type": "smtp", "smtpTo": "ops@example.org," * size}
+    monitors = [{"type": "http", "notificationIDList": {"1": True}}] * size
+    notification = {"id": 1, "config": json.dumps(config)}
+    kuma.read({"monitorList": monitors, "notificationList": [notification]})
+
+
 def whois_answer(value: str) -> None:
     with suppress(whois.NoAnswer):
         whois._referred(value, "example")
@@ -311,6 +324,15 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("import: yaml aliases", import_file, around("endpoints: [&a b", ", *a", "]"), 30_000),
     ("import: json brackets", import_file, times("["), 100_000),
     ("import: json monitors", import_file, around('{"monitorList": [{}', ", {}", "]}"), 20_000),
+    ("import: headers of one monitor", import_kuma,
+     lambda n: {"headers": {f"a{k}": "b" for k in range(n)}}, 60_000),
+    ("import: tags of one monitor", import_kuma,
+     lambda n: {"tags": [{"name": f"a{k}"} for k in range(n)]}, 60_000),
+    ("import: one mail list of all monitors", import_kuma_mail, lambda n: n, 8_000),
+    ("import: conditions of one endpoint", import_file,
+     around("endpoints:\n- conditions:\n", "  - '[STATUS] != 404'\n"), 60_000),
+    ("import: a long text by alias", import_file,
+     lambda n: f"endpoints:\n- name: &a {'a' * n}\n" + "- name: *a\n" * (n // 10), 20_000),
     ("import: a span", candidates.seconds, times("1h"), 30_000),
     ("request: line ends", lambda s: web_connection._BARE_LF.search(s.encode()), times("\r"),
      30_000),

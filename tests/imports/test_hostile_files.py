@@ -126,6 +126,16 @@ def test_a_virtual_table_and_computed_columns_are_not_run(tmp_path):
     assert one.name == ""
 
 
+def test_ids_may_be_anything(tmp_path):
+    script = """CREATE TABLE monitor (id, name, type, url);
+        INSERT INTO monitor VALUES (NULL, 'a', 'http', 1), (NULL, X'ff', 'http', 2.5),
+          ('x', NULL, X'00', NULL), (9e999, 'b', 7, ''), (2, 'c', 'http', 'https://c.example');
+        CREATE TABLE tag (id, name); INSERT INTO tag VALUES (NULL, 3);
+        CREATE TABLE monitor_tag (monitor_id, tag_id);
+        INSERT INTO monitor_tag VALUES (NULL, NULL);"""
+    assert len(files.read(of_script(tmp_path, script)).candidates) == 5
+
+
 def test_triggers_of_the_file_never_run(tmp_path):
     script = f"""{TABLES}{ROWS}
         CREATE TRIGGER t AFTER INSERT ON monitor BEGIN SELECT load_extension('secret'); END;"""

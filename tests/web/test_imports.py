@@ -325,3 +325,16 @@ def test_a_huge_value_of_json_is_no_crash(editor):
     upload(editor, json.dumps(data).encode())
     assert editor.status == 200
     assert "1 does not fit" in editor.text
+
+
+def test_text_that_no_page_can_hold_is_shown_cut_and_replaced(editor):
+    half, long = "\ud800", "x" * 100_000
+    data = {"monitorList": [
+        {"name": f"{half}{long}", "type": half, "url": f"https://{half}.example/{long}",
+         "headers": {half: half}, "tags": [{"name": half + long, "value": half}]},
+        {"name": f"b{half}", "type": "http", "url": "https://b.example", "headers": {half: half}},
+    ]}  # fmt: skip
+    upload(editor, json.dumps(data).encode())
+    assert editor.status == 200
+    assert len(editor.page.text) < 60_000
+    assert "2 do not fit" in editor.text
