@@ -37,7 +37,7 @@ FLOORS = (
     {"app.errors", "app.paths", "app.records", "app.slots", "app.version"},
     {"app.rules"},
     {"app.codec"},
-    {"app.stats"},
+    {"app.stats", "app.imports"},
     {"app.net", "app.proxies"},
     {"app.checks"},
     {"app.config", "app.middleware"},
@@ -68,6 +68,11 @@ WALLS = {
         WEB | DATABASE,
         "it is tested without a server or a database; clock, rows and journal come as arguments",
     ),
+    "imports": Wall(
+        {"app.imports"},
+        WEB | (DATABASE - {"sqlite3"}) | {"app.codec", "requests"},
+        "it reads files of strangers and nothing else; sqlite3 reads theirs, never ours",
+    ),
     "faces": Wall(
         {"app.web", "app.pages", "app.api"},
         DATABASE | {"app.engine", "app.alerts"},
@@ -88,6 +93,7 @@ FORMS_KNOW = {
     "app.checks.kinds",
     "app.errors",
     "app.forms",
+    "app.imports",
     "app.records",
     "app.rules",
     "flask_wtf",
@@ -102,6 +108,7 @@ ONLY = {
     "kombu": {"app.engine.tasks"},
     "pycurl": {"app.checks.http", "app.checks.expiry"},
     "redis": {"app.engine.tasks"},
+    "yaml": {"app.imports.yaml_text"},
     # It overwrites urllib3 for everything else in the environment.
     "niquests": set(),
 }

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 from sqlalchemy.exc import SQLAlchemyError
@@ -25,7 +25,8 @@ from app.commands import watchdog
 from app.config import SettingError, Settings, read
 from app.db import db, faults, schema
 from app.errors import Invalid, WakefulError
-from app.records import AlertCondition, RequestMethod, Role, Scope
+from app.imports.candidates import FORMATS
+from app.records import INTERVALS, AlertCondition, RequestMethod, Role, Scope
 from app.rules.time import iso
 from app.version import __version__
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
     from flask import Flask
 
     from app.access import Access
+    from app.stores import Store
 
 # The options of ``wakeful check`` that set a monitor's fields.
 OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "--text, --no-text"}
@@ -164,10 +166,12 @@ def _ready(settings: Settings) -> Flask:
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator[Flask]:
+def _opened(
+    settings: Settings, create: Callable[[Settings], Flask] = create_core
+) -> Iterator[Flask]:
     """The application in its context. Closes its connections afterwards: from Python 3.13 on, an
     open one causes a warning."""
-    app = create_core(settings)
+    app = create(settings)
     with app.app_context():
         try:
             yield app
@@ -283,6 +287,71 @@ def _moment(raw: str) -> datetime:
             "it must be a time such as 2027-01-31T00:00:00.", param_hint="--expires"
         ) from None
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+# --- Importing
+
+
+@cli.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Say what would be created, and store nothing.")
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="Default: detected.")
+@click.option(
+    "--interval",
+    type=click.Choice([str(seconds) for seconds in INTERVALS]),
+    default="60",
+    help="Seconds between checks, where the file names none.",
+)
+@click.option("--tag", "tags", multiple=True, help="A tag for all of them.")
+@click.option("--contact", "contacts", multiple=True, help="A contact for all of them.")
+@click.option(
+    "--duplicates", is_flag=True, help="Also create monitors whose URL is already monitored."
+)
+@click.option("--server", help="Which server, where REMOTE_URL names several.")
+def import_file(
+    file: str,
+    dry_run: bool,
+    format_: str | None,
+    interval: str,
+    tags: tuple[str, ...],
+    contacts: tuple[str, ...],
+    duplicates: bool,
+    server: str | None,
+) -> None:
+    """Create monitors from FILE: lines or CSV, an Uptime Kuma backup or kuma.db, or an export of
+    UptimeRobot, Better Stack or Gatus. "-" reads standard input.
+
+    Exit code 0: all were created. 3: some were skipped, as the output says. 1: none.
+    """
+    from app import create_app
+    from app.commands import importing
+    from app.forms.candidates import Shared
+    from app.stores.importing import Importer
+
+    settings = read()
+    reading = importing.read(file, format_ or "")
+    with _opened(settings, create_app) as app:
+        if settings.store == "local":
+            schema.upgrade()
+        importer = Importer(
+            _store_of(app, server),
+            Shared(int(interval), tags, contacts),
+            telegram_token_set=bool(settings.telegram_token),
+        )
+        code = importing.run(importer, reading, dry_run=dry_run, duplicates=duplicates)
+    sys.exit(code)
+
+
+def _store_of(app: Flask, server: str | None) -> Store:
+    """The store of this installation; of several servers, the named one."""
+    store = app.extensions["wakeful.store"]
+    names = list(getattr(store, "names", ()))
+    if server is None and len(names) < 2:
+        return cast("Store", getattr(store, "chosen", store))
+    if server not in names:
+        known = f"It is one of: {', '.join(names)}." if names else "This installation has none."
+        raise click.BadParameter(known, param_hint="--server")
+    return cast("Store", store.stores[names.index(server)])
 
 
 # --- Looking

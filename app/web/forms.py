@@ -13,11 +13,12 @@ from wtforms import widgets
 
 from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
-from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
+from app.forms.candidates import Shared
+from app.forms.fields import Moment, NumberChoice, OneValue, Options, Password, Switch, Text, Word
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
+from app.imports.candidates import FORMATS
 from app.records import (
-    CONTACT,
     INTERVALS,
     MAX_COMMENT,
     MAX_CONTACT_NAME,
@@ -26,11 +27,10 @@ from app.records import (
     MAX_OWN_NAME,
     MAX_TAG,
     MIN_PASSWORD,
-    Pair,
     Role,
     Scope,
 )
-from app.rules import brackets, text
+from app.rules import text
 from app.web.frame.store_errors import outlook, status_of
 from app.web.shown.looks import ROLES
 
@@ -262,38 +262,61 @@ class BulkForm(BrowserForm):
             self.interval.fault("Choose the new interval.")
 
 
+class Upload(OneValue):
+    """A file that a person chose: its bytes; none if they chose none."""
+
+    widget = widgets.FileInput()
+
+    def process_formdata(self, valuelist: list[Any]) -> None:
+        chosen = [one for one in valuelist if getattr(one, "filename", "")]
+        self.sent, self.data = bool(chosen), chosen[0].read() if chosen else None
+
+
 class ImportForm(BrowserForm):
-    """Many URLs, one a line."""
+    """Many monitors: lines, or a file."""
 
     urls = Text(
-        "URLs",
-        required=True,
+        "Lines",
+        default="",
         most=1_000_000,
         lines=True,
-        description="One a line: the URL, or a name, a comma and the URL.",
-        render_kw={"rows": "10", "spellcheck": "false"},
+        description="One monitor a line: the URL alone, or name, URL, tags, contact.",
+        render_kw={"rows": "8", "spellcheck": "false"},
     )
-    interval = NumberChoice("Check every", required=True, labels=INTERVAL_CHOICES, default=60)
-    tags = Tags("Tags", description="Comma-separated, for all of them.")
+    file: Any = Upload("File")
+    format = Options("Format", labels=list(FORMATS.items()), none="Detect automatically")
+    interval = NumberChoice(
+        "Check every",
+        required=True,
+        labels=INTERVAL_CHOICES,
+        default=60,
+        description="For entries without an interval.",
+    )
+    tags = Tags("Tags", description="Comma-separated, added to every monitor.")
     contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
-    skip = Switch(
-        "Leave out lines that are not valid",
-        default=False,
-        description="Without this, no monitor is created until every line is valid.",
-    )
 
-    def shared(self) -> list[tuple[str, str]]:
-        """What every monitor gets, as pairs."""
-        pairs = [("interval", str(self.interval.data))]
-        if "tags" in self:
-            pairs.append(("tags", ",".join(self.tags.data)))
-        contacts = [Pair(CONTACT, name) for name in self.ticked()]
-        return pairs + (brackets.write({"alerts": contacts}) if contacts else [])
+    def check_together(self) -> None:
+        lines = bool((self.urls.data or "").strip())
+        if lines and self.sends_file():
+            self.file.fault("Send either lines or a file, not both.")
+        elif not lines and not self.sends_file() and self.flawless(self.urls):
+            self.urls.fault("Enter at least one line, or choose a file.")
 
-    def repeated(self) -> list[tuple[str, str]]:
-        """The fields of this form that its next step needs, but for the lines."""
-        pairs = [pair for pair in self.shared() if not pair[0].startswith("alerts")]
-        return pairs + [("contacts", name) for name in self.ticked()]
+    def content(self) -> bytes:
+        """The bytes of the file, or of the lines."""
+        return bytes(self.file.data or b"") if self.sends_file() else self.urls.data.encode()
+
+    def sends_file(self) -> bool:
+        return self.file.data is not None
+
+    def source(self) -> Any:
+        """The field that ``content`` comes from."""
+        return self.file if self.sends_file() else self.urls
+
+    def shared(self) -> Shared:
+        """What every monitor gets."""
+        tags = self.tags.data if "tags" in self else ()
+        return Shared(self.interval.data, tags, self.ticked())
 
     def ticked(self) -> Sequence[str]:
         return self.contacts.data if "contacts" in self else ()

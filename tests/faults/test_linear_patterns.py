@@ -39,6 +39,7 @@ from app.errors import Invalid, Unavailable
 from app.forms.binding import bind
 from app.forms.monitor import MonitorForm
 from app.forms.status_page import StatusPageForm
+from app.imports import candidates, files, kuma, table
 from app.net import charset
 from app.net.client import Response
 from app.net.codings import Decoder, Undecodable, codings
@@ -59,7 +60,6 @@ from app.rules import text as rules
 from app.stores.remote import connection
 from app.web.frame import fragments
 from app.web.shown import comments, months
-from app.web.views import bulk
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BASE = url.parse_url("http://a.example/dir/page")
@@ -191,6 +191,23 @@ def unread_body(n: int) -> None:
         pass
 
 
+def import_file(value: str) -> None:
+    files.read(value.encode())
+
+
+def import_kuma(fields: Any) -> None:
+    entry = {"type": "http", "name": "a", "url": "https://a.example", **fields}
+    kuma.read({"monitorList": [entry]})
+
+
+def import_kuma_mail(size: int) -> None:
+    """One notification of all monitors: both are long."""
+    config = {"type": "smtp", "smtpTo": "ops@example.org," * size}
+    monitors = [{"type": "http", "notificationIDList": {"1": True}}] * size
+    notification = {"id": 1, "config": json.dumps(config)}
+    kuma.read({"monitorList": monitors, "notificationList": [notification]})
+
+
 def whois_answer(value: str) -> None:
     with suppress(whois.NoAnswer):
         whois._referred(value, "example")
@@ -284,13 +301,39 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("api: an exponent", api_json, around('{"interval": 1e', "9", "}"), 100_000),
     ("api: members", api_json, lambda n: json.dumps({f"a{k}": k for k in range(n)}), 8_000),
     ("api: a list", api_json, lambda n: json.dumps({"tags": ["a"] * n}), 8_000),
-    ("paste: spaces", bulk.split, around("a,http://x", " ", "b"), 20_000),
-    ("paste: only spaces", bulk.split, around("a", " ", "b"), 20_000),
-    ("paste: commas", bulk.split, times(", "), 20_000),
-    ("paste: commas and letters", bulk.split, times(",a"), 20_000),
-    ("paste: spaces behind a comma", bulk.split, around("a,", " ", "b"), 20_000),
-    ("paste: quotes", bulk.split, around('a,"http://x', '" '), 20_000),
-    ("paste: a scheme", bulk.split, around("", "a", ","), 20_000),
+    ("paste: spaces", table.cells, around("a,http://x", " ", "b"), 20_000),
+    ("paste: only spaces", table.cells, around("a", " ", "b"), 20_000),
+    ("paste: commas", table.cells, times(", "), 20_000),
+    ("paste: commas and letters", table.cells, times(",a"), 20_000),
+    ("paste: spaces behind a comma", table.cells, around("a,", " ", "b"), 20_000),
+    ("paste: quotes", table.cells, around('a,"http://x', '" '), 20_000),
+    ("paste: a scheme", table.cells, around("", "a", ","), 20_000),
+    ("paste: dots of a host", table.cells, around("", "a.", " b"), 20_000),
+    ("paste: hosts", table.cells, around("", "a.a:1/", ", b c"), 20_000),
+    ("paste: a port", table.cells, around("a:", "1", " b"), 20_000),
+    ("import: a csv of quotes", import_file, times('",'), 100_000),
+    ("import: a csv with a header", import_file, around("url,name\n", 'a.b,"c"\n'), 20_000),
+    ("import: one long cell", import_file, around("url,name\n", "a"), 100_000),
+    ("import: variables", import_file, around("endpoints:\n- url: ", "$a{$"), 100_000),
+    ("import: a condition", import_file,
+     around("endpoints:\n- conditions: ['[STATUS] == any(", "200,", ")']"), 30_000),
+    ("import: endpoints", import_file, around("endpoints:\n", "- name: a\n"), 20_000),
+    ("import: yaml brackets", import_file, around("endpoints: ", "["), 100_000),
+    ("import: yaml braces", import_file, around("endpoints: ", "{"), 100_000),
+    ("import: yaml quotes", import_file, around("endpoints: ", "'"), 100_000),
+    ("import: yaml aliases", import_file, around("endpoints: [&a b", ", *a", "]"), 30_000),
+    ("import: json brackets", import_file, times("["), 100_000),
+    ("import: json monitors", import_file, around('{"monitorList": [{}', ", {}", "]}"), 20_000),
+    ("import: headers of one monitor", import_kuma,
+     lambda n: {"headers": {f"a{k}": "b" for k in range(n)}}, 60_000),
+    ("import: tags of one monitor", import_kuma,
+     lambda n: {"tags": [{"name": f"a{k}"} for k in range(n)]}, 60_000),
+    ("import: one mail list of all monitors", import_kuma_mail, lambda n: n, 8_000),
+    ("import: conditions of one endpoint", import_file,
+     around("endpoints:\n- conditions:\n", "  - '[STATUS] != 404'\n"), 60_000),
+    ("import: a long text by alias", import_file,
+     lambda n: f"endpoints:\n- name: &a {'a' * n}\n" + "- name: *a\n" * (n // 10), 20_000),
+    ("import: a span", candidates.seconds, times("1h"), 30_000),
     ("request: line ends", lambda s: web_connection._BARE_LF.search(s.encode()), times("\r"),
      30_000),
     ("request: chunks of one byte", chunked, times("1\r\na\r\n"), 300_000),
@@ -406,6 +449,10 @@ checks/redact.py _body_secrets
 commands/bodies.py _CHUNK_SIZE
 commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
+imports/gatus.py _VARIABLE
+imports/gatus_conditions.py _CODE
+imports/table.py _HOST
+imports/table.py _URL
 net/charset.py _COMMENTS
 net/charset.py _DECLARATIONS
 net/charset.py _HEADER_CHARSET
@@ -438,8 +485,6 @@ web/frame/fragments.py _TOKEN
 web/shown/comments.py _HEAD
 pages/history.py _MONTH
 web/shown/months.py _MONTH
-web/views/bulk.py _URL
-web/views/bulk.py _URL_BEHIND_A_NAME
 """
 
 

@@ -94,6 +94,19 @@ def jump(page: Page) -> None:
     page.get_by_role("dialog").get_by_role("link").first.wait_for()
 
 
+def preview_backup(page: Page) -> None:
+    """The backup of another tool: what fits, what changes and what does not fit."""
+    page.get_by_label("File (optional)").set_input_files(BACKUP)
+    press("Preview")(page)
+
+
+def create_nothing(page: Page) -> None:
+    """The last step. These installations are only read, so nothing is ticked."""
+    press("Preview", urls="https://one.example.com")(page)
+    page.locator("input[name=pick]").evaluate("box => { box.checked = false }")
+    press("Create 1 monitor")(page)
+
+
 def find_monitors(page: Page) -> None:
     page.get_by_label("Find monitors").fill("e")
     page.get_by_role("button", name="Search", exact=True).click()
@@ -105,12 +118,13 @@ def menu(page: Page) -> None:
     page.get_by_role("button", name="Menu").click()
 
 
+BACKUP = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
 FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",
           "request_headers-0-value": "no name"}  # fmt: skip
 TROUBLED = {"name": "", "start_at": "2027-01-02T10:00", "end_at": "2027-01-01T10:00"}
 FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": "", "zone": "Mars/Base"}
-PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example"
+PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example\none.example.com"
 
 LIVING = {
     "home": Sight("/"),
@@ -156,7 +170,10 @@ LIVING = {
     "form-faults": Sight("/monitors/new", then=press("Save", **FAULTY)),
     "monitor-delete": Sight("/monitors/1/delete", brief=True),
     "import": Sight("/monitors/import"),
-    "import-faults": Sight("/monitors/import", then=press("Create the monitors", urls=PASTED)),
+    "import-faults": Sight("/monitors/import", then=press("Preview"), brief=True),
+    "import-preview": Sight("/monitors/import", then=press("Preview", urls=PASTED)),
+    "import-file": Sight("/monitors/import", then=preview_backup),
+    "import-result": Sight("/monitors/import", then=create_nothing, brief=True),
     "incidents": Sight("/incidents"),
     "incidents-open": Sight("/incidents?status=unresolved", brief=True),
     "incidents-none": Sight("/incidents?search=nothing+like+it", brief=True),

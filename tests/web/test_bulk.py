@@ -1,4 +1,4 @@
-"""Many monitors at once: actions on the ticked ones, and many pasted URLs."""
+"""Many monitors at once: actions on the ticked ones."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from flask import Flask
 
 from app.db import db
 from app.db.tables import MonitorRow
-from app.errors import Invalid, Unavailable
 from app.records import MAX_TAGS
 from app.stores.local import LocalStore
-from app.stores.local.monitors import Monitors
 from app.web.frame import progress
 from app.web.views import bulk
 from tests.factories import make_incident, make_monitor
@@ -186,54 +184,6 @@ def test_of_many_that_cannot_be_changed_a_few_are_named(app, editor):
     assert "2 more were not changed." in text
 
 
-def test_pasting_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
-    monkeypatch.setattr(progress, "SECONDS", 0)
-    make, lost = Monitors.create, ["https://c.example.com"]
-
-    def moody(monitors, fields, **more):
-        if fields["url"] in lost:
-            lost.clear()
-            raise Unavailable("The server did not answer in time.")
-        return make(monitors, fields, **more)
-
-    monkeypatch.setattr(Monitors, "create", moody)
-    pasted = "\n".join([*(f"https://{letter}.example.com" for letter in "abcd"), "ftp://odd"])
-    editor.open("/monitors/import").press(
-        "Create the monitors", urls=pasted, tags="x", interval="300", skip=True
-    )
-    editor.press("Continue").press("Continue")
-    assert editor.status == 503
-    assert "2 monitors created. The server did not answer in time." in editor.text
-    assert "What you sent may have arrived" in editor.text
-    left = dict(editor.form_with("Create the monitors")[0].values)["urls"]
-    assert left.split() == ["https://c.example.com", "https://d.example.com", "ftp://odd"]
-    editor.press("Create the monitors").press("Continue")
-    assert "4 monitors created." in editor.text
-    assert "Line 1, ftp://odd:" in editor.text
-    assert [row.url[8] for row in rows(app)] == list("abcd")
-    assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nx\n")}
-
-
-def test_a_line_that_the_store_refuses_comes_back_with_why_and_the_others_are_made(
-    app, editor, monkeypatch
-):
-    make = Monitors.create
-
-    def strict(monitors, fields, **more):
-        if "b." in fields["url"]:
-            raise Invalid({}, "Your plan allows two monitors.")
-        return make(monitors, fields, **more)
-
-    monkeypatch.setattr(Monitors, "create", strict)
-    pasted = "\n".join(f"https://{letter}.example.com" for letter in "abc")
-    editor.open("/monitors/import").press("Create the monitors", urls=pasted)
-    assert "2 monitors created." in editor.text
-    assert "https://b.example.com: Your plan allows two monitors." in editor.text
-    values = dict(editor.form_with("Create the monitors")[0].values)
-    assert values["urls"].strip() == "https://b.example.com"
-    assert len(rows(app)) == 2
-
-
 def test_who_only_looks_has_nothing_to_tick(app, viewer):
     make_monitor(app)
     assert "Apply" not in viewer.open("/monitors").text
@@ -242,59 +192,3 @@ def test_who_only_looks_has_nothing_to_tick(app, viewer):
     assert viewer.client.post("/monitors/bulk", data=sent).status_code == 403
     assert viewer.open("/monitors/import").status == 403
     assert len(rows(app)) == 1
-
-
-PASTED = """
-https://one.example.com/
-Two, https://two.example.com/path?a=1,2
-"Three, the third",https://three.example.com/
-https://four.example.com/a,b  Fourth
-"""
-
-
-def test_each_pasted_line_becomes_a_monitor(app, editor):
-    editor.open("/monitors/import").press(
-        "Create the monitors", urls=PASTED, interval="300", tags="new"
-    )
-    assert "4 monitors created." in editor.text
-    assert [(row.name, row.url) for row in rows(app)] == [
-        ("one.example.com", "https://one.example.com/"),
-        ("Two", "https://two.example.com/path?a=1,2"),
-        ("Three, the third", "https://three.example.com/"),
-        ("Fourth", "https://four.example.com/a,b"),
-    ]
-    assert {(row.interval, row.tags) for row in rows(app)} == {(300, "\nnew\n")}
-
-
-def test_pasted_hosts_without_a_scheme_are_checked_over_https(app, editor):
-    editor.open("/monitors/import").press(
-        "Create the monitors", urls="one.example.com\ntwo.example.com:8443/health Two"
-    )
-    assert [(row.name, row.url) for row in rows(app)] == [
-        ("one.example.com", "https://one.example.com"),
-        ("Two", "https://two.example.com:8443/health"),
-    ]
-
-
-def test_one_wrong_line_stores_nothing_unless_the_person_says_so(app, editor):
-    pasted = "https://good.example.com/\n\nftp://bad.example.com/\nBad,http://a b.example.com/"
-    editor.open("/monitors/import").press("Create the monitors", urls=pasted)
-    assert editor.status == 422
-    assert "Line 3, ftp://bad.example.com/: " in editor.text
-    assert "Line 4, Bad,http://a b.example.com/: " in editor.text
-    assert rows(app) == []
-    kept = dict(editor.form_with("Create the monitors")[0].values)["urls"]
-    assert kept.split() == pasted.split()
-    editor.press("Create the monitors", skip=True)
-    assert "1 monitor created." in editor.text
-    assert [row.url for row in rows(app)] == ["https://good.example.com/"]
-    kept = dict(editor.form_with("Create the monitors")[0].values)["urls"]
-    assert kept.split("\r\n") == ["ftp://bad.example.com/", "Bad,http://a b.example.com/"]
-
-
-def test_more_lines_than_fit_are_told(editor, monkeypatch):
-    monkeypatch.setattr(bulk, "MOST_LINES", 1)
-    editor.open("/monitors/import").press(
-        "Create the monitors", urls="https://a.example.com\nhttps://b.example.com"
-    )
-    assert "Line 2, https://b.example.com: At most 1 lines fit at a time." in editor.text

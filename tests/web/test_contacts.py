@@ -128,7 +128,8 @@ def test_new_monitors_start_with_the_default_contacts(app, editor):
     add(app, default=True)
     add(app, "Night shift")
     editor.open("/monitors/new").press("Save", url="https://shop.example", name="Shop")
-    editor.open("/monitors/import").press("Create the monitors", urls="https://two.example")
+    editor.open("/monitors/import").press("Preview", urls="https://two.example")
+    editor.press("Create 1 monitor")
     assert [names(one) for one in monitors(app)] == [["Shop team"], ["Shop team"]]
 
 

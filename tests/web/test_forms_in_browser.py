@@ -15,6 +15,7 @@ from app.web.frame import progress
 from tests.factories import make_incident, make_monitor
 from tests.support.browser import opened
 from tests.web.conftest import let_in
+from tests.web.gallery import BACKUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.sqlite]
 
@@ -223,14 +224,23 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
     assert [(one.name, one.interval) for one in left] == [("Beta", 600)]
 
 
-def test_pasted_urls_show_progress_and_become_monitors(app, visit):
+def test_lines_are_previewed_and_become_monitors(app, visit):
     page = visit("/monitors/import")
-    area = page.get_by_label("URLs")
-    area.fill("https://one.example.com\nnonsense")
-    page.get_by_role("button", name="Create the monitors").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("alert")).to_be_focused()
-    expect(page.get_by_role("alert")).to_contain_text("Line 2, nonsense")
-    area.fill("https://one.example.com\nShop, https://shop.example.com/ten")
+    page.get_by_label("Lines").fill(
+        "https://one.example.com\nShop, https://shop.example.com/ten\nnonsense"
+    )
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Does not fit.")).to_be_visible()
+    button = page.get_by_role("button", name="Create 2 monitors")
+    box = page.get_by_label("Create one.example.com (Line 1)")
+    box.uncheck()
+    expect(page.get_by_role("button", name="Create 1 monitor", exact=True)).to_be_visible()
+    page.get_by_label("Create Shop (Line 2)").uncheck()
+    expect(page.get_by_role("button", name="Create 0 monitors")).to_be_disabled()
+    box.check()
+    page.get_by_label("Create Shop (Line 2)").check()
     page.evaluate(
         """() => addEventListener("submit", (event) => {
           const busy = event.submitter.getAttribute("aria-busy");
@@ -238,21 +248,30 @@ def test_pasted_urls_show_progress_and_become_monitors(app, visit):
         })"""
     )
     # The second press, before the answer has come, sends nothing.
-    button = page.get_by_role("button", name="Create the monitors")
     button.evaluate("(button) => { button.click(); button.click() }")
-    expect(page.get_by_text("2 monitors created.")).to_be_visible()
-    expect(page.get_by_role("link", name="Shop")).to_be_visible()
+    expect(page.get_by_role("heading", name="2 monitors created")).to_be_visible()
     assert page.evaluate("sessionStorage.told") == "true false, true true, "
+    page.get_by_role("link", name="Show the monitors").click()
+    expect(page.get_by_role("link", name="Shop")).to_be_visible()
+
+
+def test_a_file_is_chosen_and_its_monitors_are_created(visit):
+    page = visit("/monitors/import")
+    page.get_by_label("File (optional)").set_input_files(BACKUP)
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Create 4 monitors").click()
+    expect(page.get_by_role("heading", name="4 monitors created")).to_be_visible()
 
 
 def test_long_work_shows_how_far_it_is_and_goes_on_by_itself(visit, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)  # one in each step
     page = visit("/monitors/import")
-    page.get_by_label("URLs").fill("\n".join(f"https://{n}.example.com" for n in range(4)))
+    page.get_by_label("Lines").fill("\n".join(f"https://{n}.example.com" for n in range(4)))
+    page.get_by_role("button", name="Preview").click()
     sent: list[str] = []
     page.on("request", lambda asked: sent.append(asked.method))
-    page.get_by_role("button", name="Create the monitors").click()
-    expect(page.get_by_text("4 monitors created.")).to_be_visible()
+    page.get_by_role("button", name="Create 4 monitors").click()
+    expect(page.get_by_text("4 monitors created").first).to_be_visible()
     assert sent.count("POST") == 4
 
 
@@ -276,12 +295,13 @@ def test_without_scripts_the_menu_of_a_phone_opens(plain):
 def test_without_scripts_long_work_goes_on_at_a_button(plain, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
     plain.goto("/monitors/import")
-    plain.get_by_label("URLs").fill("https://one.example.com\nhttps://two.example.com")
-    plain.get_by_role("button", name="Create the monitors").click()
+    plain.get_by_label("Lines").fill("https://one.example.com\nhttps://two.example.com")
+    plain.get_by_role("button", name="Preview").click()
+    plain.get_by_role("button", name="Create 2 monitors").click()
     expect(plain.get_by_role("progressbar")).to_have_attribute("value", "1")
     expect(plain.get_by_text("1 of 2 done.")).to_be_visible()
     plain.get_by_role("button", name="Continue").click()
-    expect(plain.get_by_text("2 monitors created.")).to_be_visible()
+    expect(plain.get_by_role("heading", name="2 monitors created")).to_be_visible()
 
 
 def test_without_scripts_rows_come_and_go_and_a_test_shows_its_outcome(plain, httpserver):

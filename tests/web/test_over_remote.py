@@ -213,3 +213,31 @@ def test_posts_are_written_on_the_remote_server(app, remote):
     assert [one.body for one in post.updates] == ["We look at it.", "It was the disk."]
     remote.open("/status-pages/1/posts/1/delete").press("Delete this post")
     assert "No posts yet" in remote.open("/status-pages/1").text
+
+
+def test_an_import_creates_monitors_on_the_remote_server(app, remote):
+    make_monitor(app, name="Old shop", url="https://old.example.com")
+    remote.open("/contacts/new").press(
+        "Save", name="Ops", **{"channels[0][key]": "email", "channels[0][value]": "ops@example.org"}
+    )
+    lines = "old.example.com\nShop, shop.example.com, prod, Ops\nBlog, blog.example.com, , Nobody"
+    remote.open("/monitors/import").press("Preview", urls=lines)
+    assert "Duplicate Already monitored as Old shop." in remote.text
+    assert 'There is no contact "Nobody".' in remote.text
+    assert "looked for among the first 500 monitors of this server" in remote.text
+    remote.press("Create 1 monitor")
+    with app.app_context():
+        made = current_store().monitors.get(2)
+    assert (made.name, made.tags, made.alerts) == ("Shop", ("prod",), (Pair("contact", "Ops"),))
+    backup = Path(__file__).parents[1] / "imports" / "samples" / "kuma-backup.json"
+    form, _ = remote.open("/monitors/import").form_with("Preview")
+    with backup.open("rb") as file:
+        page = remote.client.post(form.action, data={**dict(form.values), "file": (file, "kuma")})
+    remote._take(page)
+    remote.press("Create 4 monitors")
+    assert "4 monitors created" in remote.text
+    with app.app_context():
+        found = current_store().monitors.list(MonitorQuery()).items
+    assert {one.name: one.paused for one in found if one.id > 2} == {
+        "Shop": False, "Front page": False, "Database": True, "No errors": False
+    }  # fmt: skip

@@ -495,3 +495,19 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         assert "1–11 of 11 monitors" in editor.open("/monitors?per_page=25").text
         editor.open(f"{monitor}/delete").press("Delete this monitor")
         assert "Shop deleted" in editor.text
+
+
+def test_an_import_drops_what_a_bare_server_lacks_and_says_so(
+    settings: Settings, sqlite_template: Path, tmp_path: Path
+) -> None:
+    server = BareServer()
+    for editor in looking(server, KEY, settings, sqlite_template, tmp_path):
+        lines = (
+            "name,url,tags,contact,timeout\nShop,shop.example.com,prod,Ops,20\nBlog,blog.example,,,"
+        )
+        editor.open("/monitors/import").press("Preview", urls=lines)
+        for lost in ("Tags", "Contacts", "Time limit in seconds"):
+            assert f"{lost} dropped: this server does not support it." in editor.text
+        editor.press("Create 2 monitors")
+        assert "2 monitors created" in editor.text
+        assert "Shop" in editor.open("/monitors").text

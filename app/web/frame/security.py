@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response, abort, current_app, request
+from io import BytesIO
+from typing import IO
+
+from flask import Flask, Request, Response, abort, current_app, request
 from flask_wtf import CSRFProtect
 
 from app.records import MAX_FORM_BYTES, MOST_FIELDS
 
 csrf = CSRFProtect()
+
+UPLOADS = frozenset({"imports.start"})  # the endpoints whose form sends a file
+FILE_FORM = "multipart/form-data"
+MOST_PARTS = 200  # a box for each contact is a part
 
 POLICY = "; ".join(
     (
@@ -36,8 +43,18 @@ HEADERS = {
 YEAR_SECONDS = 365 * 24 * 3600
 
 
+class InMemory(Request):
+    """A request whose files stay in memory, where its bounded body is already. A file may hold
+    secrets, and anybody may send one: neither belongs on a disk.
+    """
+
+    def _get_file_stream(self, *_size: object, **_kind: object) -> IO[bytes]:
+        return BytesIO()
+
+
 def init_app(app: Flask, *, https: bool) -> None:
     """``https``: people use HTTPS, so cookies are never sent without it."""
+    app.request_class = InMemory
     app.config["SESSION_COOKIE_SECURE"] = https
     app.config["WTF_CSRF_CHECK_DEFAULT"] = False
     app.before_request(_bound_body)
@@ -56,13 +73,15 @@ def _bound_body() -> None:
     """
     if is_api(request.path):
         return
-    if request.mimetype.startswith("multipart/"):  # no form here uploads a file
+    upload = request.mimetype.startswith("multipart/")
+    if upload and (request.endpoint not in UPLOADS or request.mimetype != FILE_FORM):
         abort(415)
+    request.max_form_parts, request.max_form_memory_size = MOST_PARTS, MAX_FORM_BYTES
     body = request.get_data()  # 413 if its announced length is too large
     # The framework reads a body without a length only up to the limit, and takes that for all of
     # it.
     cut = request.content_length is None and len(body) >= MAX_FORM_BYTES
-    if cut or body.count(b"&") >= MOST_FIELDS:
+    if cut or (not upload and body.count(b"&") >= MOST_FIELDS):
         abort(413)
 
 

@@ -1,26 +1,25 @@
-"""Many monitors at once: pause, resume, tag, change the interval, delete; and pasting many URLs."""
+"""Many monitors at once: pause, resume, tag, change the interval, set contacts, delete."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from flask import Blueprint, flash, redirect, render_template, request, session, url_for
+from flask import Blueprint, flash, redirect, render_template, request, session
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.forms import binding
-from app.forms.fields import with_scheme
-from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
+from app.forms.monitor import MonitorUpdateForm
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
 from app.rules.brackets import write
-from app.stores import Feature, current_store
-from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm
-from app.web.frame import choices, links, progress, servers
-from app.web.frame.session import SAFE_METHODS, guarded, safe_next
+from app.stores import current_store
+from app.stores.importing import sentences
+from app.web.forms import CONTACT_ACTIONS, BulkForm
+from app.web.frame import links, progress
+from app.web.frame.session import guarded, safe_next
 from app.web.views import monitors
 
 blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
@@ -52,13 +51,8 @@ DOING = {
 ALERTS_UNREADABLE = "Its stored alerts cannot be read. Edit it and enter them again."
 CHOOSE = "Choose what to do."
 TICKS = "tick-all"  # the id of what stands above the boxes
-MOST_LINES = 500
-MOST_FAULTS = 100  # of pasted lines, on one page
 NAMED = 50  # of those to be deleted
 TOLD = 3  # of those that could not be changed
-# A name may come first, as in a spreadsheet; a comma within a URL alone separates nothing.
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+://")
-_URL_BEHIND_A_NAME = re.compile(rf',\s*+"?+(?={_URL.pattern})')
 
 
 @blueprint.post("/bulk")
@@ -156,7 +150,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     except NotFound:
         return False
     except Invalid as fault:
-        refused[id] = f"{monitor.name} was not changed. {_sentences(fault)}"
+        refused[id] = f"{monitor.name} was not changed. {sentences(fault)}"
         return False
     return True
 
@@ -186,117 +180,3 @@ def _names(pair: Pair, contact: str) -> bool:
 def _unless_there(monitor: Monitor, contact: str) -> list[Pair]:
     there = any(_names(pair, contact) for pair in monitor.alerts)
     return [] if there else [Pair(CONTACT, contact)]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One pasted line, its number from 1, and what a store takes or what is wrong with it."""
-
-    number: int
-    text: str
-    fields: Mapping[str, Any] | None = None
-    fault: str = ""
-
-
-@blueprint.route("/import", methods=["GET", "POST"])
-def paste() -> Answer:
-    """A monitor for each pasted line: all of them, or none until every line is right. Who ticks
-    ``skip`` gets those that are right, and keeps the others in the form with why.
-    """
-    needed = {"tags": Feature.EXTRA_FIELDS, "contacts": Feature.CONTACTS}
-    without = [name for name, feature in needed.items() if not servers.offers(feature)]
-    first = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
-    form = ImportForm(without=without, data={"contacts": tuple(first)})
-    if not form.validate_on_submit():
-        return _import_page(form, 422 if form.is_submitted() else 200)
-    lines = read_lines(form.urls.data, form.shared())
-    wrong = [line for line in lines if line.fields is None]
-    if wrong and not form.skip.data:
-        return _wrong(form, wrong, 422)
-    good = [line for line in lines if line.fields is not None]
-    refused: list[Line] = []
-    made, left, trouble = progress.work(good, lambda line: _made(line, refused))
-    made += progress.said("made")
-    wrong += refused
-    texts = [line.text for line in (*left, *wrong)]
-    if trouble:
-        # Back in their field: who has looked may have to take out a line that did arrive.
-        form.urls.shown = "\n".join(texts)
-        form.trouble = f"{_count_made(made)} {trouble}"
-        return _import_page(form, 503, made)
-    if left:
-        fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.repeated(),
-                  *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
-        back = url_for("monitors.index")
-        return progress.page("Creating monitors", made, len(left), fields, "", back)
-    flash(_count_made(made), "success" if made else "info")
-    if not wrong:
-        return redirect(url_for("monitors.index"))
-    form.urls.shown = "\n".join(texts)
-    return _wrong(form, [replace(line, number=n) for n, line in enumerate(wrong, 1)], 200)
-
-
-def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
-    """The lines that are not empty. ``shared``: pairs that every monitor gets."""
-    numbered = ((place, line.strip()) for place, line in enumerate(text.splitlines(), 1))
-    found: list[Line] = []
-    for number, line in numbered:
-        if not line:
-            continue
-        if len(found) >= MOST_LINES:
-            sentence = f"At most {MOST_LINES:,} lines fit at a time. Paste the rest afterwards."
-            found.append(Line(number, line, fault=sentence))
-            continue
-        name, url = split(line)
-        url = with_scheme(url)
-        pairs = [("url", url), ("name", name or name_of(url)), *shared]
-        try:
-            found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
-        except Invalid as fault:
-            found.append(Line(number, line, fault=_sentences(fault)))
-    return found
-
-
-def split(line: str) -> tuple[str, str]:
-    """Name and URL of ``name,URL``, of ``URL name`` or of a URL alone."""
-    comma = None if _URL.match(line) else _URL_BEHIND_A_NAME.search(line)
-    if comma:
-        name, url = line[: comma.start()], line[comma.end() :]
-        return name.strip().strip('"').strip(), url.rstrip().removesuffix('"').strip()
-    url, _, name = line.partition(" ")
-    return name.strip(), url
-
-
-def _made(line: Line, refused: list[Line]) -> bool:
-    if line.fields is None:
-        return False
-    try:
-        current_store().monitors.create(line.fields)
-    except Invalid as fault:
-        refused.append(replace(line, fault=_sentences(fault)))
-        return False
-    return True
-
-
-def _count_made(made: int) -> str:
-    return f"{made} monitor{'' if made == 1 else 's'} created."
-
-
-def _sentences(fault: Invalid) -> str:
-    """All of them; another server may say no without one for any field."""
-    return " ".join(one for several in fault.errors.values() for one in several) or str(fault)
-
-
-def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
-    for line in wrong[:MOST_FAULTS]:
-        form.urls.fault(f"Line {line.number}, {line.text[:80]}: {line.fault}")
-    if len(wrong) > MOST_FAULTS:  # a pasted log has a hundred thousand
-        form.urls.fault(f"{len(wrong) - MOST_FAULTS:,} more lines are not valid.")
-    return _import_page(form, status)
-
-
-def _import_page(form: ImportForm, status: int, made: int = 0) -> Answer:
-    if "contacts" in form:
-        names = choices.contacts(form, form.ticked())
-        form.contacts.choices = [(name, name) for name in names]
-    return render_template("monitors/import.html", form=form, made=made), status

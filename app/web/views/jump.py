@@ -22,7 +22,7 @@ PAGES = (
     ("Home", "home.show", Role.VIEWER),
     ("Monitors", "monitors.index", Role.VIEWER),
     ("New monitor", "monitors.new", Role.EDITOR),
-    ("Paste many URLs", "bulk.paste", Role.EDITOR),
+    ("Add many or import", "imports.start", Role.EDITOR),
     ("Incidents", "incidents.index", Role.VIEWER),
     ("Report an incident", "incidents.new", Role.EDITOR),
     ("Maintenance", "windows.index", Role.VIEWER),

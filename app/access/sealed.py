@@ -1,0 +1,41 @@
+"""Data that a page carries to its next request, which the person who sends it may not read or
+change: an import's passwords must not stand in a page's source.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from flask import current_app
+
+from app.errors import Denied
+
+LIFETIME_SECONDS = 24 * 3600
+LOST = "This page is too old, or it is not complete. Start again."
+
+
+def seal(data: Any, purpose: str) -> str:
+    """``data``, which JSON can carry, as text. Needs an application context."""
+    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode())
+    return _fernet(purpose).encrypt(packed).decode()
+
+
+def unseal(text: str, purpose: str) -> Any:
+    """What ``seal`` was given. Raises Denied with a sentence for anything else."""
+    try:
+        packed = _fernet(purpose).decrypt(text.encode(), ttl=LIFETIME_SECONDS)
+    except (InvalidToken, ValueError):
+        raise Denied(LOST) from None
+    return json.loads(zlib.decompress(packed))
+
+
+def _fernet(purpose: str) -> Fernet:
+    secret = str(current_app.config["SECRET_KEY"]).encode()
+    derived = HKDF(SHA256(), 32, salt=None, info=f"wakeful sealed v1 {purpose}".encode())
+    return Fernet(base64.urlsafe_b64encode(derived.derive(secret)))

@@ -1,0 +1,135 @@
+"""Gatus: its configuration (YAML), the endpoints and what they alert."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from app.imports import channels, gatus_conditions, yaml_text
+from app.imports.candidates import (
+    NO_KIND,
+    Candidate,
+    Draft,
+    NotReadable,
+    Reading,
+    listed,
+    mapping,
+    number,
+    seconds,
+    shown,
+    string,
+    truth,
+)
+
+SOURCE = "Gatus"
+DEFAULT_INTERVAL = 60
+DEFAULT_FAILURES = 3  # in a row, before Gatus alerts
+LABELS = {
+    "icmp": "Ping (ICMP)", "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
+    "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
+    "grpc": "gRPC", "grpcs": "gRPC",
+}  # fmt: skip
+EXTERNAL = "External endpoints are dropped: Wakeful has no push checks yet."
+SUITES = "Suites are dropped: Wakeful has no checks in several steps."
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|([A-Za-z_][A-Za-z0-9_]{0,99}))")
+
+
+def read(text: str) -> Reading:
+    whole = mapping(yaml_text.parse(text))
+    endpoints = [mapping(one) for one in listed(whole.get("endpoints") or whole.get("services"))]
+    if not endpoints:
+        raise NotReadable("The file has no endpoints. Gatus lists them under `endpoints:`.")
+    alerting = mapping(whole.get("alerting"))
+    found = [_candidate(place, one, alerting) for place, one in enumerate(endpoints, 1)]
+    remarks = [
+        sentence
+        for key, sentence in (("external-endpoints", EXTERNAL), ("suites", SUITES))
+        if listed(whole.get(key))
+    ]
+    return Reading(SOURCE, found, tuple(remarks))
+
+
+def _candidate(place: int, entry: Mapping[str, Any], alerting: Mapping[str, Any]) -> Candidate:
+    draft = Draft(f"Endpoint {place}", string(entry.get("name")))
+    draft.url = _plain(draft, "URL", string(entry.get("url")), needed=True)
+    scheme = draft.url.partition("://")[0].lower()
+    if entry.get("dns"):
+        draft.refuse(NO_KIND.format("DNS"))
+    elif scheme not in ("http", "https", "tcp"):
+        draft.refuse(NO_KIND.format(LABELS.get(scheme, f'"{shown(scheme)}"')))
+    draft.paused = "enabled" in entry and not truth(entry["enabled"])
+    draft.interval(seconds(entry.get("interval")) or DEFAULT_INTERVAL)
+    if group := string(entry.get("group")):
+        draft.tags([group])
+    http = scheme in ("http", "https")
+    if http:
+        _request(draft, entry)
+    _client(draft, mapping(entry.get("client")), http)
+    gatus_conditions.add(draft, [string(one) for one in listed(entry.get("conditions"))], http=http)
+    if entry.get("maintenance-windows"):
+        draft.remark("Maintenance windows dropped. Add them under Maintenance.")
+    _alerts(draft, entry, alerting)
+    return draft.done()
+
+
+def _plain(draft: Draft, label: str, text: str, *, needed: bool = False) -> str:
+    """``text`` with ``$$`` as ``$``; empty where it needs an environment variable, whose value is
+    not in the file.
+    """
+    first, *rest = text.split("$$")
+    found = _VARIABLE.search(text.replace("$$", ""))
+    if not found:
+        return "$".join([first, *rest])
+    name = found[1] or found[2]
+    sentence = f"{label} needs the environment variable {shown(name)}, which is not in the file."
+    if needed:
+        draft.refuse(sentence)
+        return text
+    draft.remark(f"{sentence} It is dropped.")
+    return ""
+
+
+def _request(draft: Draft, entry: Mapping[str, Any]) -> None:
+    if method := string(entry.get("method")):
+        draft.fields["request_method"] = method.upper()
+    for key, value in mapping(entry.get("headers")).items():
+        if text := _plain(draft, f"The header {shown(key)}", string(value)):
+            draft.pair("request_headers", string(key), text)
+    if body := string(entry.get("body")):
+        if truth(entry.get("graphql")):
+            draft.refuse("Wakeful has no GraphQL request bodies.")
+        elif text := _plain(draft, "The request body", body):
+            draft.body(text)
+
+
+def _client(draft: Draft, client: Mapping[str, Any], http: bool) -> None:
+    draft.timeout(seconds(client.get("timeout")))
+    if http:
+        draft.fields["verify_tls"] = "false" if truth(client.get("insecure")) else "true"
+        redirects = not truth(client.get("ignore-redirect"))
+        draft.fields["follow_redirects"] = "true" if redirects else "false"
+    for name in ("proxy-url", "dns-resolver", "oauth2", "identity-aware-proxy", "tls", "tunnel"):
+        if client.get(name):
+            draft.remark(f"Client option {name} dropped: Wakeful does not have it.")
+
+
+def _alerts(draft: Draft, entry: Mapping[str, Any], alerting: Mapping[str, Any]) -> None:
+    failures: list[float] = []
+    for alert in map(mapping, listed(entry.get("alerts"))):
+        kind = string(alert.get("type"))
+        provider = mapping(alerting.get(kind))
+        default = mapping(provider.get("default-alert"))
+        if not truth(alert.get("enabled", default.get("enabled", "true"))):
+            continue
+        own = mapping(alert.get("provider-override"))
+        settings = {
+            key: string(own.get(key) or provider.get(key)) for key in channels.keys("gatus", kind)
+        }
+        plain = {key: _plain(draft, f"Alert {kind}", text) for key, text in settings.items()}
+        if all(plain[key] or not text for key, text in settings.items()):
+            channels.add(draft, "gatus", kind, plain, kind)
+        threshold = alert.get("failure-threshold", default.get("failure-threshold"))
+        failures.append(number(threshold) or DEFAULT_FAILURES)
+    if failures:
+        draft.confirmations(min(failures) - 1)

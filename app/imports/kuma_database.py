@@ -1,0 +1,180 @@
+"""Uptime Kuma's SQLite file (kuma.db) of versions 1 and 2.
+
+The file may be hostile: a database is also a program. It is opened read-only and as immutable, and
+of it only plain tables are read, by statements of ours. Views, virtual tables, triggers, functions
+and attached files are refused, and time, row count and the size of values have limits.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from app.imports import kuma
+from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading, number, string
+
+HEADER = b"SQLite format 3\0"
+SECONDS = 20.0
+MOST_ROWS = 10 * MOST_CANDIDATES
+MOST_VALUE_BYTES = 1024 * 1024
+MOST_TEXT = 64 * 1024 * 1024  # characters in all
+NEEDED, OTHERS = "monitor", ("tag", "monitor_tag", "notification", "monitor_notification")
+# Of the columns with other names than the backup's fields.
+RENAMED = {
+    "ignore_tls": "ignoreTls",
+    "upside_down": "upsideDown",
+    "expiry_notification": "expiryNotification",
+    "invert_keyword": "invertKeyword",
+    "resend_interval": "resendInterval",
+    "auth_method": "authMethod",
+    "http_body_encoding": "httpBodyEncoding",
+    "proxy_id": "proxyId",
+}
+COLUMNS = {
+    "monitor": (
+        "id", "name", "type", "active", "interval", "url", "hostname", "port", "method", "keyword",
+        "maxretries", "maxredirects", "timeout", "accepted_statuscodes_json", "headers", "body",
+        "basic_auth_user", "basic_auth_pass", "parent", *RENAMED,
+    ),
+    "tag": ("id", "name"),
+    "monitor_tag": ("monitor_id", "tag_id", "value"),
+    "notification": ("id", "name", "config"),
+    "monitor_notification": ("monitor_id", "notification_id"),
+}  # fmt: skip
+NOT_KUMA = "This SQLite file is not one of Uptime Kuma: it has no table of monitors."
+DAMAGED = "The SQLite file is damaged and cannot be read."
+NEWER_IN_LOG = (
+    "The newest changes are still in the file that ends in -wal and are not imported. Stop Uptime"
+    " Kuma, then import again."
+)
+TOO_MUCH = "The SQLite file holds more than Wakeful reads."
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MOST_VALUE_BYTES,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 20,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 2,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+Row = Mapping[str, Any]
+
+
+def read(data: bytes) -> Reading:
+    """Read an uploaded file, through a temporary one that only this process may open."""
+    with tempfile.NamedTemporaryFile(prefix="wakeful-import-", suffix=".db") as file:
+        file.write(data)
+        file.flush()
+        return read_path(Path(file.name))
+
+
+def read_path(path: Path) -> Reading:
+    """Read the file where it lies. It is not changed, and no file is made beside it."""
+    try:
+        with _opened(path) as connection:
+            tables = {name: list(_rows(connection, name)) for name in _tables(connection)}
+    except sqlite3.Error as fault:
+        interrupted = "interrupted" in str(fault) or "too big" in str(fault)
+        raise NotReadable(TOO_MUCH if interrupted else DAMAGED) from None
+    log = path.with_name(f"{path.name}-wal")
+    reading = kuma.candidates_of(_monitors(tables), tables.get("notification", ()))
+    if log.is_file() and log.stat().st_size:
+        return Reading(reading.source, reading.candidates, (*reading.remarks, NEWER_IN_LOG))
+    return reading
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    # immutable: without locks, and without the log that a WAL file asks for.
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    try:
+        for limit, most in _LIMITS.items():
+            connection.setlimit(limit, most)
+        until = time.monotonic() + SECONDS
+        connection.set_progress_handler(lambda: int(time.monotonic() > until), 10_000)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_may)
+        yield connection
+    finally:
+        connection.close()
+
+
+def _may(action: int, first: str | None, second: str | None, *_rest: str | None) -> int:
+    """Reading columns of the tables that are asked for, and nothing else: no function, no view."""
+    if action == sqlite3.SQLITE_SELECT:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_READ and first in ("sqlite_master", *COLUMNS):
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo" and second in COLUMNS:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    """Those of ``COLUMNS`` that are plain tables: a view or a virtual table runs what it says."""
+    found = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
+    plain = {name for name, root in found if isinstance(root, int) and root > 0}
+    if NEEDED not in plain:
+        raise NotReadable(NOT_KUMA)
+    return [NEEDED, *(name for name in OTHERS if name in plain)]
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
+    # table_xinfo: a generated column (hidden 2 or 3) is a program too.
+    present = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
+    columns = [name for name in COLUMNS[table] if name in present]
+    if "id" in COLUMNS[table] and "id" not in columns:
+        raise NotReadable(NOT_KUMA)
+    if not columns:
+        return
+    names = ", ".join(f'"{name}"' for name in columns)
+    rows = connection.execute(f'SELECT {names} FROM "{table}" LIMIT {MOST_ROWS + 1}')  # noqa: S608
+    size = 0
+    for place, values in enumerate(rows):
+        size += sum(len(one) for one in values if isinstance(one, str | bytes))
+        if place >= MOST_ROWS or size > MOST_TEXT:
+            raise NotReadable(TOO_MUCH)
+        yield dict(zip(columns, values, strict=True))
+
+
+def _monitors(tables: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
+    """The monitors as the backup has them."""
+    names = {one["id"]: one.get("name") for one in tables.get("tag", ())}
+    tags: dict[Any, list[Row]] = {}
+    for link in tables.get("monitor_tag", ()):
+        name = names.get(link.get("tag_id"))
+        tags.setdefault(link.get("monitor_id"), []).append(
+            {"name": name, "value": link.get("value")}
+        )
+    alerts: dict[Any, dict[str, bool]] = {}
+    for link in tables.get("monitor_notification", ()):
+        alerts.setdefault(link.get("monitor_id"), {})[string(link.get("notification_id"))] = True
+    ordered = sorted(tables[NEEDED], key=lambda one: number(one["id"]) or 0)
+    return [
+        {RENAMED.get(name, name): value for name, value in row.items()}
+        | {
+            "accepted_statuscodes": _list(row.get("accepted_statuscodes_json")),
+            "tags": tags.get(row["id"], []),
+            "notificationIDList": alerts.get(row["id"], {}),
+        }
+        for row in ordered
+    ]
+
+
+def _list(text: object) -> list[Any]:
+    try:
+        found = json.loads(string(text) or "[]")
+    except (ValueError, RecursionError):
+        return [string(text)]  # the form says what is wrong with it
+    return found if isinstance(found, list) else [string(text)]

@@ -1,0 +1,248 @@
+"""Lines and CSV: a URL alone, ``name, URL, tags, contact``, or a header row with known names in any
+order. The CSV of UptimeRobot and Better Stack is read here too.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from app.imports import uptimerobot
+from app.imports.candidates import (
+    MOST_CANDIDATES,
+    NO_KIND,
+    Candidate,
+    Draft,
+    NotReadable,
+    Reading,
+    host_and_port,
+    number,
+    seconds,
+    shown,
+    truth,
+)
+from app.records import CONTACT
+
+SOURCE = "Lines"
+MOST_CELL = 100_000
+# The other names of a column, in lower case with single spaces.
+COLUMNS = {
+    "url": "url, address, link, url/ip, url / ip, host, hostname, website, site, endpoint",
+    "name": "name, friendly name, title, monitor, monitor name, pronounceable name",
+    "tags": "tags, tag, labels",
+    "contact": "contact, contacts",
+    "interval": "interval, check every, frequency, check frequency, interval (seconds)",
+    "type": "type, monitor type",
+    "port": "port",
+    "keyword": "keyword, keyword value, required keyword",
+    "keyword type": "keyword type",
+    "timeout": "timeout, time limit, monitor timeout, request timeout",
+    "accepted_statuses": "accepted statuses, accepted status codes, expected status codes,"
+    " status codes",
+    "request_method": "request method, method, http method",
+    "request_auth_username": "request auth username, http username, auth username",
+    "request_auth_password": "request auth password, http password, auth password",
+    "follow_redirects": "follow redirects",
+    "verify_tls": "verify tls, verify ssl",
+    "confirmations": "confirmations",
+    "slow_after": "slow after",
+    "ssl_alert_days": "ssl alert days, certificate expiry",
+    "domain_alert_days": "domain alert days, domain expiry",
+    "alert_condition": "alert condition",
+    "alert_text_lookup": "alert text lookup",
+    "paused": "paused",
+    "status": "status",
+}
+# Columns whose text is the field's: the form says what is wrong with it.
+AS_IT_IS = (
+    "accepted_statuses", "request_method", "request_auth_username", "request_auth_password",
+    "confirmations", "slow_after", "ssl_alert_days", "domain_alert_days", "alert_condition",
+    "alert_text_lookup",
+)  # fmt: skip
+SWITCHES = ("follow_redirects", "verify_tls")
+_KNOWN = {name: column for column, names in COLUMNS.items() for name in names.split(", ")}
+_KINDS = {
+    "": "http", "http": "http", "https": "http", "http(s)": "http", "status": "http",
+    "expected_status_code": "http", "1": "http", "keyword": "keyword", "2": "keyword",
+    "port": "port", "tcp": "port", "4": "port", "keyword_absence": "absence",
+}  # fmt: skip
+# A name may come first; a comma within a URL alone separates nothing.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
+_HOST = re.compile(
+    r"(?:[^\s/,@]{1,253}\.[^\s/,]{1,253}|localhost(?::[0-9]{1,5})?|[^\s/,@]{1,253}:[0-9]{1,5})"
+    r"(?:/\S*)?"
+)
+QUOTE = "Put quotes around a value with commas."
+
+
+def read(text: str) -> Reading:
+    header, delimiter = _header(text)
+    if header:
+        return _with_header(text, delimiter)
+    found = [
+        _draft(f"Line {number_}", cells(line)).done()
+        for number_, line in enumerate(text.splitlines(), 1)
+        if line.strip()
+    ]
+    if len(found) > MOST_CANDIDATES:
+        raise NotReadable(f"At most {MOST_CANDIDATES:,} lines are read at a time. Split the list.")
+    return Reading(SOURCE, found)
+
+
+def _header(text: str) -> tuple[bool, str]:
+    """Whether the first line names columns, and what separates them."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max("\t,;", key=first.count)
+    names = [_normal(cell) for cell in _row(first, delimiter)]
+    known = [_KNOWN.get(name) for name in names]
+    return "url" in known and not _URL.search(first), delimiter
+
+
+def _normal(cell: str) -> str:
+    return " ".join(cell.strip().lstrip("\ufeff").replace("_", " ").lower().split())
+
+
+def _row(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line[:MOST_CELL]], delimiter=delimiter, skipinitialspace=True), [])
+    except csv.Error:
+        return [line]
+
+
+# --- With a header row ---------------------------------------------------------------------------
+
+
+def _with_header(text: str, delimiter: str) -> Reading:
+    rows = _rows(text, delimiter)
+    _place, names = next(rows)
+    columns = [_KNOWN.get(_normal(name)) for name in names]
+    found: list[Candidate] = []
+    for place, row in rows:
+        if len(found) >= MOST_CANDIDATES:
+            raise NotReadable(f"At most {MOST_CANDIDATES:,} rows are read. Split the file.")
+        # Of two columns for one thing the first that is filled counts.
+        values: dict[str, str] = {}
+        for column, cell in zip(columns, row, strict=False):
+            if column and cell.strip():
+                values.setdefault(column, cell.strip())
+        found.append(_of_columns(place, values, len(row) > len(columns)))
+    if not found:
+        raise NotReadable("The file has a header row and nothing below it.")
+    return Reading("CSV", found, _left_out(names, columns))
+
+
+def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not empty, with the number of the line where each ends."""
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, skipinitialspace=True)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, row
+    except csv.Error:
+        sentence = f"Line {reader.line_num} cannot be read as CSV: a quote may be missing."
+        raise NotReadable(sentence) from None
+
+
+def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str, ...]:
+    unknown = [
+        shown(name)
+        for name, known in zip(names, columns, strict=True)
+        if not known and name.strip()
+    ]
+    if not unknown:
+        return ()
+    more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+    return (f"Columns not imported: {', '.join(unknown[:8])}{more}.",)
+
+
+def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
+    draft = Draft(f"Line {place}", values.get("name", ""), values.get("url", ""))
+    if more:
+        draft.refuse(f"The line has more cells than the header. {QUOTE}")
+    if not draft.url:
+        draft.refuse("The line has no URL.")
+    _kind(draft, values)
+    if "interval" in values:
+        span = seconds(values["interval"])
+        if span:
+            draft.interval(span)
+        else:
+            draft.fields["interval"] = values["interval"]
+    if "timeout" in values:
+        if (limit := number(values["timeout"])) is None:
+            draft.fields["timeout"] = values["timeout"]
+        else:
+            draft.timeout(limit)
+    for name in AS_IT_IS:
+        if name in values:
+            draft.fields[name] = values[name]
+    for name in SWITCHES:
+        if name in values:
+            word = values[name].lower()
+            draft.fields[name] = {"yes": "true", "no": "false"}.get(word, word)
+    if "request_method" in draft.fields:
+        draft.fields["request_method"] = draft.fields["request_method"].upper()
+    _tags_and_contacts(draft, values.get("tags", ""), values.get("contact", ""))
+    draft.paused = truth(values.get("paused", "")) or values.get("status", "").lower() == "paused"
+    return draft.done()
+
+
+def _kind(draft: Draft, values: Mapping[str, str]) -> None:
+    raw = values.get("type", "").lower()
+    kind = _KINDS.get(raw)
+    if kind is None:
+        draft.refuse(NO_KIND.format(f'"{shown(raw)}"'))
+    elif kind == "port" and not draft.url.startswith("tcp://"):
+        draft.url = host_and_port(draft.url, values.get("port", ""))
+    elif "keyword" in values:
+        type_ = "exists" if kind == "absence" else values.get("keyword type", "")
+        uptimerobot.keyword(draft, type_, values["keyword"])
+
+
+# --- Lines without a header ----------------------------------------------------------------------
+
+
+def cells(line: str) -> list[str]:
+    """``[name, URL, tags, contact]`` of a line; a URL alone may be followed by its name."""
+    line = line.strip()
+    if "\t" not in line and _URL.match(line):
+        url, _, name = line.partition(" ")
+        return [name.strip().strip(","), url.rstrip(",")]
+    delimiter = "\t" if "\t" in line else ("," if "," in line else ";")
+    row = [cell.strip() for cell in _row(line, delimiter)]
+    if len(row) == 1:
+        url, _, name = row[0].partition(" ")
+        # A name in front of a URL, without anything between them, is for the form to refuse.
+        return [name.strip(), url] if _HOST.fullmatch(url) else ["", row[0]]
+    if _URL.match(row[0]) or (_HOST.fullmatch(row[0]) and not _is_url(row[1])):
+        return [row[1], row[0], *row[2:]]
+    place = next((at for at, cell in enumerate(row) if at and _URL.match(cell)), 1)
+    return [", ".join(row[:place]), *_url_and_rest(row[place:], line)]
+
+
+def _is_url(cell: str) -> bool:
+    return bool(_URL.match(cell) or _HOST.fullmatch(cell))
+
+
+def _url_and_rest(row: list[str], line: str) -> list[str]:
+    """A comma in a URL's query with nothing behind it is the URL's own."""
+    if len(row) == 1 or "?" not in row[0] or '"' in line or "\t" in line:
+        return row
+    return [cell.strip() for cell in line[line.index(row[0]) :].split(", ")]
+
+
+def _draft(place: str, row: Sequence[str]) -> Draft:
+    name, url, tags, contact, *more = (*row, "", "", "", "")[: max(4, len(row))]
+    draft = Draft(place, name.strip(), url.strip())
+    if any(more):
+        draft.refuse(f"The line has more than name, URL, tags and contact. {QUOTE}")
+    _tags_and_contacts(draft, tags, contact)
+    return draft
+
+
+def _tags_and_contacts(draft: Draft, tags: str, contacts: str) -> None:
+    draft.tags(tags.replace(";", ",").split(","))
+    for contact in contacts.replace(";", ",").split(","):
+        if contact.strip():
+            draft.pair("alerts", CONTACT, contact.strip())

@@ -1,0 +1,91 @@
+"""YAML of strangers as plain lists, mappings and text.
+
+A few lines of YAML can stand for billions of values (aliases of aliases), or nest deeper than the
+reader's own stack. Values are therefore counted as they are expanded, and depth is measured before
+anything is composed. Every scalar stays text: no tag makes an object, and no number is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from app.imports.candidates import NotReadable
+
+# As fast as libyaml where the wheel has it; the slow one reads the same.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MOST_CHARACTERS = 2 * 1024 * 1024
+MOST_VALUES = 200_000
+MOST_DEPTH = 40
+TOO_DEEP = "The YAML is nested too deeply."
+TOO_MANY = "The YAML stands for more values than Wakeful reads."
+MERGE = "<<"
+
+
+def parse(text: str) -> Any:
+    if len(text) > MOST_CHARACTERS:
+        raise NotReadable(
+            f"The YAML is too long. At most {MOST_CHARACTERS // 1024**2} MB are read."
+        )
+    try:
+        _measure(text)
+        root = yaml.compose(text, Loader=LOADER)
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, "problem_mark", None)
+        place = f" Its first fault is in line {mark.line + 1}." if mark else ""
+        raise NotReadable(f"The file is not valid YAML.{place}") from None
+    return None if root is None else _Expansion().value(root, 0)
+
+
+def _measure(text: str) -> None:
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=LOADER)):
+        if count > 3 * MOST_VALUES:
+            raise NotReadable(TOO_MANY)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_DEPTH:
+            raise NotReadable(TOO_DEEP)
+
+
+class _Expansion:
+    def __init__(self) -> None:
+        self.left = MOST_VALUES
+
+    def value(self, node: Any, depth: int) -> Any:
+        """``node`` with its aliases expanded; one that contains itself is too deep."""
+        self.left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
+        if self.left < 0:
+            raise NotReadable(TOO_MANY)
+        if depth > MOST_DEPTH:
+            raise NotReadable(TOO_DEEP)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(one, depth + 1) for one in node.value]
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, depth)
+        empty = node.tag == "tag:yaml.org,2002:null"
+        return None if empty else node.value
+
+    def _mapping(self, node: Any, depth: int) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key, value in node.value:
+            read = self.value(value, depth + 1)
+            if not isinstance(key, yaml.ScalarNode):
+                continue  # no field is named by a list
+            if key.value == MERGE:
+                for part in _mappings(read):
+                    merged = {**part, **merged}
+            else:
+                own[key.value] = read
+        return merged | own
+
+
+def _mappings(value: Any) -> Iterator[dict[str, Any]]:
+    for part in value if isinstance(value, list) else [value]:
+        if isinstance(part, dict):
+            yield part

@@ -1,0 +1,168 @@
+"""Add many monitors: lines, a CSV file or another tool's export. First a preview, which stores
+nothing; then the chosen ones are created step by step; then a page says what became of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Blueprint, current_app, render_template, request, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.access import sealed
+from app.errors import Denied
+from app.forms.candidates import Shared, candidate_of, record_of
+from app.imports import files
+from app.imports.candidates import Candidate, NotReadable, Reading
+from app.stores import Feature, current_store
+from app.stores.importing import Importer, Row, counts
+from app.web.forms import ImportForm
+from app.web.frame import choices, progress, servers
+from app.web.frame.session import SAFE_METHODS, guarded
+
+blueprint = guarded(Blueprint("imports", __name__, url_prefix="/monitors/import"))
+
+Answer = str | Response | tuple[str, int]
+
+MOST_ROWS = 500  # on one preview
+MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
+PURPOSE = "import"
+# The kind of server that was asked about its monitors: another one has at least as many.
+SOME_LOOKED_AT = 500
+TOO_LARGE = (
+    "This is too much for one preview. Split it, or run `wakeful import FILE` on the server."
+)
+
+
+@blueprint.route("", methods=["GET", "POST"])
+def start() -> Answer:
+    form = _form()
+    if not form.validate_on_submit():
+        return _start_page(form, 422 if form.is_submitted() else 200)
+    try:
+        reading = files.read(form.content(), form.format.data or "")
+        return _preview(form, reading)
+    except NotReadable as fault:
+        form.source().fault(str(fault))
+        return _start_page(form, 422)
+
+
+def _form() -> ImportForm:
+    needed = {"tags": Feature.EXTRA_FIELDS, "contacts": Feature.CONTACTS}
+    without = [name for name, feature in needed.items() if not servers.offers(feature)]
+    first = current_store().contacts.defaults() if request.method in SAFE_METHODS else ()
+    form = ImportForm(without=without, data={"contacts": tuple(first)})
+    if "contacts" in form:
+        names = choices.contacts(form, form.ticked())
+        form.contacts.choices = [(name, name) for name in names]
+    return form
+
+
+def _start_page(form: ImportForm, status: int) -> Answer:
+    return render_template("imports/start.html", form=form), status
+
+
+def _preview(form: ImportForm, reading: Reading) -> Answer:
+    candidates = reading.candidates[:MOST_ROWS]
+    rows = _importer(form.shared()).dry_run(candidates)
+    plan = Plan(candidates, form.shared()).sealed()
+    if len(plan) > MOST_SEALED:
+        raise NotReadable(TOO_LARGE)
+    return render_template(
+        "imports/preview.html",
+        form=form,
+        reading=reading,
+        rows=rows,
+        counts=counts(rows),
+        ticked=_ticked(rows),
+        more=len(reading.candidates) - len(candidates),
+        sealed=plan,
+        looked_at=SOME_LOOKED_AT if servers.servers() else 0,
+    ), 200
+
+
+def _ticked(rows: Sequence[Row]) -> frozenset[int]:
+    return frozenset(place for place, row in enumerate(rows) if row.is_new)
+
+
+def _importer(shared: Shared) -> Importer:
+    settings = current_app.extensions["wakeful.settings"]
+    return Importer(current_store(), shared, telegram_token_set=bool(settings.telegram_token))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the preview hands on to the next request: sealed, because it may hold passwords."""
+
+    candidates: Sequence[Candidate]
+    shared: Shared
+
+    def sealed(self) -> str:
+        return sealed.seal(
+            {
+                "who": _who(),
+                "candidates": [record_of(one) for one in self.candidates],
+                "interval": self.shared.interval,
+                "tags": list(self.shared.tags),
+                "contacts": list(self.shared.contacts),
+            },
+            PURPOSE,
+        )
+
+    @staticmethod
+    def opened(text: str) -> Plan:
+        found = sealed.unseal(text, PURPOSE)
+        if found["who"] != _who():
+            raise Denied(sealed.LOST)
+        shared = Shared(found["interval"], tuple(found["tags"]), tuple(found["contacts"]))
+        return Plan([candidate_of(one) for one in found["candidates"]], shared)
+
+
+def _who() -> list[Any]:
+    """The person, and the server: a preview of one is not created on another."""
+    return [current_user.person.id, getattr(current_store(), "name", None)]
+
+
+@blueprint.post("/create")
+def create() -> Answer:
+    text = request.form.get("sealed", "")
+    plan = Plan.opened(text)
+    importer = _importer(plan.shared)
+    refused = _refused_before()
+
+    def act(place: int) -> bool:
+        judged = importer.judge(plan.candidates[place])
+        why = importer.create(judged)
+        if why:
+            refused[place] = why
+        return not why
+
+    done, left, trouble = progress.work(_chosen(len(plan.candidates)), act)
+    made = done + progress.said("made")
+    if left:
+        fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
+                  ("refused", sealed.seal(list(refused.items()), PURPOSE))]  # fmt: skip
+        back = url_for("monitors.index")
+        total = made + len(refused)
+        return progress.page("Creating monitors", total, len(left), fields, trouble, back)
+    return render_template(
+        "imports/result.html",
+        made=made,
+        refused=[(importer.judge(plan.candidates[place]), why) for place, why in refused.items()],
+    )
+
+
+def _chosen(count: int) -> list[int]:
+    """The places of the ticked candidates, or of those that an earlier step left."""
+    rest = request.form.get("rest")
+    texts = request.form.getlist("pick") if rest is None else rest.split(",")
+    places = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
+    return sorted(place for place in places if place < count)
+
+
+def _refused_before() -> dict[int, str]:
+    text = request.form.get("refused")
+    return dict(sealed.unseal(text, PURPOSE)) if text else {}

@@ -1,0 +1,15 @@
+// The button of a preview says how many monitors it creates.
+const form = document.querySelector("[data-import]");
+const button = form?.querySelector("[data-count]");
+
+function show() {
+  const count = form.querySelectorAll("input[name=pick]:checked").length;
+  button.textContent = `Create ${count} monitor${count === 1 ? "" : "s"}`;
+  button.disabled = count === 0;
+}
+
+if (button) {
+  form.addEventListener("change", show);
+  window.addEventListener("pageshow", show);
+  show();
+}

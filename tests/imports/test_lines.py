@@ -1,0 +1,102 @@
+"""Lines and CSV."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.forms.candidates import Shared, judge
+from app.forms.schema import Context
+from app.imports import files, table
+from app.imports.candidates import NotReadable, seconds
+from app.records import Pair
+
+CONTEXT = Context(contact_known=lambda name: name in ("Ops", "Shop team"))
+
+
+def rows(text):
+    return [judge(one, Shared(), CONTEXT) for one in files.read(text.encode()).candidates]
+
+
+@pytest.mark.parametrize(
+    ("line", "cells"),
+    [
+        ("https://one.example.com/", ["", "https://one.example.com/"]),
+        ("one.example.com", ["", "one.example.com"]),
+        ("localhost:8080", ["", "localhost:8080"]),
+        ("two.example.com:8443/health Two", ["Two", "two.example.com:8443/health"]),
+        ("https://x.example/a,b  Fourth", ["Fourth", "https://x.example/a,b"]),
+        ("Shop, shop.example.com/ten", ["Shop", "shop.example.com/ten"]),
+        ("shop.example.com, Shop", ["Shop", "shop.example.com"]),
+        ("Two, https://two.example.com/p?a=1,2", ["Two", "https://two.example.com/p?a=1,2"]),
+        ("Shop,https://x.example/a,prod,Ops", ["Shop", "https://x.example/a", "prod", "Ops"]),
+        ('"Three, the 3rd",https://x.example/', ["Three, the 3rd", "https://x.example/"]),
+        ("Shop, main, https://x.example/", ["Shop, main", "https://x.example/"]),
+        ('Say ""hi"", https://x.example', ['Say ""hi""', "https://x.example"]),
+        ("Shop\thttps://x.example\ta;b\tOps", ["Shop", "https://x.example", "a;b", "Ops"]),
+        ("Shop;https://x.example;prod", ["Shop", "https://x.example", "prod"]),
+    ],
+)
+def test_a_line_is_name_url_tags_and_contact(line, cells):
+    assert table.cells(line) == cells
+
+
+def test_tags_and_contacts_of_a_line_become_those_of_the_monitor():
+    (one,) = rows('Shop, shop.example.com/ten, "prod, eu", "Shop team; Ops"')
+    assert (one.name, one.url) == ("Shop", "https://shop.example.com/ten")
+    assert one.fields["tags"] == ("prod", "eu")
+    assert one.fields["alerts"] == (Pair("contact", "Shop team"), Pair("contact", "Ops"))
+
+
+def test_what_does_not_fit_is_told_with_line_field_and_value():
+    good, odd, unknown, long = rows(
+        "https://good.example.com\n\nftp://bad.example.com\n"
+        "Shop, shop.example.com, prod, Nobody\na, b.example.com, c, Ops, more"
+    )
+    assert good.fits
+    assert odd.candidate.place == "Line 3"
+    assert odd.faults[0].startswith('URL "ftp://bad.example.com": The URL must start with ')
+    assert unknown.faults == ('Alerts: There is no contact "Nobody".',)
+    assert long.faults[0].startswith("The line has more than name, URL, tags and contact.")
+
+
+def test_a_header_row_names_columns_in_any_order():
+    text = (
+        "Contact;Friendly Name;Check every;URL/IP;Colour;Timeout\n"
+        "Ops;Shop;5 min;shop.example.com;red;20\n"
+        ";;;;;\n"
+        ";Blog;2m;https://blog.example.com;blue;soon\n"
+    )
+    reading = files.read(text.encode())
+    assert reading.remarks == ("Columns not imported: Colour.",)
+    shop, blog = (judge(one, Shared(), CONTEXT) for one in reading.candidates)
+    assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
+    assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
+    assert blog.candidate.place == "Line 4"
+    assert blog.faults == ('Time limit in seconds "soon": Send a whole number, in digits alone.',)
+    assert blog.remarks == ("Interval: 2 min becomes 3 min.",)
+
+
+def test_a_file_may_be_of_a_spreadsheet():
+    text = "Name,URL\r\nMüller,https://a.example\r\n"
+    for data in (text.encode("utf-8-sig"), text.encode("utf-16")):
+        (one,) = files.read(data).candidates
+        assert (one.name, one.url) == ("Müller", "https://a.example")
+
+
+def test_a_row_with_too_many_cells_is_refused_not_shifted():
+    (one,) = rows("name,url\nShop, main,https://a.example")
+    assert "Put quotes around a value with commas." in one.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("60", 60), ("5m", 300), ("1h30m", 5400), ("5 min", 300), ("20s", 20), ("300ms", 0.3),
+     ("2 hours", 7200), ("soon", None), ("m", None), ("5x", None), ("", None), ("1" * 50, None)],
+)  # fmt: skip
+def test_spans_are_read(text, found):
+    assert seconds(text) == found
+
+
+def test_a_header_alone_is_no_list():
+    with pytest.raises(NotReadable, match="nothing below it"):
+        files.read(b"name,url\n")

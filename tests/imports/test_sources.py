@@ -1,0 +1,258 @@
+"""The exports of other tools, read from samples of their real forms."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from app.forms.candidates import Shared, judge
+from app.forms.schema import Context
+from app.imports import files
+from app.imports.candidates import NotReadable
+from app.records import Pair
+
+SAMPLES = Path(__file__).parent / "samples"
+# What each sample must not show to anybody: no sentence about it may repeat one of these.
+SECRETS = ("secret", "password", "kumabasicpass", "token", "pagerkey", "hooks.slack")
+FORMATS = {
+    "kuma-backup.json": "Uptime Kuma",
+    "uptimerobot.json": "UptimeRobot",
+    "uptimerobot.csv": "CSV",
+    "betterstack.json": "Better Stack",
+    "gatus.yaml": "Gatus",
+}
+
+
+def judged(reading):
+    return {one.name: judge(one, Shared(), Context()) for one in reading.candidates}
+
+
+def sample(name):
+    return judged(files.read_path(SAMPLES / name))
+
+
+def remarks(rows, name):
+    return list(rows[name].remarks)
+
+
+@pytest.mark.parametrize(("name", "source"), FORMATS.items())
+def test_the_source_of_a_file_is_found_out(name, source):
+    assert files.read_path(SAMPLES / name).source == source
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_sentence_and_no_repr_of_a_candidate_repeats_a_secret(name):
+    reading = files.read_path(SAMPLES / name)
+    said = " ".join(
+        [repr(reading), *reading.remarks]
+        + [" ".join([repr(one), *one.faults, *one.remarks]) for one in judged(reading).values()]
+    )
+    # The word of a way to log in is no secret.
+    said = said.replace("user name and password", "")
+    assert [secret for secret in SECRETS if secret in said.lower()] == []
+
+
+def test_a_monitor_of_uptime_kuma_comes_with_all_that_wakeful_has_too():
+    rows = sample("kuma-backup.json")
+    fields = rows["Shop"].fields
+    assert fields["url"] == "https://shop.example.com/health"
+    assert fields["request_method"] == "POST"
+    assert fields["accepted_statuses"] == "200-299,401"
+    assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (60, 48, 3)
+    assert fields["tags"] == ("prod", "region: eu")
+    assert (fields["request_auth_username"], fields["request_auth_password"]) == (
+        "watcher",
+        "kumabasicpass",
+    )
+    assert fields["request_body"] == '{"ping": "kumabodysecret"}'
+    assert fields["request_headers"] == (
+        Pair("X-Api-Key", "kumaheadersecret"),
+        Pair("Content-Type", "application/json"),  # as Uptime Kuma sends it
+    )
+    assert fields["alerts"] == (
+        Pair("slack", "https://hooks.slack.com/services/T000/B000/kumasecrethook"),
+        Pair("email", "ops@example.org"),
+        Pair("email", "dev@example.org"),
+        Pair("telegram", "123456:kuma-bot-token/-1001234567890"),
+    )
+    assert remarks(rows, "Shop") == [
+        "Certificate warning: once, 14 days before it expires.",
+        "Interval: 20 s becomes 1 min.",
+        'Notification "Pager" (PagerDuty) dropped: Wakeful has no matching channel.',
+    ]
+
+
+def test_keywords_ports_pauses_and_groups_of_uptime_kuma_keep_their_meaning():
+    rows = sample("kuma-backup.json")
+    page = rows["Front page"].fields
+    # Uptime Kuma wants to find the word; Wakeful's condition says what raises the alert.
+    assert (page["alert_condition"], page["alert_text_lookup"]) == ("url_no_text", "Welcome")
+    assert (page["verify_tls"], page["follow_redirects"]) == (False, False)
+    assert page["tags"] == ("Public sites",)
+    assert rows["No errors"].fields["alert_condition"] == "url_text"
+    assert rows["No errors"].fields["remind_after"] == 10
+    assert remarks(rows, "No errors") == [
+        "Rechecks: 9 becomes 5.",
+        "Proxy dropped: Wakeful checks without a proxy.",
+    ]
+    assert rows["Database"].fields["url"] == "tcp://db.example.com:5432"
+    assert rows["Database"].candidate.paused
+    assert not rows["Shop"].candidate.paused
+
+
+def test_what_wakeful_lacks_is_said_and_never_created_as_something_else():
+    kuma = sample("kuma-backup.json")
+    assert kuma["Router"].faults == ("Wakeful has no Ping checks yet.",)
+    assert kuma["Backup job"].faults == ("Wakeful has no Push checks yet.",)
+    assert "upside-down" in kuma["Must be closed"].faults[0]
+    assert "Public sites" not in kuma, "a group is a tag of its monitors"
+    assert files.read_path(SAMPLES / "kuma-backup.json").remarks[0].startswith("Groups become tags")
+    gatus = sample("gatus.yaml")
+    assert gatus["router"].faults == ("Wakeful has no Ping (ICMP) checks yet.",)
+    assert gatus["names"].faults == ("Wakeful has no DNS checks yet.",)
+    assert "environment variable STAGE_HOST" in gatus["stage"].faults[0]
+    for name, entry in (("uptimerobot.json", "Nightly"), ("betterstack.json", "Router")):
+        assert not sample(name)[entry].fits
+
+
+def test_the_conditions_of_gatus_become_fields():
+    rows = sample("gatus.yaml")
+    fields = rows["website"].fields
+    assert fields["accepted_statuses"] == "200-201,204"
+    assert (fields["slow_after"], fields["ssl_alert_days"], fields["domain_alert_days"]) == (
+        300,
+        2,
+        30,
+    )
+    assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (300, 10, 1)
+    assert (fields["verify_tls"], fields["follow_redirects"]) == (False, False)
+    assert fields["tags"] == ("core",)
+    assert [one.key for one in fields["alerts"]] == ["slack", "email", "email"]
+    assert fields["request_headers"] == (Pair("Authorization", "Bearer gatusheadersecret"),)
+    said = remarks(rows, "website")
+    assert "Condition on [BODY].status dropped: Wakeful cannot check it." in said
+    assert "A slow response shows as degraded and opens no incident." in said
+    header = rows["header"].fields
+    assert (header["alert_condition"], header["alert_text_lookup"]) == (
+        "url_no_text",
+        "<h1>Example Domain</h1>",
+    )
+    assert header["accepted_statuses"] == "100-599", "no condition asks for a status"
+    assert rows["header"].candidate.paused
+    assert rows["redirect"].fields["accepted_statuses"] == "300-399"
+    assert rows["redirect"].fields["alert_condition"] == "url_text"
+    assert rows["cache"].fields["url"] == "tcp://cache.example.org:6379"
+
+
+def test_the_json_of_uptimerobot_is_read():
+    rows = sample("uptimerobot.json")
+    assert rows["Google"].fields["interval"] == 900
+    assert rows["Google"].fields["request_auth_password"] == "robotpassword"
+    page = rows["My Web Page"]
+    assert (page.fields["alert_condition"], page.candidate.paused) == ("url_no_text", True)
+    assert rows["My FTP Server"].fields["url"] == "tcp://ftp.mywebpage.example.com:21"
+    assert rows["PortTest"].fields["url"] == "tcp://mailpool.example.com:25"
+
+
+def test_the_csv_of_uptimerobot_is_read():
+    rows = sample("uptimerobot.csv")
+    assert rows["Home page"].fields["interval"] == 300
+    assert (rows["Shop"].fields["alert_condition"], rows["Shop"].candidate.paused) == (
+        "url_text",
+        True,
+    )
+    assert rows["Mail"].fields["url"] == "tcp://mail.example.com:25"
+    assert rows["Router"].faults == ('Wakeful has no "ping" checks yet.',)
+
+
+def test_the_json_of_better_stack_is_read():
+    rows = sample("betterstack.json")
+    assert rows["API"].fields["accepted_statuses"] == "200,204"
+    assert rows["API"].candidate.paused
+    assert rows["No error page"].fields["alert_condition"] == "url_text"
+    assert rows["Database"].fields["timeout"] == 5, "of TCP it is in milliseconds"
+    assert "Interval: 30 s becomes 1 min." in remarks(rows, "Uptime homepage")
+    assert (
+        "The file is one page of several"
+        in files.read_path(SAMPLES / "betterstack.json").remarks[1]
+    )
+
+
+def test_several_answers_of_an_api_may_stand_in_one_list():
+    one = json.loads((SAMPLES / "betterstack.json").read_text())
+    reading = files.read(json.dumps([one, one]).encode())
+    assert len(reading.candidates) == 10
+    assert not [remark for remark in reading.remarks if "one page" in remark]
+
+
+def test_a_login_in_a_url_moves_to_its_own_fields():
+    reading = files.read(b"Shop, https://ada:p%40ss@shop.example.com/x?a=b@c")
+    fields = judged(reading)["Shop"].fields
+    assert fields["url"] == "https://shop.example.com/x?a=b@c"
+    assert (fields["request_auth_username"], fields["request_auth_password"]) == ("ada", "p@ss")
+
+
+# --- Uptime Kuma's database ----------------------------------------------------------------------
+
+TABLES = (SAMPLES / "kuma-tables.sql").read_text()
+ROWS = (SAMPLES / "kuma-rows.sql").read_text()
+
+
+def kuma_db(path, script=TABLES + ROWS):
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.close()
+    return path
+
+
+def test_the_database_of_uptime_kuma_is_read_from_a_path_and_from_an_upload(tmp_path):
+    path = kuma_db(tmp_path / "kuma?#.db")
+    before = path.read_bytes()
+    for reading in (files.read_path(path), files.read(before)):
+        rows = judged(reading)
+        fields = rows["Shop"].fields
+        assert (fields["interval"], fields["timeout"], fields["confirmations"]) == (60, 48, 2)
+        assert fields["accepted_statuses"] == "200-299,418"
+        assert fields["request_auth_password"] == "dbpassword"
+        assert fields["request_headers"] == (Pair("X-Key", "dbheadersecret"),)
+        assert fields["alerts"] == (Pair("discord", "https://discord.com/api/webhooks/1/dbhook"),)
+        assert fields["tags"] == ("prod",)
+        assert rows["Database"].fields["url"] == "tcp://[2001:db8::5]:5432"
+        assert rows["Database"].fields["interval"] == 180
+        assert rows["Database"].candidate.paused
+        assert not rows["Router"].fits
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == [path.name], "nothing is made beside it"
+
+
+def test_changes_that_are_still_in_the_log_are_told(tmp_path):
+    """Uptime Kuma keeps its database in WAL mode, so its newest changes may be in another file."""
+    path = kuma_db(tmp_path / "kuma.db", "PRAGMA journal_mode = WAL;" + TABLES + ROWS)
+    assert len(files.read_path(path).candidates) == 3
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE monitor SET name = 'Newer' WHERE id = 1")
+    connection.commit()
+    try:
+        reading = files.read_path(path)
+    finally:
+        connection.close()
+    assert "-wal" in reading.remarks[-1]
+
+
+def test_a_database_of_an_older_version_lacks_columns_and_tables(tmp_path):
+    script = """CREATE TABLE monitor
+          (id INTEGER PRIMARY KEY, name TEXT, type TEXT, url TEXT, interval INTEGER);
+        INSERT INTO monitor VALUES (1, 'Old', 'http', 'https://old.example.com', 60);"""
+    rows = judged(files.read_path(kuma_db(tmp_path / "kuma.db", script)))
+    assert rows["Old"].fields["url"] == "https://old.example.com"
+    assert "request_auth_username" not in rows["Old"].candidate.fields
+
+
+def test_a_named_format_is_held_to():
+    for name, format in (("kuma-backup.json", "betterstack"), ("uptimerobot.json", "kuma")):
+        with pytest.raises(NotReadable, match="not in this format"):
+            files.read_path(SAMPLES / name, format)
+    assert files.read_path(SAMPLES / "uptimerobot.csv", "uptimerobot").source == "CSV"

@@ -1,0 +1,148 @@
+"""``wakeful import``, as typed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from app import create_app
+from app.commands import cli as command
+from app.config import read
+from app.db import db
+from app.records import MonitorQuery, Pair
+from app.stores import current_store
+from tests.factories import make_key
+from tests.support.loopback import serving
+
+SAMPLES = Path(__file__).parent / "imports" / "samples"
+KUMA = str(SAMPLES / "kuma-backup.json")
+
+pytestmark = pytest.mark.sqlite
+
+
+class Main:
+    """``main``, in the shape that click's runner calls."""
+
+    name = "wakeful"
+
+    def main(self, args, prog_name, **_options):
+        command.main()
+
+
+@pytest.fixture
+def type_(tmp_path, monkeypatch, sqlite_template):
+    """Type a command; its exit code, standard output and standard error."""
+    monkeypatch.setenv("WAKEFUL_INSTANCE", str(tmp_path))
+    shutil.copyfile(sqlite_template, tmp_path / "wakeful.db")
+
+    def run(*words, input=""):
+        monkeypatch.setattr("sys.argv", ["wakeful", *words])
+        result = CliRunner().invoke(Main(), list(words), input=input)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result
+        return result.exit_code, result.stdout, result.stderr
+
+    return run
+
+
+@contextmanager
+def store():
+    with create_app(read()).app_context():
+        yield current_store()
+        db.session.remove()
+        db.engine.dispose()
+
+
+def monitors():
+    with store() as one:
+        return {monitor.name: monitor for monitor in one.monitors.list(MonitorQuery()).items}
+
+
+def test_a_dry_run_says_what_each_entry_becomes_and_stores_nothing(type_):
+    code, out, err = type_("import", KUMA, "--dry-run")
+    assert code == 3, "some entries do not fit"
+    assert "create  Monitor 1: Shop https://shop.example.com/health\n" in out
+    assert "        - Interval: 20 s becomes 1 min.\n" in out
+    assert "skip    Monitor 4: Router 192.0.2.1\n" in out
+    assert out.endswith("Dry run, nothing is stored: 4 monitors would be created, 3 do not fit.\n")
+    assert "Creating" not in err
+    assert monitors() == {}
+
+
+def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
+    type_("user", "create", "a@example.org", "--role", "admin", input="a long password\n")
+    with store() as one:
+        one.contacts.create({"name": "Ops", "channels": (Pair("email", "ops@example.org"),)})
+    code, out, err = type_("import", KUMA, "--tag", "moved", "--contact", "Ops")
+    assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 do not fit.")
+    assert "Creating monitors" in err, "progress is no part of the output"
+    found = monitors()
+    assert set(found) == {"Shop", "Front page", "Database", "No errors"}
+    assert found["Shop"].tags == ("prod", "region: eu", "moved")
+    assert found["Front page"].alerts == (Pair("contact", "Ops"),)
+    assert [name for name, one in found.items() if one.paused] == ["Database"]
+    code, out, _err = type_("import", KUMA)
+    assert code == 1, "there is nothing new"
+    assert "Duplicate: already monitored as Shop." in out
+    assert len(monitors()) == 4
+    code, out, _err = type_("import", KUMA, "--duplicates")
+    assert (code, out.splitlines()[-1].partition(",")[0]) == (3, "4 monitors created")
+
+
+def test_no_output_repeats_a_secret(type_):
+    for sample in ("kuma-backup.json", "gatus.yaml", "betterstack.json", "uptimerobot.json"):
+        _code, out, err = type_("import", str(SAMPLES / sample))
+        for word in ("secret", "kumabasicpass", "robotpassword", "stackpassword", "bot-token"):
+            assert word not in out + err
+
+
+def test_lines_may_come_from_standard_input_and_a_full_success_is_0(type_):
+    lines = "https://a.example\nShop, shop.example.com\n"
+    code, out, _err = type_("import", "-", "--interval", "300", input=lines)
+    assert (code, out.splitlines()[-1]) == (0, "2 monitors created.")
+    assert {one.interval for one in monitors().values()} == {300}
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(type_, tmp_path):
+    file = tmp_path / "kuma.json"
+    entry = {"name": "\x1b]0;owned\x07Shop", "type": "\x1b[2Jx", "url": "https://\x1b[31m.example"}
+    file.write_text(json.dumps({"monitorList": [entry]}))
+    code, out, _err = type_("import", str(file))
+    assert code == 1
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code", "sentence"),
+    [
+        (b'{"a"', [], 1, "not valid JSON"),
+        (b"", [], 1, "The file is empty."),
+        (b"https://a.example", ["--format", "kuma"], 1, "not valid JSON"),
+        (b"https://a.example", ["--format", "excel"], 2, "Invalid value"),
+        (b"https://a.example", ["--interval", "7"], 2, "Invalid value"),
+        (b"https://a.example", ["--server", "a"], 2, "This installation has none."),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(type_, tmp_path, content, words, code, sentence):
+    file = tmp_path / "list"
+    file.write_bytes(content)
+    found, _out, err = type_("import", str(file), *words)
+    assert found == code
+    assert sentence in err
+    assert type_("import", str(tmp_path / "missing"))[0] == 2
+
+
+def test_over_another_server_the_monitors_are_created_there(app, type_, monkeypatch):
+    with serving(app) as url:
+        monkeypatch.setenv("WAKEFUL_STORE", "remote")
+        monkeypatch.setenv("WAKEFUL_REMOTE_URL", url)
+        monkeypatch.setenv("WAKEFUL_REMOTE_KEY", make_key(app))
+        code, out, _err = type_("import", KUMA)
+        assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 do not fit.")
+    with app.app_context():
+        found = current_store().monitors.list(MonitorQuery()).items
+    assert {one.name for one in found} == {"Shop", "Front page", "Database", "No errors"}

@@ -1,0 +1,340 @@
+"""Adding many monitors: lines, files and exports, a preview of them, and what became of each."""
+
+from __future__ import annotations
+
+import json
+import logging
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app.db import db
+from app.db.tables import MonitorRow
+from app.errors import Invalid, Unavailable
+from app.records import Pair
+from app.stores import current_store
+from app.stores.local.monitors import Monitors
+from app.web.frame import progress
+from app.web.views import imports
+from tests.factories import make_monitor, make_person
+from tests.web.visitor import Visitor, token
+
+pytestmark = pytest.mark.sqlite
+
+SAMPLES = Path(__file__).parents[1] / "imports" / "samples"
+START = "/monitors/import"
+LINES = """
+https://one.example.com/
+Two, https://two.example.com/path?a=1,2
+"Three, the third",https://three.example.com/
+https://four.example.com/a,b  Fourth
+five.example.com:8443/health Five
+Six, six.example.com, "prod, eu", Ops
+"""
+
+
+def rows(app: Flask) -> list[MonitorRow]:
+    with app.app_context():
+        found = list(db.session.query(MonitorRow).order_by(MonitorRow.id))
+        db.session.expunge_all()
+        return found
+
+
+def make_contact(app: Flask, name: str) -> None:
+    with app.app_context():
+        channels = (Pair("email", "ops@example.org"),)
+        current_store().contacts.create({"name": name, "channels": channels})
+
+
+def upload(visitor: Visitor, data: bytes, **fields: object) -> Visitor:
+    form, _ = visitor.open(START).form_with("Preview")
+    values = {**dict(form.values), **fields, "file": (BytesIO(data), "a file")}
+    visitor._take(visitor.client.post(form.action, data=values, follow_redirects=True))
+    return visitor
+
+
+def sample(name: str) -> bytes:
+    return (SAMPLES / name).read_bytes()
+
+
+def test_lines_are_previewed_and_then_become_monitors(app, editor):
+    make_contact(app, "Ops")
+    editor.open(START).press("Preview", urls=LINES, interval="300", tags="new")
+    assert editor.status == 200
+    assert "Nothing is stored yet." in editor.text
+    assert rows(app) == []
+    editor.press("Create 6 monitors")
+    assert "6 monitors created" in editor.text
+    assert [(row.name, row.url) for row in rows(app)] == [
+        ("one.example.com", "https://one.example.com/"),
+        ("Two", "https://two.example.com/path?a=1,2"),
+        ("Three, the third", "https://three.example.com/"),
+        ("Fourth", "https://four.example.com/a,b"),
+        ("Five", "https://five.example.com:8443/health"),
+        ("Six", "https://six.example.com"),
+    ]
+    assert {row.interval for row in rows(app)} == {300}
+    assert rows(app)[0].tags == "\nnew\n"
+    assert rows(app)[5].tags == "\nprod\neu\nnew\n"
+    with app.app_context():
+        assert current_store().monitors.get(6).alerts[0].value == "Ops"
+
+
+def test_lines_that_do_not_fit_say_where_and_why_and_the_others_can_be_created(app, editor):
+    lines = "https://good.example.com\n\nftp://bad.example.com\nShop, shop.example.com, , Nobody"
+    editor.open(START).press("Preview", urls=lines)
+    assert "1 can be created" in editor.text
+    assert "2 do not fit" in editor.text
+    assert (
+        'Line 3 Without a name ftp://bad.example.com Does not fit. URL "ftp://bad.example.com"'
+        in (editor.text)
+    )
+    assert 'There is no contact "Nobody".' in editor.text
+    form, _ = editor.form_with("Preview")
+    assert dict(form.values)["urls"].split() == lines.split(), "to be corrected"
+    editor.press("Create 1 monitor")
+    assert [row.url for row in rows(app)] == ["https://good.example.com"]
+
+
+def test_a_url_that_is_watched_already_is_pointed_out_and_not_ticked(app, editor):
+    make_monitor(app, name="The shop", url="https://shop.example.com/")
+    editor.open(START).press(
+        "Preview", urls="HTTPS://Shop.example.com\nnew.example.com\nhttps://new.example.com/"
+    )
+    assert "Duplicate Already monitored as The shop." in editor.text
+    assert "Duplicate Same URL as line 2." in editor.text
+    form, _ = editor.form_with("Create 1 monitor")
+    assert [value for name, value in form.values if name == "pick"] == ["1"]
+    editor.press("Create 1 monitor", pick=[0, 1])
+    assert [row.url for row in rows(app)][1:] == [
+        "HTTPS://Shop.example.com",
+        "https://new.example.com",
+    ]
+
+
+def test_a_csv_file_with_a_header_row_is_read(app, editor):
+    upload(editor, b"Tags;URL;Name\nprod;shop.example.com;Shop\n;ftp://x;Bad\n")
+    assert "1 does not fit" in editor.text
+    editor.press("Create 1 monitor")
+    assert [(row.name, row.url, row.tags) for row in rows(app)] == [
+        ("Shop", "https://shop.example.com", "\nprod\n")
+    ]
+
+
+def test_an_uptime_kuma_backup_becomes_monitors_and_says_what_does_not_fit(app, editor):
+    upload(editor, sample("kuma-backup.json"))
+    assert "Uptime Kuma: 7 entries. Nothing is stored yet." in editor.text
+    assert "Interval: 20 s becomes 1 min." in editor.text
+    assert "Wakeful has no Ping checks yet." in editor.text
+    assert "Starts paused." in editor.text
+    editor.press("Create 4 monitors")
+    assert "4 monitors created" in editor.text
+    made = {row.name: row for row in rows(app)}
+    assert sorted(made) == ["Database", "Front page", "No errors", "Shop"]
+    assert made["Shop"].request_auth_password == "kumabasicpass"
+    assert [name for name, row in made.items() if row.paused] == ["Database"]
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("uptimerobot.json", 4), ("uptimerobot.csv", 3), ("betterstack.json", 4), ("gatus.yaml", 4)],
+)
+def test_exports_of_other_tools_become_monitors(app, editor, name, count):
+    upload(editor, sample(name)).press(f"Create {count} monitors")
+    assert f"{count} monitors created" in editor.text
+    assert len(rows(app)) == count
+
+
+SECRETS = {
+    "kuma-backup.json": "kumabasicpass kumaheadersecret kumabodysecret kuma-bot-token"
+    " kumasecrethook kumasmtppassword kumapagerkey",
+    "uptimerobot.json": "robotpassword robotheadersecret",
+    "betterstack.json": "stackpassword stackheadersecret",
+    "gatus.yaml": "gatusheadersecret gatusbodysecret gatussecrethook gatussmtppassword"
+    " gatuspagerkey gatuspushtoken",
+}
+
+
+@pytest.mark.parametrize(("name", "secrets"), SECRETS.items())
+def test_no_page_and_no_log_shows_a_secret_of_a_file(
+    app, editor, monkeypatch, caplog, name, secrets
+):
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    pages = [upload(editor, sample(name)).page.text]
+    editor.press(next(b[0] for form in editor.forms for b in form.buttons if "Create" in b[0]))
+    pages.append(editor.page.text)
+    while any(button[0] == "Continue" for form in editor.forms for button in form.buttons):
+        editor.press("Continue")
+        pages.append(editor.page.text)
+    assert len(pages) > 3
+    for secret in secrets.split():
+        assert secret not in "".join(pages)
+        assert secret not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b'{"monitorList": [', "File: The file is not valid JSON."),
+        (b"SQLite format 3\0" + b"\1" * 4096, "File: The SQLite file is damaged"),
+        (b"\x1f\x8b\x08", "File: The file is compressed."),
+        (b"", "File: The file is empty."),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_beside_its_field(editor, data, sentence):
+    upload(editor, data)
+    assert editor.status == 422
+    assert sentence in editor.text
+
+
+def test_neither_lines_nor_a_file_and_both_are_told(editor):
+    editor.open(START).press("Preview")
+    assert editor.status == 422
+    assert "Enter at least one line, or choose a file." in editor.text
+    upload(editor, b"https://a.example", urls="https://b.example")
+    assert "Send either lines or a file, not both." in editor.text
+
+
+def test_work_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    make, lost = Monitors.create, ["https://c.example.com"]
+
+    def moody(monitors, fields, **more):
+        if fields["url"] in lost:
+            lost.clear()
+            raise Unavailable("The server did not answer in time.")
+        return make(monitors, fields, **more)
+
+    monkeypatch.setattr(Monitors, "create", moody)
+    lines = "\n".join(f"{letter}.example.com" for letter in "abcd")
+    editor.open(START).press("Preview", urls=lines).press("Create 4 monitors")
+    editor.press("Continue").press("Continue")
+    assert editor.status == 503
+    assert "2 of 4 done. The server did not answer in time." in editor.text
+    assert "What you sent may have arrived" in editor.text
+    editor.press("Continue").press("Continue")
+    assert "4 monitors created" in editor.text
+    assert [row.url[8] for row in rows(app)] == list("abcd")
+
+
+def test_what_the_store_refuses_is_listed_at_the_end_and_the_others_are_created(
+    app, editor, monkeypatch
+):
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    make = Monitors.create
+
+    def strict(monitors, fields, **more):
+        if "b." in fields["url"]:
+            raise Invalid({}, "Your plan allows two monitors.")
+        return make(monitors, fields, **more)
+
+    monkeypatch.setattr(Monitors, "create", strict)
+    lines = "\n".join(f"https://{letter}.example.com" for letter in "abc")
+    editor.open(START).press("Preview", urls=lines).press("Create 3 monitors")
+    editor.press("Continue").press("Continue")
+    assert "2 monitors created" in editor.text
+    assert "https://b.example.com Your plan allows two monitors." in editor.text
+    assert len(rows(app)) == 2
+
+
+def test_more_than_fit_on_a_page_are_told(app, editor, monkeypatch):
+    monkeypatch.setattr(imports, "MOST_ROWS", 1)
+    editor.open(START).press("Preview", urls="a.example.com\nb.example.com")
+    assert "These are the first 1; 1 more do not fit on this page." in editor.text
+    editor.press("Create 1 monitor")
+    assert len(rows(app)) == 1
+
+
+def test_a_preview_that_is_too_large_to_carry_is_told(editor, monkeypatch):
+    monkeypatch.setattr(imports, "MOST_SEALED", 100)
+    upload(editor, b"https://a.example.com\n")
+    assert "This is too much for one preview." in editor.text
+
+
+def test_a_preview_is_taken_only_unchanged_and_from_the_person_who_saw_it(app, editor):
+    form, _ = (
+        editor.open(START).press("Preview", urls="a.example.com").form_with("Create 1 monitor")
+    )
+    kept = dict(form.values)
+    other = Visitor(app).log_in(make_person(app, "editor", "other@wakeful.test").email)
+    other.open("/")
+    for visitor, sealed in (
+        (other, kept["sealed"]),
+        (editor, kept["sealed"][:-9] + "AAAAAAAA="),
+        (editor, ""),
+        (editor, "ü"),
+    ):
+        sent = {**token(visitor), "sealed": sealed, "pick": "0"}
+        page = visitor.client.post(f"{START}/create", data=sent)
+        assert page.status_code == 403
+        assert "Start again." in page.text
+    assert rows(app) == []
+
+
+def test_odd_choices_create_nothing(app, editor):
+    form, _ = (
+        editor.open(START).press("Preview", urls="a.example.com").form_with("Create 1 monitor")
+    )
+    for pick in ("7", "-1", "x", "9" * 30, "²"):
+        sent = {**dict(form.values), "pick": pick}
+        page = editor.client.post(f"{START}/create", data=sent)
+        assert page.status_code == 200
+        assert "0 monitors created" in page.text
+    assert rows(app) == []
+
+
+def test_a_viewer_may_not_import(app, viewer):
+    assert viewer.open(START).status == 403
+    viewer.open("/")
+    for path in (START, f"{START}/create"):
+        sent = {**token(viewer), "urls": "https://a.example"}
+        assert viewer.client.post(path, data=sent).status_code == 403
+    assert rows(app) == []
+
+
+def test_a_file_is_taken_by_this_form_alone_and_within_its_limits(app, editor):
+    file = {"file": (BytesIO(b"a"), "a")}
+    assert editor.client.post("/login", data=file).status_code == 415
+    kind = "multipart/form-data; boundary=a"
+    large = b"a" * (4 * 1024 * 1024 + 1)
+    assert editor.client.post(START, data=large, content_type=kind).status_code == 413
+    many = {f"f{n}": (BytesIO(b"a"), "a") for n in range(300)}
+    assert editor.client.post(START, data=many).status_code == 413
+    mixed = {"Content-Type": "multipart/mixed; boundary=a"}
+    assert editor.client.post(START, data=b"--a--", headers=mixed).status_code == 415
+
+
+def test_a_stranger_cannot_upload(app, stranger):
+    page = stranger.client.post(START, data={"file": (BytesIO(b"a"), "a")})
+    assert page.status_code in (302, 400)
+    assert rows(app) == []
+
+
+def test_settings_and_the_list_lead_to_it(admin):
+    assert f'href="{START}"' in admin.open("/settings").page.text
+    assert f'href="{START}"' in admin.open("/monitors").page.text
+
+
+def test_a_huge_value_of_json_is_no_crash(editor):
+    data = {"monitorList": [{"name": {"a": 1}, "type": [], "interval": "9" * 400, "url": 7,
+                             "accepted_statuscodes": [[1]], "headers": 5, "tags": "x",
+                             "notificationIDList": [1], "active": []}]}  # fmt: skip
+    upload(editor, json.dumps(data).encode())
+    assert editor.status == 200
+    assert "1 does not fit" in editor.text
+
+
+def test_text_that_no_page_can_hold_is_shown_cut_and_replaced(editor):
+    half, long = "\ud800", "x" * 100_000
+    data = {"monitorList": [
+        {"name": f"{half}{long}", "type": half, "url": f"https://{half}.example/{long}",
+         "headers": {half: half}, "tags": [{"name": half + long, "value": half}]},
+        {"name": f"b{half}", "type": "http", "url": "https://b.example", "headers": {half: half}},
+    ]}  # fmt: skip
+    upload(editor, json.dumps(data).encode())
+    assert editor.status == 200
+    assert len(editor.page.text) < 60_000
+    assert "2 do not fit" in editor.text
