@@ -159,9 +159,14 @@ def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
         shares = [0.08, 0.17, 0.25, 0.42, 0.08]
         timings = Timings(*(int(ms * share) for share in shares))
         yield Result(
-            moment, Verdict.UP, monitor_id=id, status_code=200, response_time=ms, timings=timings,
-            ip="203.0.113.7", http_version="2",
+            moment, _good_verdict(part, ms), monitor_id=id, status_code=200, response_time=ms,
+            timings=timings, ip="203.0.113.7", http_version="2",
         )  # fmt: skip
+
+
+def _good_verdict(part: Part, ms: int) -> Verdict:
+    slow_after = part.fields.get("slow_after")
+    return Verdict.DEGRADED if slow_after and ms > slow_after else Verdict.UP
 
 
 SEEN = {
