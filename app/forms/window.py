@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.forms.fields import Moment, Text, Zone
-from app.forms.lists import IdList
+from app.forms.lists import IdList, Tags
 from app.forms.schema import SchemaForm
 from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
 from app.rules.recurrence import ONCE, repeat_fault
@@ -24,7 +24,11 @@ class WindowForm(SchemaForm):
     end_at = Moment(
         "End", required=True, description="Checks go on, but nobody is alerted until then."
     )
-    monitors = IdList("Monitors", description="None chosen: all of them.")
+    monitors = IdList("Monitors", description="Without monitors and tags: all of them.")
+    tags = Tags(
+        "Tags",
+        description="Also all monitors that have one of these tags, those that get it later too.",
+    )
     repeat = Text(
         "Repeat",
         most=MAX_CRON,

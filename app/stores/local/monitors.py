@@ -48,7 +48,8 @@ from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
-OWN_WINDOW = {"maintenance_start_at", "maintenance_end_at"}
+# What puts a monitor into maintenance, or takes it out.
+IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
@@ -119,7 +120,7 @@ class Monitors(Part, base.Monitors):
         now = self.now()
         with writing() as session:
             row = found_monitor(session, id)
-            pages = set() if OWN_WINDOW.isdisjoint(fields) else pages_showing(session, [id])
+            pages = set() if IN_WINDOWS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
                 changed = _change(row, monitor_columns(fields))
                 row.updated_at = now
