@@ -9,6 +9,7 @@ from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
 from app.rules.recurrence import ONCE, repeat_fault
 
 MAX_CRON = 255
+TO_THE_MINUTE = {"step": "60"}  # a browser then shows seconds only where they are not zero
 
 
 def check_repeat(value: str) -> None:
@@ -20,9 +21,12 @@ class WindowForm(SchemaForm):
     """Planned maintenance of some monitors, or of all."""
 
     name = Text("Name", required=True, most=MAX_NAME)
-    start_at = Moment("Start", required=True)
+    start_at = Moment("Start", required=True, render_kw=TO_THE_MINUTE)
     end_at = Moment(
-        "End", required=True, description="Checks go on, but nobody is alerted until then."
+        "End",
+        required=True,
+        description="Checks go on, but nobody is alerted until then.",
+        render_kw=TO_THE_MINUTE,
     )
     monitors = IdList("Monitors", description="Without monitors and tags: all of them.")
     tags = Tags(
@@ -36,7 +40,7 @@ class WindowForm(SchemaForm):
         default=ONCE,
         description="none, daily, weekly, monthly, or a cron line that says when it starts.",
     )
-    repeat_until = Moment("Repeat until", description="Empty: for ever.")
+    repeat_until = Moment("Repeat until", description="Empty: for ever.", render_kw=TO_THE_MINUTE)
     zone = Zone(
         "Time zone of repeats",
         default=DEFAULT_WINDOW_ZONE,

@@ -59,6 +59,8 @@ def init_app(app: Flask) -> None:
     app.jinja_env.filters.update(
         ago=times.ago,
         at=times.at,
+        planned=times.planned,
+        due=times.due,
         expiry=times.expiry,
         short=times.short,
         span=times.span,

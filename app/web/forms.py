@@ -225,6 +225,7 @@ BULK_ACTIONS = {
     "contact": "Add a contact",
     "uncontact": "Remove a contact",
     "recontact": "Replace all alerts with a contact",
+    "maintenance": "Schedule maintenance",
     "delete": "Delete",
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
@@ -250,6 +251,10 @@ class BulkForm(BrowserForm):
     def leave_out_tags(self) -> None:
         """For a server that has none."""
         self.action.leave_out("tag", "untag")
+
+    def leave_out_maintenance(self) -> None:
+        """For a server that has none."""
+        self.action.leave_out("maintenance")
 
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:

@@ -41,7 +41,7 @@ from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import looks, monitor_rows, statistics, times
+from app.web.shown import looks, monitor_rows, planned, statistics, times
 from app.web.views import channel_tests
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -101,6 +101,8 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form = BulkForm(**kwargs)
     if not servers.offers(Feature.EXTRA_FIELDS):
         form.leave_out_tags()
+    if not servers.offers(Feature.WINDOWS):
+        form.leave_out_maintenance()
     form.contacts = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
     if not form.contacts:
         form.leave_out_contacts()
@@ -148,6 +150,7 @@ def show(id: int) -> Response:
         tried=channel_tests.shown(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         days_label=days_label,
+        windows_of=planned.for_monitor,  # called where it is shown, as the chain
         **seen,
     )
 
