@@ -71,6 +71,7 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
             MonitorSortBy.URL: "URL",
             MonitorSortBy.STATE: "State",
             MonitorSortBy.RESPONSE_TIME: "Response time",
+            MonitorSortBy.EXPIRES_AT: "Expiry",
         }.__getitem__,
         default=MonitorSortBy.ID,
         description="By state (an addition of ours): descending is the worst first, then by name.",

@@ -43,6 +43,7 @@ class MonitorSortBy(StrEnum):
     URL = "url"
     STATE = "state"  # additions of ours: the worst state or the slowest first when descending
     RESPONSE_TIME = "response_time"
+    EXPIRES_AT = "expires_at"  # the earlier of certificate and domain
 
 
 INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds

@@ -265,6 +265,8 @@ FIRST_DAY = {
     "reports": Sight("/reports"),
     "keys": Sight("/keys", brief=True),
 }
+# When nothing is down.
+CALM = {"home": Sight("/")}
 # Before there is any account.
 UNTOUCHED = {
     "setup": Sight("/setup/{setup}", ""),
@@ -273,7 +275,7 @@ UNTOUCHED = {
     ),
     "login": Sight("/login", "", brief=True),
 }
-ALL = {"living": LIVING, "first-day": FIRST_DAY, "untouched": UNTOUCHED}
+ALL = {"living": LIVING, "calm": CALM, "first-day": FIRST_DAY, "untouched": UNTOUCHED}
 
 
 def open_app(folder: Path) -> Flask:
@@ -302,6 +304,16 @@ def untouched(app: Flask) -> dict[str, Any]:
 def people(app: Flask) -> dict[str, Any]:
     make_person(app, "admin", ADMIN)
     make_person(app, "viewer", VIEWER)
+    return {}
+
+
+def calm(app: Flask) -> dict[str, Any]:
+    people(app)
+    ids = scene.fill(app, [part for part in scene.PARTS if part.is_well])
+    with app.app_context():
+        start = now().replace(minute=0, second=0) + timedelta(days=6)
+        fields = {"name": "Patch day", "start_at": start, "end_at": start + timedelta(hours=2)}
+        current_store().windows.create(fields | {"tags": ("prod",), "monitors": (ids["Reports"],)})
     return {}
 
 

@@ -44,6 +44,10 @@ class Part:
     fields: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_well(self) -> bool:
+        return not self.state.get("verdict") and all(length for _, length in self.outages)
+
 
 PARTS = [
     Part("Shop", "https://shop.example.com/", "\nprod\nshop\n", base_ms=180,

@@ -64,6 +64,13 @@ SORT_COLUMNS = {
 }
 
 
+# The earlier one; not by min() or least(), which differ between databases about nulls.
+EXPIRES_AT = case(
+    (DomainRow.expires_at < MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+    else_=func.coalesce(MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+)
+
+
 class Monitors(Part, base.Monitors):
     def __init__(self, store: base.Store, confirm_seconds: float) -> None:
         super().__init__(store)
@@ -77,6 +84,8 @@ class Monitors(Part, base.Monitors):
             ids, total = _ids_by_state(query, status, counts)
         else:
             matching = _matching(query)
+            if query.sort_by == MonitorSortBy.EXPIRES_AT:
+                matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
             if query.state:
                 matching = matching.where(_is_in(status, query.state))
             ids, total = ids_of_page(matching, _order(query), query.page, query.per_page)
@@ -244,6 +253,8 @@ def _order(query: MonitorQuery) -> list[Any]:
     if query.sort_by == MonitorSortBy.RESPONSE_TIME:
         time = MonitorStateRow.response_time
         return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
+    if query.sort_by == MonitorSortBy.EXPIRES_AT:
+        return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
     return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
 
 

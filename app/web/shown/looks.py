@@ -36,6 +36,8 @@ MONITOR = {
     MonitorStatus.PAUSED: Look("Paused", "paused", "paused"),
     MonitorStatus.PENDING: Look("Pending", "pending", "paused"),
 }
+# The last check failed, and no incident is open yet.
+CONFIRMING = Look("Failing, not confirmed yet", "degraded", "degraded")
 MONITOR_ORDER = WORST_FIRST
 
 INCIDENT = {

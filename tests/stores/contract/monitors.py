@@ -267,6 +267,7 @@ class MonitorsContract:
         assert found(sort_by="state", search="zzz") == []
         assert found(sort_by="response_time")[0] == up  # those without a time are the last
         assert found(sort_by="response_time", sort="asc")[0] == up
+        assert found(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
 
     def test_a_list_by_state_has_pages(self, store: Store) -> None:
         needs(store, Feature.LIST_ORDER)
