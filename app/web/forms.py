@@ -13,7 +13,7 @@ from wtforms import widgets
 
 from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
-from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
+from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word, Zone
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
 from app.records import (
@@ -184,6 +184,14 @@ class KeyForm(BrowserForm):
     )
     scope = Word("Scope", words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
     expires_at = Moment("Expires", description="Empty: never.")
+
+
+class WallLinkForm(BrowserForm):
+    name = Text(
+        "Name", required=True, most=MAX_NAME, description="Where the screen is, such as Lobby."
+    )
+    tag = Text("Tag", most=MAX_TAG, description="Only the monitors with this tag. Empty: all.")
+    zone = Zone("Time zone", required=True)
 
 
 class NetworksForm(BrowserForm):

@@ -66,6 +66,12 @@ def init_app(app: Flask) -> None:
     for code in (400, 403, 404, 405, 413, 415, 429):
         app.register_error_handler(code, _http)
     app.register_error_handler(500, _crash)
+    app.log_exception = _log_crash  # type: ignore[assignment, method-assign]
+
+
+def _log_crash(exc_info: Any) -> None:
+    """As Flask does, without the path: those of set-up, acknowledge and wall links are secrets."""
+    log.error("Exception in %s %s", request.method, request.endpoint, exc_info=exc_info)
 
 
 def _database(fault: Exception) -> Answer:

@@ -27,7 +27,11 @@ def now() -> datetime:
 
 
 def zone() -> ZoneInfo:
-    """The zone of the person; UTC if nobody is logged in."""
+    """The zone of the person; UTC if nobody is logged in. A page without an account may have a zone
+    of its own (``g.zone``).
+    """
+    if "zone" in g:
+        return ZoneInfo(g.zone)
     name = (
         current_user.person.time_zone if current_user and current_user.is_authenticated else "UTC"
     )

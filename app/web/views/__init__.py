@@ -21,6 +21,7 @@ from app.web.views import (
     settings,
     status_pages,
     wall,
+    wall_links,
     windows,
 )
 
@@ -43,6 +44,7 @@ ALL = (
     people,
     profile,
     settings,
+    wall_links,
     acknowledge,
     jump,
     servers,

@@ -128,7 +128,7 @@ def _order_link(query: MonitorQuery) -> Callable[[str], tuple[str, str | None]]:
     """
 
     def link(column: str) -> tuple[str, str | None]:
-        first = FIRST_DIRECTION[column]
+        first = FIRST_DIRECTION[MonitorSortBy(column)]
         if query.sort_by != column:
             return links.here(sort_by=column, sort=first), None
         other = Sort.ASC if query.sort == Sort.DESC else Sort.DESC
