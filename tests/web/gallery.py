@@ -120,6 +120,17 @@ LIVING = {
     "jump": Sight("/jump?q=s"),
     "jump-nothing": Sight("/jump?q=zzz", brief=True),
     "wall": Sight("/wall"),
+    "wall-tag": Sight("/wall?tag=prod", brief=True),
+    "screen": Sight("/screen/{screen}", ""),
+    "screen-void": Sight("/screen/nonsense", "", 404, brief=True),
+    "wall-links": Sight("/settings/wall-links"),
+    "wall-links-faults": Sight(
+        "/settings/wall-links", then=press("Create the link", name="", zone="Mars"), brief=True
+    ),
+    "wall-link-made": Sight(
+        "/settings/wall-links", then=press("Create the link", name="Lobby"), brief=True
+    ),
+    "wall-link-revoke": Sight("/settings/wall-links/1/revoke", brief=True),
     "wall-light": Sight("/wall?theme=light", brief=True),
     "monitors": Sight("/monitors"),
     "monitors-viewer": Sight("/monitors", VIEWER, brief=True),
@@ -336,7 +347,14 @@ def living(app: Flask) -> dict[str, Any]:
         scene.add_contacts(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
-    return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}
+        _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")
+    return {
+        "by_hand": by_hand.id,
+        "failed": failed,
+        "prefix": prefix,
+        "token": token,
+        "screen": screen,
+    }
 
 
 def _deliveries(app: Flask) -> int:

@@ -355,3 +355,11 @@ def test_a_url_alone_is_enough_without_a_script(app, editor):
     editor.open("/monitors/new").press("Save", url="https://shop.example.com/")
     assert editor.status == 200
     assert row(app, 1).name == "shop.example.com"
+
+
+def test_pages_below_the_list_mark_it_in_the_menu(app, editor):
+    make_monitor(app, name="Shop")
+    for path in ("/monitors/1/checks", "/monitors/1/days/2026-11-20", "/monitors/import"):
+        page = editor.open(path)
+        assert page.status == 200, path
+        assert '<a href="/monitors" aria-current="page">' in page.page.text, path
