@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from app.access.keys import Keys
 from app.access.sessions import Sessions
 from app.access.setup import Setup
+from app.access.wall_links import WallLinks
 from app.config import Settings
 
 __all__ = ["Access"]
 
 
-class Access(Keys, Sessions, Setup):
+class Access(Keys, Sessions, Setup, WallLinks):
     """All parts. ``clock`` returns the present moment in UTC; tests pass their own."""
 
     def __init__(

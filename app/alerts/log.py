@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased
 
 from app.alerts.giving_up import unreadable_parts
 from app.alerts.outbox import Reason, lane
-from app.alerts.targets import source_ids, targets_of
+from app.alerts.targets import contact_names, source_ids, targets_of
 from app.db import AnySession, db, writing
 from app.db.tables import DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Moment, Unreadable, readable
@@ -81,7 +81,8 @@ def failed_channels(session: AnySession) -> list[Delivery]:
         select(DeliveryRow).where(DeliveryRow.id.in_(newest)).order_by(DeliveryRow.id.desc())
     ).all()
     broken = [row for row in rows if not _works_again(session, row) and _in_use(session, row)]
-    return [to_record(row) for row in broken]
+    names = contact_names(session, {row.sources for row in broken})
+    return [to_record(row, contacts=names) for row in broken]
 
 
 def lost_messages(session: AnySession, now: datetime) -> list[Delivery]:

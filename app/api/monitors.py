@@ -14,7 +14,12 @@ from app.checks.kinds import kind_of
 from app.codec import json_of, plain
 from app.forms import binding
 from app.forms.monitor import CheckForm, MonitorForm, MonitorUpdateForm
-from app.forms.queries import MonitorQueryForm, ResultQueryForm, StatisticsQueryForm
+from app.forms.queries import (
+    MonitorFilterForm,
+    MonitorQueryForm,
+    ResultQueryForm,
+    StatisticsQueryForm,
+)
 from app.records import Monitor, MonitorStatus
 
 MONITORS = "/monitors"
@@ -32,10 +37,11 @@ def list_(call: Call) -> Response:
     return paged(page, partial(_shape, call), call.query)
 
 
-@operation("GET", "/overview", "Count the monitors in each state", "Overview")
+@operation(
+    "GET", "/overview", "Count the monitors in each state", "Overview", query=MonitorFilterForm
+)
 def overview(call: Call) -> Response:
-    call.without_input()
-    counts = call.store.monitors.overview()
+    counts = call.store.monitors.overview(binding.monitor_filter(call.query))
     return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 

@@ -158,7 +158,11 @@ BUCKET = record(
 )
 
 HOUR = record(
-    {"start": MOMENT, **dict.fromkeys(STATES, INTEGER), "response_time": nullable(NUMBER)}
+    {
+        "start": MOMENT,
+        **dict.fromkeys((*STATES, "degraded"), INTEGER),  # degraded is a part of up
+        "response_time": nullable(NUMBER),
+    }
 )
 FIGURES: dict[str, Schema] = {
     "uptime": nullable(NUMBER),

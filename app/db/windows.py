@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_
 
 from app.db.tables import MaintenanceWindowRow, MonitorRow
+from app.db.tags import tags_of
 from app.db.types import EARLIEST, LATEST, OutOfRange
 from app.records import MaintenanceWindow
 from app.rules.recurrence import repeat_faults
@@ -25,6 +26,7 @@ def window_of(row: MaintenanceWindowRow, monitors: Iterable[int]) -> Maintenance
         start_at=row.start_at,
         end_at=row.end_at,
         monitors=tuple(sorted(monitors)),
+        tags=tags_of(row.tags),
         repeat=row.repeat,
         repeat_until=row.repeat_until,
         zone=row.zone,

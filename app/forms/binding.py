@@ -54,6 +54,10 @@ def monitor_query(pairs: Pairs) -> MonitorQuery:
     return MonitorQuery(**_paged(queries.MonitorQueryForm, pairs))
 
 
+def monitor_filter(pairs: Pairs) -> MonitorQuery:
+    return MonitorQuery(**_known_ids(query_values(queries.MonitorFilterForm, pairs)))
+
+
 def incident_query(pairs: Pairs) -> IncidentQuery:
     return IncidentQuery(**_paged(queries.IncidentQueryForm, pairs))
 
@@ -82,6 +86,10 @@ def subscriber_query(status_page_id: int, pairs: Pairs) -> SubscriberQuery:
 def _paged(form_class: type[SchemaForm], pairs: Pairs) -> dict[str, Any]:
     values = query_values(form_class, pairs)
     values["page"] = min(values["page"], _LAST_PAGE)
+    return _known_ids(values)
+
+
+def _known_ids(values: dict[str, Any]) -> dict[str, Any]:
     for name in ("monitor_id", "incident_id", "status_page_id"):
         # No record has such an id, and the database could not compare it. 0 finds nothing either.
         if values.get(name) is not None and not 1 <= values[name] <= MAX_ID:

@@ -290,9 +290,11 @@ class MonitorForm(SchemaForm):
         description="When to warn that the domain name expires.",
     )
     maintenance_start_at = Moment(
-        "Maintenance from", description="While it lasts, no incident opens and no alert goes out."
+        "Maintenance from",
+        description="While it lasts, no incident opens and no alert goes out.",
+        render_kw={"step": "60"},
     )
-    maintenance_end_at = Moment("Maintenance until")
+    maintenance_end_at = Moment("Maintenance until", render_kw={"step": "60"})
     alerts = _alerts()
     remind_after = Number(
         "Remind every, in minutes",

@@ -40,7 +40,7 @@ class PageForm(SchemaForm):
     page = Number("Page", low=1, default=1, description="The page number, from 1.")
 
 
-class MonitorQueryForm(PageForm):
+class MonitorFilterForm(SchemaForm):
     search = Text(
         "Search", most=MAX_SEARCH, description="Finds it anywhere in the text, ignoring case."
     )
@@ -54,8 +54,11 @@ class MonitorQueryForm(PageForm):
     contact_id = RecordId(
         "Contact", description="An addition of ours: only the monitors that use this contact."
     )
-    state = Word("State", words=MonitorStatus, none="Any", description="An addition of ours.")
     tag = Text("Tag", most=MAX_TAG, description="An addition of ours: only those with this tag.")
+
+
+class MonitorQueryForm(PageForm, MonitorFilterForm):
+    state = Word("State", words=MonitorStatus, none="Any", description="An addition of ours.")
     hours = Switch(
         "Hours", default=False, description="An addition of ours: with each its last 24 hours."
     )
@@ -66,8 +69,12 @@ class MonitorQueryForm(PageForm):
             MonitorSortBy.ID: "Date created",
             MonitorSortBy.NAME: "Name",
             MonitorSortBy.URL: "URL",
+            MonitorSortBy.STATE: "State",
+            MonitorSortBy.RESPONSE_TIME: "Response time",
+            MonitorSortBy.EXPIRES_AT: "Expiry",
         }.__getitem__,
         default=MonitorSortBy.ID,
+        description="By state (an addition of ours): descending is the worst first, then by name.",
     )
     sort = Word(
         "Direction",

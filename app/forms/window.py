@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from app.forms.fields import Moment, Text, Zone
-from app.forms.lists import IdList
+from app.forms.lists import IdList, Tags
 from app.forms.schema import SchemaForm
 from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
 from app.rules.recurrence import ONCE, repeat_fault
 
 MAX_CRON = 255
+TO_THE_MINUTE = {"step": "60"}  # a browser then shows seconds only where they are not zero
 
 
 def check_repeat(value: str) -> None:
@@ -20,11 +21,18 @@ class WindowForm(SchemaForm):
     """Planned maintenance of some monitors, or of all."""
 
     name = Text("Name", required=True, most=MAX_NAME)
-    start_at = Moment("Start", required=True)
+    start_at = Moment("Start", required=True, render_kw=TO_THE_MINUTE)
     end_at = Moment(
-        "End", required=True, description="Checks go on, but nobody is alerted until then."
+        "End",
+        required=True,
+        description="Checks go on, but nobody is alerted until then.",
+        render_kw=TO_THE_MINUTE,
     )
-    monitors = IdList("Monitors", description="None chosen: all of them.")
+    monitors = IdList("Monitors", description="Without monitors and tags: all of them.")
+    tags = Tags(
+        "Tags",
+        description="Also all monitors that have one of these tags, those that get it later too.",
+    )
     repeat = Text(
         "Repeat",
         most=MAX_CRON,
@@ -32,7 +40,7 @@ class WindowForm(SchemaForm):
         default=ONCE,
         description="none, daily, weekly, monthly, or a cron line that says when it starts.",
     )
-    repeat_until = Moment("Repeat until", description="Empty: for ever.")
+    repeat_until = Moment("Repeat until", description="Empty: for ever.", render_kw=TO_THE_MINUTE)
     zone = Zone(
         "Time zone of repeats",
         default=DEFAULT_WINDOW_ZONE,

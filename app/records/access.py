@@ -52,3 +52,19 @@ class Person:
     last_login_at: datetime | None = None
     disabled: bool = False
     theme: str = "auto"  # auto, light, dark
+
+
+@dataclass(frozen=True, slots=True)
+class WallLink:
+    """A link that shows the wall without an account; its token is not kept. ``tag``: only the
+    monitors with it. ``server``: the name of a remote server, where there are several.
+    """
+
+    id: int
+    name: str
+    tag: str | None
+    zone: str
+    server: str | None = None
+    created_by: str | None = None
+    created_at: datetime | None = None
+    last_used_at: datetime | None = None

@@ -41,6 +41,9 @@ class MonitorSortBy(StrEnum):
     ID = "id"
     NAME = "name"
     URL = "url"
+    STATE = "state"  # additions of ours: the worst state or the slowest first when descending
+    RESPONSE_TIME = "response_time"
+    EXPIRES_AT = "expires_at"  # the earlier of certificate and domain
 
 
 INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
@@ -80,6 +83,18 @@ class MonitorStatus(StrEnum):
     DEGRADED = "degraded"
     DOWN = "down"
     UNKNOWN = "unknown"
+
+
+# The most urgent first.
+WORST_FIRST = (
+    MonitorStatus.DOWN,
+    MonitorStatus.DEGRADED,
+    MonitorStatus.UNKNOWN,
+    MonitorStatus.MAINTENANCE,
+    MonitorStatus.PENDING,
+    MonitorStatus.UP,
+    MonitorStatus.PAUSED,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +175,8 @@ class MonitorQuery:
 
     ``state`` and ``tag`` are filters of our own. The rest says how much of each monitor is looked
     at, because figures cost most: which ranges of ``uptime`` (a remote server sends them all), and
-    whether ``hours`` are added, where the store offers them.
+    whether ``hours`` are added, where the store offers them. ``counts``: what ``overview`` has just
+    said for the same filters, so that a list by state need not count again.
     """
 
     search: str | None = None
@@ -175,3 +191,4 @@ class MonitorQuery:
     uptime: Collection[str] = UPTIME_RANGES
     hours: bool = False
     contact_id: int | None = None
+    counts: Mapping[str, int] | None = None

@@ -13,7 +13,8 @@ DEFAULT_WINDOW_ZONE = "UTC"
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceWindow:
-    """A planned quiet time for some monitors (none listed: all).
+    """A planned quiet time for some monitors: those listed, and those that have one of ``tags``
+    when it is asked; neither listed nor tagged: all.
 
     ``repeat`` is a word or a cron line, on the clocks of ``zone`` (an IANA name).
     """
@@ -26,6 +27,7 @@ class MaintenanceWindow:
     repeat: TextOrNone = "none"
     repeat_until: datetime | None = None
     zone: TextOrNone = DEFAULT_WINDOW_ZONE
+    tags: tuple[str, ...] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
     unreadable: tuple[str, ...] = ()  # fields stored so that nobody can read them: it never applies

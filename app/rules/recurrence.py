@@ -15,7 +15,7 @@ No occurrence starts after ``repeat_until``. An occurrence includes its start bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import count, islice, takewhile
@@ -113,9 +113,16 @@ def in_maintenance(
     return any(covers(window, moment) for window in windows)
 
 
-def applies_to(window: MaintenanceWindow, monitor_id: int) -> bool:
-    """A window without monitors is for all of them."""
-    return not window.monitors or monitor_id in window.monitors
+def for_all(window: MaintenanceWindow) -> bool:
+    """A window without monitors and tags is for all monitors."""
+    return not window.monitors and not window.tags
+
+
+def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]) -> bool:
+    """``tags``: those that the monitor has now."""
+    return (
+        for_all(window) or monitor_id in window.monitors or any(tag in window.tags for tag in tags)
+    )
 
 
 def _applies(window: MaintenanceWindow) -> bool:

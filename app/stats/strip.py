@@ -17,7 +17,9 @@ def start_of_strip(now_ms: int) -> int:
 
 
 class Hour(NamedTuple):
-    """The figures of one hour for a strip: seconds, and response times (count and sum in ms)."""
+    """The figures of one hour for a strip: seconds, and response times (count and sum in ms).
+    ``degraded`` is part of ``up``.
+    """
 
     up: int
     down: int
@@ -25,6 +27,7 @@ class Hour(NamedTuple):
     maintenance: int
     responses: int
     response_sum: int
+    degraded: int = 0
 
 
 NOTHING = Hour(0, 0, 0, 0, 0, 0)
@@ -36,8 +39,9 @@ def strips(
     """One entry for each of the last ``HOURS``, oldest first, by the key of ``found``; in the form
     of ``series.day_state``.
 
-    ``found``: start (ms) and figures of hours, each hour once. ``up``, ``down``, ``unknown`` and
-    ``maintenance`` are seconds, ``response_time`` a mean in ms or None.
+    ``found``: start (ms) and figures of hours, each hour once. ``up``, ``down``, ``unknown``,
+    ``maintenance`` and ``degraded`` (part of ``up``) are seconds, ``response_time`` a mean in ms or
+    None.
     """
     start = start_of_strip(now_ms)
     # Once for all monitors: a list shows a hundred.
@@ -49,12 +53,13 @@ def strips(
 
 
 def _entry(start: str, hour: Hour) -> dict[str, Any]:
-    up, down, unknown, maintenance, responses, total = hour
+    up, down, unknown, maintenance, responses, total, degraded = hour
     return {
         "start": start,
         "up": up,
         "down": down,
         "unknown": unknown,
         "maintenance": maintenance,
+        "degraded": degraded,
         "response_time": round(total / responses) if responses else None,
     }

@@ -20,9 +20,9 @@ LATE_MS = 60_000  # how late a check may be before the time until it is a gap
 PHASES = ("dns", "connect", "tls", "ttfb", "download")
 GOOD = (Verdict.UP, Verdict.DEGRADED)  # a tuple: tested for each check, and faster than a set
 Span = tuple[int, int]
-_UNKNOWN = Verdict.UNKNOWN
 # The kind of the time after a check. Whether watched time is up or down depends on incidents.
-WATCHED, UNKNOWN, MAINTENANCE = range(3)
+WATCHED, UNKNOWN, MAINTENANCE, DEGRADED = range(4)
+_KINDS = {Verdict.UNKNOWN: UNKNOWN, Verdict.DEGRADED: DEGRADED}
 
 
 def cover_limit_ms(interval: int, timeout: int) -> int:
@@ -57,7 +57,8 @@ class Check(NamedTuple):
 @dataclass(slots=True)
 class Sums:
     """The sums of one period. ``up``, ``down``, ``unknown`` and ``maintenance`` are milliseconds,
-    as are response times and ``phases`` (sums, in the order of ``PHASES``).
+    as are response times and ``phases`` (sums, in the order of ``PHASES``). ``degraded`` is part of
+    ``up``.
     """
 
     checks: int = 0
@@ -65,6 +66,7 @@ class Sums:
     down: int = 0
     unknown: int = 0
     maintenance: int = 0
+    degraded: int = 0
     response_count: int = 0
     response_sum: int = 0
     response_max: int | None = None
@@ -77,6 +79,7 @@ class Sums:
         self.down += other.down
         self.unknown += other.unknown
         self.maintenance += other.maintenance
+        self.degraded += other.degraded
         self.response_count += other.response_count
         self.response_sum += other.response_sum
         if other.response_max is not None:
@@ -205,7 +208,7 @@ def covered(
         if maintenance and not (planned and overlap(planned, at, at + 1)):
             this = MAINTENANCE
         else:
-            this = UNKNOWN if verdict is _UNKNOWN else WATCHED
+            this = _KINDS.get(verdict, WATCHED)
         if this != kind or at > stop:
             spans.append((kind, begin, min(stop, at)))
             kind, begin = this, at
@@ -245,6 +248,8 @@ def _spend(sums: Sums, kind: int, trouble: Trouble, begin: int, end: int) -> Non
     sums.maintenance += excused
     sums.down += down
     sums.up += length - excused - down
+    if kind == DEGRADED:
+        sums.degraded += length - excused - down
 
 
 def overlap(spans: Sequence[Span], begin: int, end: int) -> int:

@@ -47,6 +47,7 @@ from app.records import (
 Fields = Mapping[str, Any]
 Record = TypeVar("Record")
 Query = TypeVar("Query")
+EVERY_MONITOR = MonitorQuery()
 
 
 class Feature(StrEnum):
@@ -69,6 +70,8 @@ class Feature(StrEnum):
     CLASSIFY = "classify"  # say afterwards what an incident was
     REPORTS = "reports"  # figures between any two times
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
+    LIST_ORDER = "list_order"  # monitors by state and response time; counters of a filtered list
+    WINDOW_TAGS = "window_tags"  # maintenance windows by tag
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
 
@@ -83,6 +86,8 @@ ADDED_TO_API = (
     Feature.CONTACTS,
     Feature.POST_TEMPLATES,
     Feature.UNREADABLE_ALERTS,
+    Feature.LIST_ORDER,
+    Feature.WINDOW_TAGS,
 )
 
 
@@ -133,8 +138,10 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     @abstractmethod
-    def overview(self) -> Mapping[str, int]:
-        """How many monitors there are in each ``MonitorStatus``."""
+    def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
+        """How many monitors there are in each ``MonitorStatus``, of those that the filters of
+        ``query`` find, whatever its ``state``.
+        """
 
     def locations(self) -> Sequence[str]:
         """The names of the places that monitors can be checked from; none where a store cannot

@@ -21,7 +21,7 @@ from app.stores import current_store
 from app.web import views
 from app.web.frame import assets, compress, errors, links, notices, security, servers, session
 from app.web.shown import channels, looks, times
-from app.web.views import auth
+from app.web.views import auth, wall_links
 
 BLUEPRINTS = (auth, *views.ALL)
 
@@ -59,6 +59,8 @@ def init_app(app: Flask) -> None:
     app.jinja_env.filters.update(
         ago=times.ago,
         at=times.at,
+        planned=times.planned,
+        due=times.due,
         expiry=times.expiry,
         short=times.short,
         span=times.span,
@@ -68,6 +70,7 @@ def init_app(app: Flask) -> None:
     app.context_processor(_shared)
     for module in BLUEPRINTS:
         app.register_blueprint(module.blueprint)
+    app.register_blueprint(wall_links.public)
 
 
 def _shared() -> dict[str, Any]:

@@ -14,7 +14,17 @@ from wtforms import widgets
 from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
 from app.forms.candidates import Shared
-from app.forms.fields import Moment, NumberChoice, OneValue, Options, Password, Switch, Text, Word
+from app.forms.fields import (
+    Moment,
+    NumberChoice,
+    OneValue,
+    Options,
+    Password,
+    Switch,
+    Text,
+    Word,
+    Zone,
+)
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
 from app.imports.candidates import FORMATS
@@ -186,6 +196,14 @@ class KeyForm(BrowserForm):
     expires_at = Moment("Expires", description="Empty: never.")
 
 
+class WallLinkForm(BrowserForm):
+    name = Text(
+        "Name", required=True, most=MAX_NAME, description="Where the screen is, such as Lobby."
+    )
+    tag = Text("Tag", most=MAX_TAG, description="Only the monitors with this tag. Empty: all.")
+    zone = Zone("Time zone", required=True)
+
+
 class NetworksForm(BrowserForm):
     allow_networks = Text(
         "Networks that checks and alerts may reach",
@@ -225,6 +243,7 @@ BULK_ACTIONS = {
     "contact": "Add a contact",
     "uncontact": "Remove a contact",
     "recontact": "Replace all alerts with a contact",
+    "maintenance": "Schedule maintenance",
     "delete": "Delete",
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
@@ -250,6 +269,10 @@ class BulkForm(BrowserForm):
     def leave_out_tags(self) -> None:
         """For a server that has none."""
         self.action.leave_out("tag", "untag")
+
+    def leave_out_maintenance(self) -> None:
+        """For a server that has none."""
+        self.action.leave_out("maintenance")
 
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:

@@ -9,4 +9,22 @@ function show() {
   parts.choices.hidden = form.querySelector("#scope-all").checked;
 }
 form.addEventListener("change", show);
+
+// Find among the listed monitors while typing; the button asks the server, which knows them all.
+const rows = [...parts.choices.querySelectorAll(".choices .check")];
+const chosen = parts.choices.querySelector("[data-chosen]");
+function find(text) {
+  for (const row of rows) {
+    row.hidden = !row.querySelector("input").checked && !row.textContent.toLowerCase().includes(text.trim().toLowerCase());
+  }
+}
+parts.choices.querySelector("[data-filter]").addEventListener("input", (event) => find(event.target.value));
+parts.choices.querySelector("[data-filter]").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  parts.choices.querySelector("button[name=find]").click();
+});
+parts.choices.addEventListener("change", () => {
+  chosen.textContent = `${rows.filter((row) => row.querySelector("input").checked).length} chosen`;
+});
 show();

@@ -331,16 +331,21 @@ def window(engine, *monitors, start=0, end=100, **fields):
         return row.id
 
 
-@pytest.mark.parametrize("kind", ["own", "window", "window of all", "window of another"])
+@pytest.mark.parametrize(
+    "kind",
+    ["own", "window", "window of all", "window of another", "window of its tag", "of another tag"],
+)
 def test_in_maintenance_checks_are_recorded_and_nothing_opens(engine, kind):
     own = {}
     if kind == "own":
         own = {"maintenance_start_at": at(0), "maintenance_end_at": at(100)}
-    id = engine.monitor(confirmations=0, **own)
+    id = engine.monitor(confirmations=0, tags="\nprod\neu\n", **own)
+    tags = {"window of its tag": "\nshop\neu\n", "of another tag": "\npro\nEU\n"}.get(kind, "")
     if kind != "own":
-        window(engine, *{"window": [id], "window of another": [engine.monitor()]}.get(kind, []))
+        members = {"window": [id], "window of another": [engine.monitor()]}.get(kind, [])
+        window(engine, *members, tags=tags)
     result = engine.check(id, "down", 50)
-    quiet = kind != "window of another"
+    quiet = kind not in ("window of another", "of another tag")
     assert result.maintenance == quiet
     assert (engine.incidents(id) == []) == quiet
     engine.check(id, "down", 110)
@@ -422,7 +427,7 @@ def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
     for each in (id, other):
         engine.check(each, "down", 0)
     window(engine, id)
-    shared = window(engine, id, other)
+    shared, tagged = window(engine, id, other), window(engine, id, start=-9, end=-8, tags="\nx\n")
     with writing() as session:
         session.add(
             RollupRow(
@@ -436,7 +441,7 @@ def test_a_deleted_monitor_leaves_nothing_behind_and_silences_nobody(engine):
     for table, rows in ((MonitorRow, 1), (ResultRow, 1), (IncidentRow, 1), (DeliveryRow, 2)):
         assert count(table) == rows
     assert count(RollupRow) == 0
-    assert db.session.scalars(select(MaintenanceWindowRow.id)).all() == [shared]
+    assert db.session.scalars(select(MaintenanceWindowRow.id)).all() == [shared, tagged]
     with pytest.raises(NotFound), writing() as session:
         recorder.forget(session, id)
 

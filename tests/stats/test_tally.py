@@ -141,6 +141,16 @@ def test_checks_remember_a_window_that_was_deleted() -> None:
     assert (sums.up, sums.maintenance) == (3 * MINUTE, 2 * MINUTE)
 
 
+def test_degraded_time_is_the_part_of_up_after_degraded_checks() -> None:
+    seen = [Check(place * MINUTE, UP if place % 2 else Verdict.DEGRADED) for place in range(6)]
+    what = trouble([(4 * MINUTE, None, None)], 6 * MINUTE)
+    sums = tally(seen, what, LIMIT, HOUR_MS, 0, 6 * MINUTE)[0]
+    assert (sums.up, sums.degraded, sums.down) == (4 * MINUTE, 2 * MINUTE, 2 * MINUTE)
+    total = Sums()
+    total.add(sums)
+    assert total.degraded == sums.degraded
+
+
 def test_a_check_before_the_start_covers_time_after_it() -> None:
     found = tally([Check(-30_000, UP)], Trouble(), LIMIT, HOUR_MS, 0, HOUR_MS)
     assert [(sums.up, sums.checks) for sums in found.values()] == [(120_000, 0)]

@@ -32,9 +32,10 @@ def window(
     until: str | None = None,
     monitors: tuple[int, ...] = (),
     zone: str = "UTC",
+    tags: tuple[str, ...] = (),
 ) -> MaintenanceWindow:
     last = None if until is None else at(until)
-    return MaintenanceWindow(1, "w", at(start), at(end), monitors, repeat, last, zone)
+    return MaintenanceWindow(1, "w", at(start), at(end), monitors, repeat, last, zone, tags)
 
 
 NIGHT = ("2026-01-31T23:00", "2026-02-01T01:00")
@@ -183,10 +184,12 @@ def test_a_repeat_is_a_word_or_a_cron_line(repeat: str, good: bool) -> None:
     assert fault is None or "cron line such as" in fault
 
 
-def test_a_window_without_monitors_applies_to_all() -> None:
-    assert applies_to(window(*NIGHT), 7)
-    assert applies_to(window(*NIGHT, monitors=(7, 8)), 7)
-    assert not applies_to(window(*NIGHT, monitors=(8,)), 7)
+def test_a_window_without_monitors_and_tags_applies_to_all() -> None:
+    assert applies_to(window(*NIGHT), 7, ())
+    assert applies_to(window(*NIGHT, monitors=(7, 8)), 7, ())
+    assert not applies_to(window(*NIGHT, monitors=(8,)), 7, ("prod",))
+    assert applies_to(window(*NIGHT, monitors=(8,), tags=("prod",)), 7, ("eu", "prod"))
+    assert not applies_to(window(*NIGHT, tags=("prod",)), 7, ("Prod",))
 
 
 def test_a_monitor_is_in_maintenance_by_its_own_window_or_by_another() -> None:

@@ -137,6 +137,30 @@ def test_windows_of_shown_monitors_and_of_all_are_there_by_start(world: World) -
     assert world.found(world.add_page()) == []  # a page without monitors has no maintenance
 
 
+def test_a_window_by_tag_is_there_while_a_monitor_of_the_page_has_the_tag(world: World) -> None:
+    add_monitor(world.store, tags=("prod",))  # of another page
+    window = world.window(tags=("prod", "eu"))
+    assert world.found() == []
+    world.later()
+    world.store.monitors.update(world.monitor, {"tags": ("prod",)})
+    (shown,) = world.found()
+    assert shown.components == (world.monitor,)
+    world.later()
+    world.store.monitors.update(world.monitor, {"tags": ("shop",)})
+    (gone,) = world.found()
+    assert (gone.uid, gone.cancelled) == (shown.uid, True)
+    assert gone.sequence > shown.sequence
+    world.later()
+    world.store.monitors.update(world.monitor, {"tags": ("eu",)})
+    (again,) = world.found()
+    assert (again.uid, again.cancelled) == (shown.uid, False)
+    assert again.sequence > gone.sequence
+    world.later()
+    world.store.windows.update(window, {"tags": ("other",)})
+    assert live(world.found()) == []
+    assert cancelled(world.found()) == [shown.uid]
+
+
 def test_each_occurrence_has_a_uid_of_its_own_that_stays(world: World) -> None:
     world.window(repeat="daily", zone="Europe/Berlin")
     found = world.found(days=5)

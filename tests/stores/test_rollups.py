@@ -112,34 +112,45 @@ def test_windows_count_to_the_second_before_and_after_summing(
 ) -> None:
     here = hour(now()) + timedelta(minutes=25)
     born = here - timedelta(days=3)
-    one, other, own = (
+    one, other, own, tagged, later = (
         make_monitor(core, created_at=born, updated_at=born, **fields)
         for fields in (
             {}, {}, {"maintenance_start_at": here - timedelta(minutes=200, seconds=20),
                      "maintenance_end_at": here - timedelta(minutes=190)},
+            {"tags": "\nprod\n"}, {},
         )
     )  # fmt: skip
     monkeypatch.setattr(LocalStore, "now", lambda self: born)
-    window = {"name": "Works", "monitors": (one.id,), "repeat": "daily", "zone": "UTC"}
+    window = {
+        "name": "Works",
+        "monitors": (one.id,),
+        "tags": ("prod",),
+        "repeat": "daily",
+        "zone": "UTC",
+    }
     begin = here - timedelta(hours=20, seconds=25)  # between two checks, as its end
     store.windows.create(window | {"start_at": begin - timedelta(days=2),
                                   "end_at": begin - timedelta(days=2) + 30 * MINUTE})  # fmt: skip
     monkeypatch.setattr(LocalStore, "now", lambda self: here)
     late = {"name": "Too late", "start_at": here - timedelta(hours=10), "end_at": here + MINUTE}
     store.windows.create(late | {"monitors": (other.id,)})  # planned when it was nearly over
-    for monitor in (one, other, own):
+    store.monitors.update(later.id, {"tags": ("prod",)})  # has it from now on
+    for monitor in (one, other, own, tagged, later):
         add_results(monitor.id, here - timedelta(hours=23), here)
         make_incident(
             core, monitor, started_at=here - timedelta(hours=21), ended_at=here - timedelta(hours=2)
         )
     for again in range(2):
-        one_day, other_day, own_day = (
-            store.results.statistics(monitor.id, "24h") for monitor in (one, other, own)
+        one_day, other_day, own_day, tagged_day, later_day = (
+            store.results.statistics(monitor.id, "24h")
+            for monitor in (one, other, own, tagged, later)
         )
         assert one_day["maintenance"] == 30 * 60, again
         assert one_day["downtime"] == 19 * 3600 - 30 * 60, again
         assert other_day["maintenance"] == 0, again
         assert own_day["maintenance"] == 10 * 60 + 20, again
+        assert tagged_day["maintenance"] == 30 * 60, again
+        assert later_day["maintenance"] == 0, again
         rollups.roll(here)
 
 

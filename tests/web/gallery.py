@@ -134,6 +134,17 @@ LIVING = {
     "jump": Sight("/jump?q=s"),
     "jump-nothing": Sight("/jump?q=zzz", brief=True),
     "wall": Sight("/wall"),
+    "wall-tag": Sight("/wall?tag=prod", brief=True),
+    "screen": Sight("/screen/{screen}", ""),
+    "screen-void": Sight("/screen/nonsense", "", 404, brief=True),
+    "wall-links": Sight("/settings/wall-links"),
+    "wall-links-faults": Sight(
+        "/settings/wall-links", then=press("Create the link", name="", zone="Mars"), brief=True
+    ),
+    "wall-link-made": Sight(
+        "/settings/wall-links", then=press("Create the link", name="Lobby"), brief=True
+    ),
+    "wall-link-revoke": Sight("/settings/wall-links/1/revoke", brief=True),
     "wall-light": Sight("/wall?theme=light", brief=True),
     "monitors": Sight("/monitors"),
     "monitors-viewer": Sight("/monitors", VIEWER, brief=True),
@@ -282,6 +293,8 @@ FIRST_DAY = {
     "reports": Sight("/reports"),
     "keys": Sight("/keys", brief=True),
 }
+# When nothing is down.
+CALM = {"home": Sight("/")}
 # Before there is any account.
 UNTOUCHED = {
     "setup": Sight("/setup/{setup}", ""),
@@ -290,7 +303,7 @@ UNTOUCHED = {
     ),
     "login": Sight("/login", "", brief=True),
 }
-ALL = {"living": LIVING, "first-day": FIRST_DAY, "untouched": UNTOUCHED}
+ALL = {"living": LIVING, "calm": CALM, "first-day": FIRST_DAY, "untouched": UNTOUCHED}
 
 
 def open_app(folder: Path) -> Flask:
@@ -322,6 +335,16 @@ def people(app: Flask) -> dict[str, Any]:
     return {}
 
 
+def calm(app: Flask) -> dict[str, Any]:
+    people(app)
+    ids = scene.fill(app, [part for part in scene.PARTS if part.is_well])
+    with app.app_context():
+        start = now().replace(minute=0, second=0) + timedelta(days=6)
+        fields = {"name": "Patch day", "start_at": start, "end_at": start + timedelta(hours=2)}
+        current_store().windows.create(fields | {"tags": ("prod",), "monitors": (ids["Reports"],)})
+    return {}
+
+
 def living(app: Flask) -> dict[str, Any]:
     """Fill ``app``; what the paths of LIVING name in braces."""
     people(app)
@@ -341,7 +364,14 @@ def living(app: Flask) -> dict[str, Any]:
         scene.add_contacts(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
-    return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}
+        _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")
+    return {
+        "by_hand": by_hand.id,
+        "failed": failed,
+        "prefix": prefix,
+        "token": token,
+        "screen": screen,
+    }
 
 
 def _deliveries(app: Flask) -> int:

@@ -44,6 +44,10 @@ class Part:
     fields: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_well(self) -> bool:
+        return not self.state.get("verdict") and all(length for _, length in self.outages)
+
 
 PARTS = [
     Part("Shop", "https://shop.example.com/", "\nprod\nshop\n", base_ms=180,
@@ -159,9 +163,14 @@ def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
         shares = [0.08, 0.17, 0.25, 0.42, 0.08]
         timings = Timings(*(int(ms * share) for share in shares))
         yield Result(
-            moment, Verdict.UP, monitor_id=id, status_code=200, response_time=ms, timings=timings,
-            ip="203.0.113.7", http_version="2",
+            moment, _good_verdict(part, ms), monitor_id=id, status_code=200, response_time=ms,
+            timings=timings, ip="203.0.113.7", http_version="2",
         )  # fmt: skip
+
+
+def _good_verdict(part: Part, ms: int) -> Verdict:
+    slow_after = part.fields.get("slow_after")
+    return Verdict.DEGRADED if slow_after and ms > slow_after else Verdict.UP
 
 
 SEEN = {

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from app.db import writing
+from app.db.tables import SessionRow
 from app.stores import current_access
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
 from tests.web.visitor import Visitor
@@ -18,6 +20,29 @@ NEW_PASSWORD = "another long password"
 def setup_path(app):
     with app.app_context():
         return "/setup/" + app.extensions["wakeful.access"].setup_token()
+
+
+def test_a_page_whose_session_ended_says_why_the_login_is_there(app, viewer, stranger):
+    viewer.open("/incidents")
+    with app.app_context(), writing() as session:
+        session.query(SessionRow).delete()
+    for _ in range(2):  # the page refreshes itself meanwhile
+        viewer.open("/incidents", headers={"X-Fragment": "live"})
+    assert "Your session has ended" in viewer.open("/incidents").text
+    assert viewer.path == "/login"
+    assert "Your session has ended" not in viewer.open("/incidents").text
+    assert "Your session has ended" not in stranger.open("/incidents").text
+
+
+def test_what_was_typed_is_shown_without_what_forms_carry_for_themselves(app, editor):
+    editor.open("/maintenance/new")
+    with app.app_context(), writing() as session:
+        session.query(SessionRow).delete()
+    editor.press("Preview", name="Works")
+    assert "You are logged out" in editor.text
+    assert "Repeat none" in editor.text
+    assert "Often" not in editor.text
+    assert "Preview 1" not in editor.text
 
 
 def test_the_first_visitor_makes_the_admin_with_the_link_once(app, stranger):
@@ -109,7 +134,8 @@ def test_login_leads_on_to_pages_of_this_site_only(app, stranger, target, lands)
 
 def test_every_page_but_the_open_ones_asks_for_a_login(app):
     open_endpoints = {
-        "auth.login", "auth.logout", "auth.setup", "acknowledge.page", "static", "bootstrap.static",
+        "auth.login", "auth.logout", "auth.setup", "acknowledge.page", "screen.show", "static",
+        "bootstrap.static",
         "health.healthz", "health.readyz", "health.metrics",
         "remote.choose",  # what a person looks at, not what there is
     }  # fmt: skip
@@ -338,7 +364,7 @@ def test_times_are_shown_and_typed_in_the_persons_zone(app, editor):
         maintenance_start_at="2030-01-02T05:30",
         maintenance_end_at="2030-01-02T06:00",
     )
-    assert "2 Jan 2030 05:30:00 IST" in editor.text
+    assert "Wed 2 Jan 2030 05:30 IST" in editor.text
     assert '<time datetime="2030-01-02T00:00:00Z"' in editor.page.text
     form, _ = editor.open(f"/monitors/{monitor.id}/edit").form_with("Save")
     assert dict(form.values)["maintenance_start_at"] == "2030-01-02T05:30:00"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.stats.tally import PHASES
-from app.web.shown import charts
+from app.web.shown import charts, monitor_rows
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -89,11 +89,39 @@ def test_an_axis_ends_at_a_round_figure(highest: int, top: int) -> None:
 
 
 def test_a_strip_draws_each_state_once_however_many_cells_it_has() -> None:
-    strip = charts.cells(["up"] * 23 + ["down"])
+    strip = charts.cells([an_hour(up=3600)] * 23 + [an_hour(down=3600)])
     assert [state for state, _ in strip["paths"]] == ["down", "up"]
     assert dict(strip["paths"])["up"] == "M0 11h228"
-    split = dict(charts.cells(["up", "down", "down", "up"])["paths"])
+    up, down = an_hour(up=3600), an_hour(down=3600)
+    split = dict(charts.cells([up, down, down, up])["paths"])
     assert split == {"up": "M0 11h8M30 11h8", "down": "M10 11h18"}
+
+
+def test_a_strip_shows_degraded_hours_and_how_much_of_an_hour_was_down() -> None:
+    hours = [
+        an_hour(up=3600, degraded=60),
+        an_hour(up=3590, down=10),
+        an_hour(up=1800, down=1800, degraded=5),
+        an_hour(up=600, down=3000),
+        an_hour(maintenance=2000, down=1600),
+        an_hour(),
+    ]
+    assert charts.cells(hours)["paths"] == [
+        ("degraded", "M0 11h8M20 11h8"),
+        ("down", "M30 11h8"),
+        ("maintenance", "M40 11h8"),
+        ("none", "M50 11h8"),
+        ("up", "M10 11h8"),
+        ("down-1", "M10 20h8"),  # in front of the rest of its hour, from the bottom
+        ("down-2", "M20 17h8M40 17h8"),
+    ]
+    assert monitor_rows.in_words(hours[:3], "Today") == (
+        "Today: up 2 h 28 min, degraded 1 min 5 s, down 30 min 10 s."
+    )
+
+
+def an_hour(**seconds: int) -> dict[str, Any]:
+    return dict.fromkeys(("up", "down", "unknown", "maintenance", "degraded"), 0) | seconds
 
 
 def test_a_sparkline_of_nothing_is_nothing() -> None:

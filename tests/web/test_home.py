@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
-from tests.factories import make_incident, make_monitor
+from app.db import writing
+from app.db.tables import DeliveryRow
+from app.records import Pair
+from app.stores import current_store
+from tests.factories import make_incident, make_monitor, now
+from tests.stores.contract.making import add_monitor
 
 pytestmark = pytest.mark.sqlite
 
@@ -25,3 +31,74 @@ def test_each_button_to_acknowledge_says_of_what(app, editor):
     page = editor.open("/").page.text
     for name in ("Alpha", "Beta"):
         assert re.search(rf'Acknowledge<span class="visually-hidden"> {name}</span></button>', page)
+
+
+def test_a_failure_that_is_not_confirmed_is_not_counted_as_down(app, viewer):
+    make_monitor(app, name="Shaky", state={"verdict": "down", "cause": "No answer came"})
+    make_monitor(app, name="Fine", state={"verdict": "up"})
+    text = viewer.open("/").text
+    assert "Nothing is known to be down" in text
+    assert "2 monitors, 1 up, 1 failing and not confirmed yet" in text
+    assert "is down" not in text
+    assert "Shaky Failing, not confirmed yet No answer came" in text
+    make_incident(app, make_monitor(app, name="Shop", state={"verdict": "down"}))
+    text = viewer.open("/").text
+    assert "1 monitor is down" in text
+    assert "1 failing and not confirmed yet" in text
+
+
+def test_when_all_is_well_home_shows_every_monitor_and_what_comes_next(app, viewer):
+    soon, later = now() + timedelta(days=5), now() + timedelta(days=200)
+    shop = make_monitor(app, name="Shop", state={"verdict": "up", "ssl_expires_at": later})
+    make_monitor(app, name="Blog", state={"verdict": "up", "ssl_expires_at": soon})
+    make_monitor(app, name="Mail", paused=True)
+    start = now() + timedelta(days=6)
+    fields = {"name": "Patch day", "start_at": start, "end_at": start + timedelta(hours=2)}
+    ended = {"started_at": now() - timedelta(hours=9), "ended_at": now() - timedelta(hours=8)}
+    make_incident(app, shop, **ended)
+    with app.app_context():
+        current_store().windows.create(fields)
+    text = viewer.open("/").text
+    assert "Everything is up" in text
+    assert f"Next maintenance Patch day {start:%a} {start.day} {start:%b %Y}" in text
+    expires = text.index("Expires next")
+    assert text.index("Blog certificate", expires) < text.index("Shop certificate", expires)
+    assert "Last incident Shop 9 hours ago , lasted 1 h" in text
+    page = viewer.page.text
+    for name in ("Shop", "Blog", "Mail"):
+        assert f'<span class="strip-name">{name}</span>' in page
+    make_incident(app, shop)
+    assert "strip-name" not in viewer.open("/").page.text
+
+
+def test_a_monitor_that_flaps_has_one_line(app, viewer):
+    shop = make_monitor(app, name="Shop", state={"verdict": "up"})
+    blog = make_monitor(app, name="Blog", state={"verdict": "up"})
+    for hours in (2, 4, 6, 8):
+        begun = now() - timedelta(hours=hours)
+        make_incident(app, shop, started_at=begun, ended_at=begun + timedelta(minutes=5))
+    begun = now() - timedelta(hours=5)
+    make_incident(app, blog, started_at=begun, ended_at=begun + timedelta(minutes=5))
+    text = viewer.open("/").text.split("What changed lately")[1]
+    assert text.count("Shop") == 1
+    assert "Down 4 times since" in text
+    assert "up now" in text
+    assert text.count("Blog") == 2
+
+
+def test_a_broken_channel_is_told_with_its_contact_and_its_monitor(app, viewer):
+    with app.app_context():
+        store = current_store()
+        channel = Pair("webhook", "https://hooks.example.com/abcdef")
+        contact = store.contacts.create({"name": "Shop team", "channels": (channel,)})
+        monitor = add_monitor(store, name="Shop", alerts=(Pair("contact", "Shop team"),))
+        with writing() as session:
+            session.add(
+                DeliveryRow(
+                    message_id="m", event="incident.opened", monitor_id=monitor.id,
+                    channel="webhook", value=channel.value, lane="l", facts={}, attempts=[],
+                    created_at=now(), status="failed", reason="410 Gone", sources=f"{contact.id}",
+                )
+            )  # fmt: skip
+    text = viewer.open("/").text
+    assert "of the contact Shop team , last tried for Shop" in text

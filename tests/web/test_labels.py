@@ -15,6 +15,7 @@ from app.web.frame.labels import label_of
         ("alerts[0][key]", "Alerts, row 1: Channel"),
         ("alerts[11][value]", "Alerts, row 12: Value"),
         ("request_headers[2][value]", "Request headers, row 3: Value"),
+        ("often", "Repeat"),  # of the form of a single page
         ("of_another_page", "Of another page"),
         ("odd[", "Odd"),
         ("odd[x][y]", "Odd"),

@@ -210,6 +210,35 @@ def test_search_order_state_tag_and_page_size_stand_in_the_address(app, editor):
     assert editor.open("/monitors?state=broken").status == 422
 
 
+def test_the_list_begins_with_the_worst_and_its_heads_change_the_order(app, editor):
+    for name, verdict, ms in (("Alpha", "up", 50), ("Beta", "down", None), ("Gamma", "up", 900)):
+        make_monitor(app, name=name, tags="\nprod\n" * (name != "Gamma"),
+                     state={"verdict": verdict, "response_time": ms})  # fmt: skip
+
+    def shown(path):
+        text = editor.open(path).page.text
+        return sorted(("Alpha", "Beta", "Gamma"), key=lambda name: text.index(f">{name}</a>"))
+
+    assert shown("/monitors") == ["Beta", "Alpha", "Gamma"]
+    assert editor.page.text.count("aria-sort=") == 1
+    assert '<th scope="col" class="slim" aria-sort="descending">' in editor.page.text
+    assert "/monitors?sort_by=state&amp;sort=asc" in editor.page.text  # the other way round
+    assert shown("/monitors?sort_by=response_time&sort=desc") == ["Gamma", "Alpha", "Beta"]
+    assert shown("/monitors?sort_by=name&sort=asc") == ["Alpha", "Beta", "Gamma"]
+    assert '<th scope="col" aria-sort="ascending">' in editor.page.text
+    assert shown("/monitors?sort_by=id") == ["Gamma", "Beta", "Alpha"]
+
+
+def test_the_counters_above_the_list_follow_its_filters(app, editor):
+    make_monitor(app, name="Alpha", tags="\nprod\n", state={"verdict": "up"})
+    make_monitor(app, name="Beta", state={"verdict": "down"})
+    for path in ("/monitors?tag=prod", "/monitors?search=alp", "/monitors?tag=prod&state=up"):
+        text = editor.open(path).page.text
+        assert 'All <span class="faint num">1</span>' in text
+        assert "state=down" not in text
+    assert 'All <span class="faint num">2</span>' in editor.open("/monitors?state=up").page.text
+
+
 def test_check_now_and_test_before_saving_say_what_they_saw(app, editor, httpserver):
     httpserver.expect_request("/").respond_with_data("<p>All is well here</p>", status=200)
     httpserver.expect_request("/gone").respond_with_data("gone", status=410)
@@ -326,3 +355,11 @@ def test_a_url_alone_is_enough_without_a_script(app, editor):
     editor.open("/monitors/new").press("Save", url="https://shop.example.com/")
     assert editor.status == 200
     assert row(app, 1).name == "shop.example.com"
+
+
+def test_pages_below_the_list_mark_it_in_the_menu(app, editor):
+    make_monitor(app, name="Shop")
+    for path in ("/monitors/1/checks", "/monitors/1/days/2026-11-20", "/monitors/import"):
+        page = editor.open(path)
+        assert page.status == 200, path
+        assert '<a href="/monitors" aria-current="page">' in page.page.text, path

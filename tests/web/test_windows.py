@@ -46,7 +46,7 @@ def test_a_window_is_planned_in_the_zone_of_the_person(app, editor):
         "Save", name="Works", start_at="2027-07-01T22:00", end_at="2027-07-02T01:30"
     )
     assert "Works saved." in editor.text
-    assert "1 Jul 2027 22:00:00 CEST" in editor.text
+    assert "Thu 1 Jul 2027 22:00 CEST" in editor.text
     window = stored(app)
     assert window.start_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
     assert window.end_at == datetime(2027, 7, 1, 23, 30, tzinfo=UTC)
@@ -58,11 +58,11 @@ def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     live_in(app, "Europe/Berlin")
     typed = {"start_at": "2027-03-27T03:30", "end_at": "2027-03-27T04:00", "often": "daily"}
     editor.open("/maintenance/new").press("Preview", name="Works", **typed)
-    assert "28 Mar 2027 03:30:00 CEST" in editor.text  # the clocks went forward in this night
+    assert "28 Mar 2027 03:30 CEST" in editor.text  # the clocks went forward in this night
     editor.press("Save")
     assert stored(app).zone == "Europe/Berlin"
     live_in(app, "Asia/Tokyo")
-    assert "29 Mar 2027 10:30:00 JST" in editor.open("/maintenance/1").text
+    assert "29 Mar 2027 10:30 JST" in editor.open("/maintenance/1").text
     assert "on the clocks of Europe/Berlin" in editor.text
     editor.open("/maintenance/1/edit").press("Save", zone="Mars/Base")
     assert editor.status == 422
@@ -113,7 +113,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         ({"often": "cron", "repeat": "daily"}, "Enter a cron line such as"),
         ({"often": "cron", "repeat": "99 3 * * 1"}, "or write a cron line"),
         ({"often": "daily", "repeat_until": "2020-01-01T00:00"}, "before the window starts"),
-        ({"scope": "chosen"}, "Choose one monitor or more"),
+        ({"scope": "chosen"}, "Choose a monitor or enter a tag"),
     ):
         editor.open("/maintenance/new").press("Save", **{"name": "Kept"} | typed)
         assert editor.status == 422, typed
@@ -136,7 +136,7 @@ def test_the_next_five_are_shown_before_saving_and_after(app, editor):
     assert editor.status == 200
     assert "Nothing is saved yet." in editor.text
     days = [soon + timedelta(weeks=n) for n in range(6)]
-    shown = [f"{day.day} {day:%b %Y} 03:00:00 UTC" for day in days]
+    shown = [f"{day.day} {day:%b %Y} 03:00 UTC" for day in days]
     assert all(day in editor.text for day in shown[:5])
     assert shown[5] not in editor.text
     with app.app_context():
@@ -213,3 +213,67 @@ def test_many_times_on_one_day_are_one_entry():
              for n in range(10)]  # fmt: skip
     sheet.put(1, "Often", spans, UTC)
     assert sheet.on(START.date()) == [months.Entry(1, "Often", "22:00", 9)]
+
+
+def test_a_window_is_for_tags_and_for_monitors_that_are_searched_for(app, editor):
+    for name in ("Shop", "Blog", "Mail"):
+        make_monitor(app, name=name, tags="\nprod\n" if name != "Mail" else "")
+    editor.open("/maintenance/new")
+    editor.press("Search", name="Works", scope="chosen", tags="prod", search="mai", monitors="2")
+    assert editor.status == 200
+    assert "This field is required" not in editor.text
+    assert "1 chosen" in editor.text
+    assert "Shop" not in editor.page.text.split("data-choices")[1]  # found: Mail; chosen: Blog
+    editor.press("Save", monitors=["2", "3"])
+    assert "Works saved." in editor.text
+    assert "Monitors with the tag prod , and Blog , Mail" in editor.text
+    with app.app_context():
+        window = current_store().windows.get(1)
+        assert (window.tags, window.monitors) == (("prod",), (2, 3))
+    editor.open("/maintenance/1/edit").press("Save", scope="all")
+    with app.app_context():
+        window = current_store().windows.get(1)
+        assert (window.tags, window.monitors) == ((), ())
+
+
+def test_the_page_of_a_monitor_names_its_windows_shared_and_by_tag(app, editor):
+    make_monitor(app, name="Shop", tags="\nprod\n")
+    make_monitor(app, name="Blog")
+    start = datetime.now(UTC) + timedelta(days=6)
+    with app.app_context():
+        for name, days, more in (
+            ("Of its tag", 0, {"tags": ("prod",)}),
+            ("Of another", 0, {"monitors": (2,)}),
+            ("Of all", 1, {}),
+            ("Much later", 9, {}),
+        ):
+            begin = start + timedelta(days=days)
+            fields = {"name": name, "start_at": begin, "end_at": begin + timedelta(hours=2)}
+            current_store().windows.create(fields | more)
+    text = editor.open("/monitors/1").text
+    assert "Of its tag" in text
+    assert "in 5 days , for 2 h" in text or "in 5 days, for 2 h" in text
+    assert f"{start:%a} {start.day} {start:%b %Y}" in text
+    assert text.index("Of its tag") < text.index("Of all")
+    assert "Of another" not in text
+    assert "Much later" not in text
+
+
+def test_maintenance_is_scheduled_for_the_ticked_monitors(app, editor):
+    for name in ("Shop", "Blog", "Mail"):
+        make_monitor(app, name=name, tags="\nprod\n" if name != "Mail" else "")
+    editor.open("/monitors").press("Apply", action="maintenance", ids=["1", "3"])
+    assert "2 chosen" in editor.text
+    editor.press("Save", name="Works")
+    with app.app_context():
+        assert current_store().windows.get(1).monitors == (1, 3)
+
+
+def test_maintenance_for_all_of_a_tag_is_by_tag(app, editor):
+    for number in range(12):
+        make_monitor(app, name=f"m{number}", tags="\nprod\n")
+    editor.open("/monitors?tag=prod").press("Apply", action="maintenance", everything="1")
+    editor.press("Save", name="Works")
+    with app.app_context():
+        window = current_store().windows.get(1)
+        assert (window.tags, window.monitors) == (("prod",), ())

@@ -163,6 +163,7 @@ _STRIPS = select(
     ROLLUPS.c.maintenance_s,
     ROLLUPS.c.response_count,
     ROLLUPS.c.response_sum,
+    ROLLUPS.c.degraded_s,
 ).where(
     ROLLUPS.c.monitor_id.in_(bindparam("ids", expanding=True)),
     ROLLUPS.c.period == HOUR_S,
@@ -192,6 +193,7 @@ def hour_of(sums: Sums) -> Hour:
         sums.maintenance // 1000,
         sums.response_count,
         sums.response_sum,
+        -(-sums.degraded // 1000),
     )
 
 

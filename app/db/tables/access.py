@@ -48,6 +48,24 @@ class ApiKeyRow(Model):
     revoked_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
+class WallLinkRow(Model):
+    """A link that shows the wall, and nothing else, to whoever has it: for a screen."""
+
+    __tablename__ = "wall_links"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    # SHA-256 of the token in the link: it has 192 random bits
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    tag: Mapped[str | None] = mapped_column(Text)  # only its monitors
+    zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"))  # of the clock on the wall
+    server: Mapped[str | None] = mapped_column(Text)  # which of several remote servers, by name
+    created_by: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    last_used_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
 class SessionRow(Model):
     """A browser in which a person is logged in. Without its row, a cookie is nothing."""
 

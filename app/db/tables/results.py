@@ -87,6 +87,8 @@ class RollupRow(Model):
     down_s: Mapped[int]
     unknown_s: Mapped[int]
     maintenance_s: Mapped[int]
+    # Part of up_s. Hours summed before revision 0015 have none.
+    degraded_s: Mapped[int] = mapped_column(default=0, server_default="0")
     response_count: Mapped[int]
     response_sum: Mapped[int] = mapped_column(BigInteger)  # ms
     response_max: Mapped[int | None]

@@ -116,8 +116,8 @@ def forget(session: AnySession, monitor_id: int) -> None:
     """Delete a monitor with everything recorded of it. Sends nothing. Raises NotFound."""
     lock(session, monitor_id)
     changes.note(session, monitor_id)
-    # A window without monitors applies to all: one that was only for this monitor is deleted, or it
-    # would silence all the others.
+    # A window without monitors and tags applies to all: one that was only for this monitor is
+    # deleted, or it would silence all the others.
     alone = (
         select(MaintenanceWindowMonitorRow.window_id)
         .group_by(MaintenanceWindowMonitorRow.window_id)
@@ -126,7 +126,8 @@ def forget(session: AnySession, monitor_id: int) -> None:
             func.max(MaintenanceWindowMonitorRow.monitor_id) == monitor_id,
         )
     )
-    session.execute(delete(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone)))
+    its = delete(MaintenanceWindowRow).where(MaintenanceWindowRow.id.in_(alone))
+    session.execute(its.where(MaintenanceWindowRow.tags == ""))
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
     # Results and rollups have no foreign key, which would cost an index entry for each check.
     session.execute(delete(ResultRow).where(ResultRow.monitor_id == monitor_id))

@@ -10,6 +10,7 @@ from sqlalchemy import or_, select
 
 from app.db import AnySession
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow
+from app.db.tags import tags_of
 from app.db.windows import own_window, window_of
 from app.records import MaintenanceWindow
 from app.rules.recurrence import ONCE, applies_to, in_maintenance
@@ -33,8 +34,9 @@ class Quiet:
         self._windows = _records(session, rows) if rows else []
 
     def covers(self, monitor: Any, at: datetime) -> bool:
-        """``monitor`` has ``id``, ``maintenance_start_at`` and ``maintenance_end_at``."""
-        windows = [window for window in self._windows if applies_to(window, monitor.id)]
+        """``monitor`` has ``id``, ``tags``, ``maintenance_start_at`` and ``maintenance_end_at``."""
+        tags = tags_of(monitor.tags) if self._windows else ()
+        windows = [window for window in self._windows if applies_to(window, monitor.id, tags)]
         return in_maintenance(at, own_window(monitor), windows)
 
 

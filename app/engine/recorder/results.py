@@ -25,7 +25,7 @@ _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
     MonitorRow.id, MonitorRow.interval, MonitorRow.timeout, MonitorRow.confirmations,
     MonitorRow.paused, MonitorRow.maintenance_start_at, MonitorRow.maintenance_end_at,
-    MonitorRow.ssl_alert_days,
+    MonitorRow.ssl_alert_days, MonitorRow.tags,
 )  # fmt: skip
 _WRITTEN = (
     "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",

@@ -16,12 +16,16 @@ from app.db import AnySession
 from app.db.tables import (
     CancelledEventRow,
     MaintenanceWindowRow,
+    MonitorRow,
     PostRow,
     StatusPageMonitorRow,
     StatusPageRow,
 )
-from app.records import PublicWindow
+from app.db.tags import tagged
+from app.db.windows import window_of
+from app.records import MaintenanceWindow, PublicWindow
 from app.rules.events import sequence, series, uid
+from app.rules.recurrence import for_all
 from app.stores.local.public_windows import CANCELLED_NAME, members_of, upcoming
 from app.stores.local.search import fits
 
@@ -35,7 +39,7 @@ def cancel_post(session: AnySession, row: PostRow, now: datetime) -> None:
 
 def cancel_window(session: AnySession, row: MaintenanceWindowRow, now: datetime) -> None:
     """Before a maintenance window is deleted."""
-    for page in _pages(session, pages_of_window(session, row.id)):
+    for page in _pages(session, pages_of_window(session, row)):
         _cancel_series(session, page, uid("window", row.id, row.created_at, page.id), now)
 
 
@@ -55,18 +59,27 @@ def keeping_calendars(
         _put_in_again(session, page, left)
 
 
-def pages_of_window(session: AnySession, window_id: int) -> set[int]:
+def pages_of_window(session: AnySession, row: MaintenanceWindowRow) -> set[int]:
     """The pages that show one of its monitors; all, if it is for all monitors."""
-    return pages_showing(session, members_of(session, [window_id]).get(window_id, ()))
+    return pages_of(session, window_of(row, members_of(session, [row.id]).get(row.id, ())))
+
+
+def pages_of(session: AnySession, window: MaintenanceWindow) -> set[int]:
+    if for_all(window):
+        return set(session.scalars(select(StatusPageMonitorRow.status_page_id).distinct()))
+    found = pages_showing(session, window.monitors)
+    if window.tags:
+        its = select(MonitorRow.id).where(tagged(window.tags))
+        shown = StatusPageMonitorRow.monitor_id.in_(its)
+        found |= set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
+    return found
 
 
 def pages_showing(session: AnySession, monitor_ids: Collection[int]) -> set[int]:
-    """The pages that show one of these monitors; all pages, if there are none."""
-    pages = select(StatusPageMonitorRow.status_page_id).distinct()
-    if monitor_ids:
-        known = [id for id in monitor_ids if fits(id)]
-        pages = pages.where(StatusPageMonitorRow.monitor_id.in_(known))
-    return set(session.scalars(pages))
+    """The pages that show one of these monitors."""
+    known = [id for id in monitor_ids if fits(id)]
+    shown = StatusPageMonitorRow.monitor_id.in_(known)
+    return set(session.scalars(select(StatusPageMonitorRow.status_page_id).where(shown)))
 
 
 def _pages(session: AnySession, ids: Iterable[int]) -> list[StatusPageRow]:

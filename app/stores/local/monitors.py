@@ -8,7 +8,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, case, func, literal, or_, select, union_all
 
 from app.checks.kinds import RULE as KINDS_RULE
 from app.db import DbSession, db, rollups, writing
@@ -20,12 +20,14 @@ from app.db.tables import (
     MonitorStateRow,
     StatusPageMonitorRow,
 )
+from app.db.tags import tagged
 from app.db.types import Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.records import (
     DEFAULT_LOCATIONS,
     UPTIME_RANGES,
+    WORST_FIRST,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -46,7 +48,8 @@ from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
-OWN_WINDOW = {"maintenance_start_at", "maintenance_end_at"}
+# What puts a monitor into maintenance, or takes it out.
+IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
@@ -61,6 +64,13 @@ SORT_COLUMNS = {
 }
 
 
+# The earlier one; not by min() or least(), which differ between databases about nulls.
+EXPIRES_AT = case(
+    (DomainRow.expires_at < MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+    else_=func.coalesce(MonitorStateRow.ssl_expires_at, DomainRow.expires_at),
+)
+
+
 class Monitors(Part, base.Monitors):
     def __init__(self, store: base.Store, confirm_seconds: float) -> None:
         super().__init__(store)
@@ -69,9 +79,16 @@ class Monitors(Part, base.Monitors):
     def list(self, query: MonitorQuery) -> Page[Monitor]:
         now = self.now()
         status = status_column(now)
-        matching = _matching(query, status)
-        order = ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
-        ids, total = ids_of_page(matching, order, query.page, query.per_page)
+        if query.sort_by == MonitorSortBy.STATE:
+            counts = _counts(query, status) if query.counts is None else query.counts
+            ids, total = _ids_by_state(query, status, counts)
+        else:
+            matching = _matching(query)
+            if query.sort_by == MonitorSortBy.EXPIRES_AT:
+                matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
+            if query.state:
+                matching = matching.where(_is_in(status, query.state))
+            ids, total = ids_of_page(matching, _order(query), query.page, query.per_page)
         found = self._records(ids, status, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
@@ -112,7 +129,7 @@ class Monitors(Part, base.Monitors):
         now = self.now()
         with writing() as session:
             row = found_monitor(session, id)
-            pages = set() if OWN_WINDOW.isdisjoint(fields) else pages_showing(session, [id])
+            pages = set() if IN_WINDOWS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
                 changed = _change(row, monitor_columns(fields))
                 row.updated_at = now
@@ -141,16 +158,8 @@ class Monitors(Part, base.Monitors):
     def locations(self) -> Sequence[str]:
         return names_of_places()
 
-    def overview(self) -> Mapping[str, int]:
-        status = status_column(self.now())
-        counted = (
-            select(status, func.count())
-            .select_from(MonitorRow)
-            .join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
-            .group_by(status)
-        )
-        found = {row[0]: row[1] for row in db.session.execute(counted)}
-        return {str(name): found.get(name, 0) for name in MonitorStatus}
+    def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
+        return _counts(query, status_column(self.now()))
 
     def _records(
         self,
@@ -213,8 +222,13 @@ def status_column(now: datetime) -> ColumnElement[str]:
     )
 
 
-def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
-    statement = select(MonitorRow.id)
+def _matching(query: MonitorQuery) -> Select[Any]:
+    """The ids of the monitors that the filters find, whatever their state; their state rows are
+    joined.
+    """
+    statement = select(MonitorRow.id).join(
+        MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id
+    )
     if query.search:
         by_url = query.search_by == MonitorSearchBy.URL
         column = MonitorRow.url_folded if by_url else MonitorRow.name_folded
@@ -231,12 +245,74 @@ def _matching(query: MonitorQuery, status: ColumnElement[str]) -> Select[Any]:
         using = select(MonitorContactRow.monitor_id).where(MonitorContactRow.contact_id == known)
         statement = statement.where(MonitorRow.id.in_(using))
     if query.tag:
-        statement = statement.where(MonitorRow.tags.contains(f"\n{query.tag}\n", autoescape=True))
-    if query.state:
-        statement = statement.join(
-            MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id
-        ).where(status == query.state)
+        statement = statement.where(tagged([query.tag]))
     return statement
+
+
+def _order(query: MonitorQuery) -> list[Any]:
+    if query.sort_by == MonitorSortBy.RESPONSE_TIME:
+        time = MonitorStateRow.response_time
+        return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
+    if query.sort_by == MonitorSortBy.EXPIRES_AT:
+        return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]
+    return ordered(query.sort, *SORT_COLUMNS[MonitorSortBy(query.sort_by)])
+
+
+def _counts(query: MonitorQuery, status: ColumnElement[str]) -> dict[str, int]:
+    """How many monitors the filters find in each state."""
+    counted = _matching(query).with_only_columns(status, func.count()).group_by(status)
+    found = dict.fromkeys(map(str, MonitorStatus), 0)
+    for name, count in db.session.execute(counted):
+        found[name if name in found else MonitorStatus.UNKNOWN] += count
+    return found
+
+
+def _is_in(status: ColumnElement[str], state: str) -> ColumnElement[bool]:
+    """A stored verdict that nobody can read counts as unknown: no list may lose a monitor."""
+    if state != MonitorStatus.UNKNOWN:
+        return status == state
+    return status.not_in([other.value for other in MonitorStatus if other != state])
+
+
+def _ids_by_state(
+    query: MonitorQuery, status: ColumnElement[str], counts: Mapping[str, int]
+) -> tuple[list[int], int]:
+    """The ids on one page of a list in the order of states, by name within a state, and how many
+    match in all.
+
+    A part for each state that the page has, in one statement: each follows the index of names and
+    stops early. Sorting all by state would take as long as the rest of the page.
+    """
+    states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
+    wanted = [state for state in states if query.state in (None, "", state)]
+    start = (query.page - 1) * query.per_page
+    parts, at = [], 0
+    for place, state in enumerate(wanted):
+        count = counts.get(state, 0)
+        first, last = max(start, at), min(start + query.per_page, at + count)
+        if first < last:
+            parts.append(_in_state(query, status, state, place, first - at, last - first))
+        at += count
+    if not parts:
+        return [], at
+    together = union_all(*(select(part.subquery()) for part in parts)).subquery()
+    rows = db.session.execute(
+        select(together.c.id).order_by(together.c.place, together.c.name_folded, together.c.id)
+    )
+    return [row.id for row in rows], at
+
+
+def _in_state(
+    query: MonitorQuery, status: ColumnElement[str], state: str, place: int, skip: int, most: int
+) -> Select[Any]:
+    return (
+        _matching(query)
+        .add_columns(literal(place).label("place"), MonitorRow.name_folded)
+        .where(_is_in(status, state))
+        .order_by(MonitorRow.name_folded, MonitorRow.id)
+        .offset(skip)
+        .limit(most)
+    )
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:

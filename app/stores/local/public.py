@@ -29,6 +29,7 @@ from app.db.tables import (
     StatusPageMonitorRow,
     StatusPageRow,
 )
+from app.db.tags import tags_of
 from app.db.types import to_ms
 from app.db.windows import own_window
 from app.errors import NotFound
@@ -309,7 +310,7 @@ class _Shown:
         self.url: str = row.url
         self.created_at: datetime = row.created_at
         self.response_time: int | None = row.response_time
-        own = [one for one in windows if applies_to(one, row.id)]
+        own = [one for one in windows if applies_to(one, row.id, tags_of(row.tags))]
         found = standing(row, in_maintenance=in_maintenance(now, own_window(row), own))
         self.counts, self.state = found.counts, found.state
         self.since: datetime | None = {
@@ -331,6 +332,7 @@ _SHOWN = (
         MonitorRow.id,
         MonitorRow.name,
         MonitorRow.url,
+        MonitorRow.tags,
         MonitorRow.paused,
         MonitorRow.interval,
         MonitorRow.created_at,

@@ -4,7 +4,7 @@ times, and what was cancelled.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,11 +23,12 @@ from app.db.tables import (
     StatusPageMonitorRow,
     StatusPageRow,
 )
+from app.db.tags import tagged
 from app.db.types import EARLIEST, LATEST
 from app.db.windows import in_own_window, window_of
 from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
 from app.rules.events import sequence, uid
-from app.rules.recurrence import ONCE, WORDS, occurrences_between
+from app.rules.recurrence import ONCE, WORDS, for_all, occurrences_between
 from app.rules.time import zone_of
 
 OWN_NAME = "Maintenance"  # a monitor's own window has no name
@@ -113,12 +114,20 @@ def _windows(
             or_(MaintenanceWindowRow.repeat != ONCE, MaintenanceWindowRow.end_at > start),
         )
     ).all()
-    members = members_of(session, [row.id for row in rows])
+    listed = members_of(session, [row.id for row in rows])
     for row in rows:
-        window = window_of(row, members.get(row.id, ()))
-        concerned = shown.intersection(window.monitors) if window.monitors else shown
-        if concerned:
-            yield from _occurrences(page, row, window, shown, start, end)
+        window = window_of(row, listed.get(row.id, ()))
+        concerned = shown.intersection(window.monitors)
+        # A page on which the window's monitors come and go has entries that change with the page.
+        changed = max(row.updated_at, page.updated_at)
+        if window.tags:
+            its = select(MonitorRow.id, MonitorRow.updated_at)
+            for id, at in session.execute(its.where(MonitorRow.id.in_(shown), tagged(window.tags))):
+                concerned.add(id)
+                changed = max(changed, at)  # it may have got the tag then
+        if concerned or (shown and for_all(window)):
+            members = sorted(concerned)
+            yield from _occurrences(page, row, window, members, changed, start, end)
 
 
 def members_of(session: AnySession, ids: Collection[int]) -> dict[int, list[int]]:
@@ -131,12 +140,11 @@ def _occurrences(
     page: StatusPageRow,
     row: MaintenanceWindowRow,
     window: MaintenanceWindow,
-    shown: set[int],
+    components: Sequence[int],
+    changed: datetime,
     start: datetime,
     end: datetime,
 ) -> Iterator[PublicWindow]:
-    # A page on which the window's monitors come and go has entries that change with the page.
-    changed = max(row.updated_at, page.updated_at)
     for begin, stop in occurrences_between(window, start, end, MOST):
         yield PublicWindow(
             uid=uid("window", row.id, row.created_at, page.id, _occurrence(window, begin)),
@@ -144,7 +152,7 @@ def _occurrences(
             name=window.name,
             start_at=begin,
             end_at=stop,
-            components=tuple(id for id in window.monitors if id in shown),
+            components=tuple(components),
             updated_at=changed,
         )
 

@@ -13,6 +13,7 @@ from app.db.tables import (
     MonitorRow,
     MonitorStateRow,
 )
+from app.db.tags import tags_of, tags_text
 from app.db.types import Replaced, Unreadable, readable
 from app.records import (
     CHECK_FIELDS,
@@ -130,16 +131,6 @@ def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _is_contact(name: str, pair: Pair) -> bool:
     """Whether this alert names a contact: those are rows of another table."""
     return name == "alerts" and pair.key == CONTACT
-
-
-def tags_text(tags: Iterable[str]) -> str:
-    """Tags in one column, each between line breaks, so that a whole tag can be searched for."""
-    joined = "\n".join(tags)
-    return f"\n{joined}\n" if joined else ""
-
-
-def tags_of(text: str) -> tuple[str, ...]:
-    return tuple(tag for tag in text.split("\n") if tag)
 
 
 def pairs_of(stored: list[list[str]] | Unreadable | None) -> tuple[Pair, ...]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, true
 
 from app.db import DbSession, db, writing
 from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, MonitorRow
+from app.db.tags import tagged, tags_text
 from app.db.windows import in_own_window, window_of
 from app.errors import Invalid, NotFound
 from app.records import MaintenanceWindow, Page, PageQuery
@@ -18,8 +20,8 @@ from app.stores.base import Collection, Fields
 from app.stores.local.cancelling import (
     cancel_window,
     keeping_calendars,
+    pages_of,
     pages_of_window,
-    pages_showing,
 )
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
@@ -44,10 +46,9 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
 
     def create(self, fields: Fields) -> MaintenanceWindow:
         now = self.now()
-        columns = {name: value for name, value in fields.items() if name != "monitors"}
         with writing() as session:
             row = MaintenanceWindowRow(
-                **{"repeat": calendar.ONCE} | columns, created_at=now, updated_at=now
+                **{"repeat": calendar.ONCE} | _columns(fields), created_at=now, updated_at=now
             )
             session.add(row)
             session.flush()
@@ -59,13 +60,12 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
         now = self.now()
         with writing() as session:
             row = _found(session, id)
-            pages = pages_of_window(session, id)
-            if "monitors" in fields:
-                pages |= pages_showing(session, fields["monitors"] or ())
+            pages = pages_of_window(session, row)
+            if "monitors" in fields or "tags" in fields:
+                pages |= pages_of(session, _changed(row, fields, _members([id])[id]))
             with keeping_calendars(session, pages, now):
-                for name, value in fields.items():
-                    if name != "monitors":
-                        setattr(row, name, value)
+                for name, value in _columns(fields).items():
+                    setattr(row, name, value)
                 row.updated_at = now
                 if "monitors" in fields:
                     _set_members(session, id, fields["monitors"] or ())
@@ -78,6 +78,20 @@ class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
             row = _found(session, id)
             cancel_window(session, row, self.now())
             session.delete(row)
+
+
+def _columns(fields: Fields) -> dict[str, Any]:
+    """A form's fields as columns; the monitors are rows of another table."""
+    columns = {name: value for name, value in fields.items() if name != "monitors"}
+    return columns | ({"tags": tags_text(fields["tags"] or ())} if "tags" in fields else {})
+
+
+def _changed(
+    row: MaintenanceWindowRow, fields: Fields, monitors: Iterable[int]
+) -> MaintenanceWindow:
+    """The window with these monitors and tags."""
+    found = window_of(row, (fields["monitors"] or ()) if "monitors" in fields else monitors)
+    return replace(found, tags=tuple(fields["tags"] or ())) if "tags" in fields else found
 
 
 def active_windows(now: datetime) -> list[MaintenanceWindow]:
@@ -97,14 +111,15 @@ def in_maintenance(now: datetime, active: Iterable[MaintenanceWindow]) -> Column
     """SQL condition: a monitor is in maintenance at ``now``, by its own window or one of these."""
     own = in_own_window(now, now)
     active = list(active)
-    if any(not window.monitors for window in active):
-        return true()  # a window without monitors is for all
+    if any(calendar.for_all(window) for window in active):
+        return true()
     if not active:
         return own
+    tags = {tag for window in active for tag in window.tags}
     listed = select(MaintenanceWindowMonitorRow.monitor_id).where(
         MaintenanceWindowMonitorRow.window_id.in_([window.id for window in active])
     )
-    return or_(own, MonitorRow.id.in_(listed))
+    return or_(own, MonitorRow.id.in_(listed), tagged(tags))
 
 
 def _record(session: DbSession, id: int) -> MaintenanceWindow:

@@ -12,7 +12,7 @@ from app.codec import reader
 from app.codec.values import each, flag, object_, text, whole, word
 from app.errors import Invalid
 from app.forms import monitor
-from app.records import Monitor, MonitorQuery, MonitorRef, MonitorStatus
+from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
 from app.stores import base
@@ -23,10 +23,12 @@ from app.stores.remote.part import parameters
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
 NO_SUCH_FIELD = "This server has no place for it. Leave it as it was."
 PASSWORD_NEEDED = "Enter the password again: the server does not return it."  # noqa: S105
+OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
 NAMES_PAGE = 100
 NAMES_PAGES = 5
 
 _DEFAULTS = {field.name: field.default for field in dataclass_fields(Monitor)}
+_FILTERS = ("search", "search_by", "status_page_id", "contact_id", "tag")
 _HOUR_STATES = Hour._fields[:4]  # seconds; beside them an hour has a response time
 
 
@@ -40,8 +42,12 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
         if query.state or query.tag:
             self._needs(Feature.OVERVIEW, "does not filter by state or tag.")
+        if query.sort_by in OWN_ORDERS:
+            self._needs(Feature.LIST_ORDER, "does not list monitors by state or response time.")
         known = query.hours and Feature.HOURS in self.offers.known()
-        return parameters(query, leave=("uptime",) if known else ("uptime", "hours"))
+        return parameters(
+            query, leave=("uptime", "counts") if known else ("uptime", "counts", "hours")
+        )
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         refuse_hidden_password(self, fields, secrets_from)
@@ -77,9 +83,16 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         return self.every(query, NAMES_PAGES)
 
-    def overview(self) -> Mapping[str, int]:
+    def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._needs(Feature.OVERVIEW, "does not count monitors by their state.")
-        answer = self._read("/overview", of=(Feature.OVERVIEW, None))
+        chosen = {name: getattr(query, name) for name in _FILTERS}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        if "search" not in chosen:
+            del chosen["search_by"]
+        if chosen:
+            self._needs(Feature.LIST_ORDER, "does not count the monitors of a filtered list.")
+        found = brackets.write(chosen)
+        answer = self._read("/overview", found, of=(Feature.OVERVIEW, None))
         return self._record(answer, _overview)
 
 
@@ -125,6 +138,7 @@ def _hour(value: Any) -> dict[str, Any] | None:
     return {
         "start": text(value.get("start")),
         **{state: whole(value.get(state)) for state in _HOUR_STATES},
+        "degraded": whole(value.get("degraded")) or 0,  # an older server does not say
         "response_time": whole(value.get("response_time")),
     }
 

@@ -15,14 +15,15 @@ from app.web.frame.store_errors import NOT_TAKEN
 MOST = 500  # with more monitors, people start from the button on a monitor's own page
 
 
-def monitors(form: BrowserForm, chosen: Collection[int]) -> list[MonitorRef]:
-    """Monitors by name; those already chosen are always among them. If the store did not answer the
-    form, only the chosen ones are there, with their numbers: the choice must not get lost.
+def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> list[MonitorRef]:
+    """Monitors by name, or those with ``search`` in it; those already chosen are always among them.
+    If the store did not answer the form, only the chosen ones are there, with their
+    numbers: the choice must not get lost.
     """
     if not form.unanswered:  # the person has already waited for the store once
         try:
             known = current_store().monitors
-            found = list(known.refs(limit=MOST))
+            found = list(known.refs(search=search or None, limit=MOST))
             missing = set(chosen) - {one.id for one in found}
             return [*(known.refs(ids=sorted(missing)) if missing else []), *found]
         except NOT_TAKEN:

@@ -56,6 +56,9 @@ RETRY_SECONDS = 5
 # Fields that are never shown again, nor carried through a page.
 SECRETS = ("password", "secret")
 NOT_KEPT = ("csrf_token", *SECRETS)
+# What forms carry for themselves, and their buttons: sent again, and nothing that people typed.
+OWN = frozenset({"shown", "once", "back", "rest", "sure", "done", "failed", "add", "remove", "do",
+                 "find", "search", "preview", "test"})  # fmt: skip
 
 
 def init_app(app: Flask) -> None:
@@ -66,6 +69,12 @@ def init_app(app: Flask) -> None:
     for code in (400, 403, 404, 405, 413, 415, 429):
         app.register_error_handler(code, _http)
     app.register_error_handler(500, _crash)
+    app.log_exception = _log_crash  # type: ignore[method-assign]
+
+
+def _log_crash(exc_info: Any) -> None:
+    """As Flask does, without the path: those of set-up, acknowledge and wall links are secrets."""
+    log.error("Exception in %s %s", request.method, request.endpoint, exc_info=exc_info)
 
 
 def _database(fault: Exception) -> Answer:
@@ -169,6 +178,7 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
         "sentence": sentence,
         "status": status,
         "label_of": label_of,
+        "is_typed": lambda name: name not in OWN,
     }
     try:
         return render_template("errors/error.html", **details)

@@ -4,6 +4,7 @@ typed without the form around it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from wtforms import Form
 from wtforms.fields.core import UnboundField
 
 from app.forms import browser
+from app.forms.browser import BrowserForm
 from app.web import forms
 
 
@@ -35,10 +37,16 @@ def _half(field: UnboundField[Any] | None, half: str) -> str:
 @cache
 def _fields() -> dict[str, UnboundField[Any]]:
     found: dict[str, UnboundField[Any]] = {}
-    for module in (forms, browser):
-        for form in vars(module).values():
-            if isinstance(form, type) and issubclass(form, Form):
-                names = (name for name in dir(form) if not name.startswith("_"))
-                fields = {name: getattr(form, name) for name in names}
-                found |= {n: it for n, it in fields.items() if isinstance(it, UnboundField)}
+    for form in (*_below(BrowserForm), *vars(forms).values(), *vars(browser).values()):
+        if isinstance(form, type) and issubclass(form, Form):
+            names = (name for name in dir(form) if not name.startswith("_"))
+            fields = {name: getattr(form, name) for name in names}
+            found |= {n: it for n, it in fields.items() if isinstance(it, UnboundField)}
     return found
+
+
+def _below(form: type[Form]) -> Iterator[type[Form]]:
+    """The forms made of this one, those of single pages too."""
+    for one in form.__subclasses__():
+        yield one
+        yield from _below(one)

@@ -21,7 +21,7 @@ PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = "The server of this page is not in the settings any more. Choose another one in the menu."
 # Blueprints of the dashboard itself, the same for every server.
-ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap"})
+ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap", "screen"})
 
 
 def init_app(app: Flask) -> None:
@@ -94,6 +94,34 @@ def place_of(name: str) -> str:
 def names() -> Sequence[str]:
     remotes = servers()
     return remotes.names if remotes else ()
+
+
+def chosen_name() -> str | None:
+    """The remote server of this request; None over the local database."""
+    remotes = servers()
+    return None if remotes is None else str(remotes.chosen.name)
+
+
+def choose_by_name(name: str | None) -> bool:
+    """Use the server of this name for this request; whether there is one. None: the local one."""
+    remotes = servers()
+    if remotes is None or name is None:
+        return remotes is None and name is None
+    if name not in remotes.names:
+        return False
+    remotes.choose(remotes.names.index(name))
+    return True
+
+
+def whole_address(path: str) -> str:
+    """The address of a page of the dashboard itself, whatever server is chosen, for other devices.
+    ``path``: with the prefix of the chosen one.
+    """
+    root = request.environ.get("wakeful.root", request.root_path)
+    settings = current_app.extensions["wakeful.settings"]
+    base = (settings.public_url or request.host_url).rstrip("/")
+    below = path.removeprefix(request.root_path)
+    return f"{base}{below}" if settings.public_url else f"{base}{root}{below}"
 
 
 def offered() -> dict[Feature, bool]:

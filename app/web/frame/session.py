@@ -11,7 +11,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Flask, current_app, g, redirect, request, session, url_for
+from flask import (
+    Blueprint,
+    Flask,
+    current_app,
+    flash,
+    g,
+    redirect,
+    request,
+    session,
+    url_for,
+)
 from flask_login import LoginManager, UserMixin, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
@@ -132,7 +142,12 @@ def _guard() -> Response | None:
 
 
 def to_login() -> Response:
-    """Redirect to the login page, which returns to this one."""
+    """Redirect to the login page, which returns to this one. It tells somebody who was logged in
+    why: a page that was open would end there without a word.
+    """
+    if session.get(TOKEN) and not database_away() and "X-Fragment" not in request.headers:
+        session.pop(TOKEN)
+        flash("Your session has ended. Log in to go on where you were.", "info")
     back = links.full_path() if request.method in SAFE_METHODS else None
     return redirect(url_for("auth.login", next=None if request.path == "/" else back))
 

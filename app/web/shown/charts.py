@@ -146,20 +146,52 @@ def nice_top(highest: float) -> int:
 CELL, GAP, TALL = 8, 2, 22  # equal to the dashes of ``.strip`` in charts.css
 
 
-def cells(states: Sequence[str]) -> Any:
+# How much of an hour was down, in quarters: an outage of less than an hour is a lower red cell in
+# front of what the rest of the hour was. Equal to the strokes of ``.cell-down-N`` in charts.css.
+QUARTERS = 4
+
+
+def cells(hours: Sequence[Bucket]) -> Any:
     """A row of cells as one path for each state, and the size of the row.
 
     Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
+    behind = _lines([_rest_state(hour) for hour in hours], lambda _: TALL // 2)
+    parts = [_down_quarters(hour) for hour in hours]
+    front = _lines(
+        [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
+        lambda state: TALL - TALL * int(state[-1]) // QUARTERS // 2,
+    )
+    whole = len(hours) * (CELL + GAP) - GAP
+    paths = [*sorted(behind.items()), *sorted(front.items())]
+    return {"paths": paths, "width": max(whole, 1), "height": TALL}
+
+
+def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str]:
+    """The path of each state, at its height; cells without a state are left out."""
     paths: dict[str, str] = {}
     place = 0
     for state, run in groupby(states):
         count = sum(1 for _ in run)
-        line = f"M{place * (CELL + GAP)} {TALL // 2}h{count * (CELL + GAP) - GAP}"
-        paths[state] = paths.get(state, "") + line
+        if state:
+            line = f"M{place * (CELL + GAP)} {height(state)}h{count * (CELL + GAP) - GAP}"
+            paths[state] = paths.get(state, "") + line
         place += count
-    whole = place * (CELL + GAP) - GAP
-    return {"paths": sorted(paths.items()), "width": max(whole, 1), "height": TALL}
+    return paths
+
+
+def _down_quarters(hour: Bucket) -> int:
+    known = hour["up"] + hour["down"] + hour["unknown"] + hour["maintenance"]
+    return -(-QUARTERS * hour["down"] // known) if known else 0
+
+
+def _rest_state(hour: Bucket) -> str:
+    """The state behind a partial outage; of an hour without one, its state."""
+    if _down_quarters(hour) == QUARTERS:
+        return "down"
+    if hour.get("degraded"):
+        return "degraded"
+    return day_state({**hour, "down": 0}) if hour["down"] else day_state(hour)
 
 
 # In quarters of a pixel: whole numbers are short, and these are precise enough.

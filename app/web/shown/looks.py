@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.records import (
+    WORST_FIRST,
     Classification,
     DeliveryStatus,
     Event,
@@ -35,16 +36,9 @@ MONITOR = {
     MonitorStatus.PAUSED: Look("Paused", "paused", "paused"),
     MonitorStatus.PENDING: Look("Pending", "pending", "paused"),
 }
-# The most urgent first.
-MONITOR_ORDER = (
-    MonitorStatus.DOWN,
-    MonitorStatus.DEGRADED,
-    MonitorStatus.UNKNOWN,
-    MonitorStatus.MAINTENANCE,
-    MonitorStatus.PENDING,
-    MonitorStatus.UP,
-    MonitorStatus.PAUSED,
-)
+# The last check failed, and no incident is open yet.
+CONFIRMING = Look("Failing, not confirmed yet", "degraded", "degraded")
+MONITOR_ORDER = WORST_FIRST
 
 INCIDENT = {
     IncidentStatus.UNRESOLVED: Look("Unresolved", "down", "down"),

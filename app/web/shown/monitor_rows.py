@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 
 from app.records import Monitor, words_of
 from app.rules.time import days_left, expiry
-from app.stats.series import day_state
 from app.web.shown import charts, times
 
-STATES = ("up", "down", "maintenance", "unknown")
+STATES = ("up", "degraded", "down", "maintenance", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def _row(monitor: Monitor) -> Row:
     return Row(
         monitor=monitor,
         host=host(monitor.url),
-        bar=charts.cells([day_state(hour) for hour in hours]) if hours else None,
+        bar=charts.cells(hours) if hours else None,
         bar_sentence=in_words(hours, "The last 24 hours"),
         spark=charts.sparkline([hour["response_time"] for hour in hours]),
         warnings=warnings(monitor),
@@ -46,8 +45,9 @@ def _row(monitor: Monitor) -> Row:
 
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
     """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
-    sums = [(state, sum(int(bucket[state]) for bucket in buckets)) for state in STATES]
-    parts = [f"{state} {times.span(seconds)}" for state, seconds in sums if seconds]
+    sums = {state: sum(int(bucket.get(state) or 0) for bucket in buckets) for state in STATES}
+    sums["up"] -= sums["degraded"]  # a part of it
+    parts = [f"{state} {times.span(seconds)}" for state, seconds in sums.items() if seconds > 0]
     return f"{when}: {', '.join(parts) or 'no data'}."
 
 

@@ -27,7 +27,11 @@ def now() -> datetime:
 
 
 def zone() -> ZoneInfo:
-    """The zone of the person; UTC if nobody is logged in."""
+    """The zone of the person; UTC if nobody is logged in. A page without an account may have a zone
+    of its own (``g.zone``).
+    """
+    if "zone" in g:
+        return ZoneInfo(g.zone)
     name = (
         current_user.person.time_zone if current_user and current_user.is_authenticated else "UTC"
     )
@@ -71,6 +75,13 @@ def exact(moment: datetime) -> str:
     return f"{_day(there)} {there:%H:%M:%S} {there.tzname() or ''}".rstrip()
 
 
+def minute(moment: datetime) -> str:
+    """``Sat 21 Nov 2026 09:32 CET``, in the person's zone; with seconds if there are any."""
+    there = local(moment)
+    time = f"{there:%H:%M:%S}" if there.second else f"{there:%H:%M}"
+    return f"{there:%a} {_day(there)} {time} {there.tzname() or ''}".rstrip()
+
+
 def clock(moment: datetime) -> str:
     """``09:32:18`` in the person's zone, with the date in front unless it is today's."""
     there, today = local(moment), local(now())
@@ -108,6 +119,20 @@ def at(moment: datetime | None, none: str = "–") -> Markup | str:
     if moment is None:
         return none
     return _tag(moment, exact(moment), relative(moment, now().astimezone(zone())))
+
+
+def planned(moment: datetime) -> Markup:
+    """A ``<time>`` that people have planned: to the minute, relative on hover."""
+    return _tag(moment, minute(moment), relative(moment, now().astimezone(zone())))
+
+
+def due(moment: datetime) -> Markup:
+    """The same with how far away it is."""
+    at = now().astimezone(zone())
+    days = (moment - at).days
+    away = f"in {days} days" if days >= 30 else relative(moment, at)
+    text = Markup('{} <span class="faint nowrap">{}</span>')
+    return text.format(planned(moment), _tag(moment, away, minute(moment), 'data-ago=""'))
 
 
 def expiry(moment: datetime) -> Markup:

@@ -22,6 +22,7 @@ from app.web.views import (
     settings,
     status_pages,
     wall,
+    wall_links,
     windows,
 )
 
@@ -45,6 +46,7 @@ ALL = (
     people,
     profile,
     settings,
+    wall_links,
     acknowledge,
     jump,
     servers,

@@ -13,14 +13,14 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
-from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
+from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
 from app.rules.brackets import write
-from app.stores import current_store
+from app.stores import Feature, current_store
 from app.stores.importing import sentences
 from app.web.forms import CONTACT_ACTIONS, BulkForm
-from app.web.frame import links, progress
+from app.web.frame import links, progress, servers
 from app.web.frame.session import guarded, safe_next
-from app.web.views import monitors
+from app.web.views import monitors, windows
 
 blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
 
@@ -62,6 +62,8 @@ def act() -> Answer:
     if not form.validate():
         _keep(form, form.ids.data, everything=form.everything.data, faults=_faults(form))
         return redirect(back)
+    if form.action.data == "maintenance":
+        return _planned(form, back)
     action, ids = form.action.data, _chosen(form, back)
     if action == "delete" and "sure" not in request.form:
         named = current_store().monitors.refs(ids=ids[:NAMED])
@@ -88,6 +90,16 @@ def act() -> Answer:
     elif not failed:
         flash("Nothing was changed: none of these monitors exists any more.", "info")
     return redirect(back)
+
+
+def _planned(form: BulkForm, back: str) -> Answer:
+    """The form of a maintenance window for the chosen monitors. All of one tag: for the tag."""
+    query = monitors.list_query(links.query_of(back))
+    narrowed = query.search or query.state or query.status_page_id or query.contact_id
+    by_tag = query.tag if form.everything.data and not narrowed else None
+    if by_tag and servers.offers(Feature.WINDOW_TAGS):
+        return windows.plan_for((), [by_tag])
+    return windows.plan_for(_chosen(form, back))
 
 
 def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
@@ -120,7 +132,12 @@ def _chosen(form: BulkForm, back: str) -> Sequence[int]:
         return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
     if not form.everything.data:
         return list(form.ids.data)
-    query = replace(monitors.list_query(links.query_of(back)), per_page=PAGE_SIZES[-1])
+    # By id: between two pages, a monitor may change its state.
+    query = replace(
+        monitors.list_query(links.query_of(back)),
+        per_page=PAGE_SIZES[-1],
+        sort_by=MonitorSortBy.ID,
+    )
     found: dict[int, None] = {}
     for number in count(1):
         page = current_store().monitors.list(replace(query, page=number))

@@ -98,6 +98,9 @@ class FailedChannel:
     at: datetime | None
     reason: str
     delivery_id: int
+    contacts: Sequence[str] = ()  # the names of those that it was for
+    monitor_id: int | None = None
+    monitor: str = ""
 
 
 def failed_channels() -> Sequence[FailedChannel]:
@@ -157,6 +160,8 @@ def _helpers() -> dict[str, Any]:
 def _failed_channels() -> Sequence[FailedChannel]:
     if not servers.offers(Feature.DELIVERIES):
         return []
+    failed = current_store().channels.failed()
+    names = names_of(failed)
     return [
         FailedChannel(
             label=channel_label(delivery.channel),
@@ -164,8 +169,11 @@ def _failed_channels() -> Sequence[FailedChannel]:
             at=_last_at(delivery),
             reason=reason_text(delivery.reason) or "",
             delivery_id=delivery.id,
+            contacts=delivery.contacts,
+            monitor_id=delivery.monitor_id if delivery.monitor_id in names else None,
+            monitor=names.get(delivery.monitor_id or 0, ""),
         )
-        for delivery in current_store().channels.failed()
+        for delivery in failed
     ]
 
 

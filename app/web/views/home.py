@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Blueprint, Response
@@ -24,6 +24,7 @@ from app.stores import Feature, current_store
 from app.stores.writable import cannot_write
 from app.web.frame import fragments, servers
 from app.web.frame.session import guarded
+from app.web.shown import calm
 
 blueprint = guarded(Blueprint("home", __name__))
 
@@ -31,6 +32,8 @@ OPEN_SHOWN = 50
 CHANGES_SHOWN = 12
 CHANGES_ASKED = 25  # of the sizes of interface.md, that any server takes, the next larger one
 DOUBTS_SHOWN = 10
+UNCONFIRMED_ASKED = 50
+FLAPPING, FLAPPING_WITHIN = 3, timedelta(days=1)  # incidents of a monitor that share a line
 OPEN = (IncidentStatus.UNRESOLVED, IncidentStatus.ACKNOWLEDGED)
 # What is not down and still worth a look.
 DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
@@ -38,22 +41,39 @@ DOUBTFUL = (MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened: ``what`` is ``down`` or ``up``."""
+    """Something that happened: ``what`` is ``down`` or ``up``. ``times``: how many incidents this
+    line stands for, since ``since``, where a monitor flaps.
+    """
 
     at: datetime
     what: str
     incident: Incident
+    times: int = 1
+    since: datetime | None = None
 
 
 @blueprint.get("/")
 def show() -> Response:
     found = _answer()
+    lately = changes()
     return fragments.page(
         "home/show.html",
         "home/_live.html",
-        changes=changes(),
+        changes=lately,
+        last=next((change.incident for change in lately if change.what == "up"), None),
         doubtful=_doubtful(found["counters"]),
+        calm=calm.read() if _is_calm(found) else None,
         **found,
+    )
+
+
+def _is_calm(found: Mapping[str, Any]) -> bool:
+    """Whether monitors are there and none of them needs anybody now."""
+    counters = found["counters"] or {}
+    return (
+        sum(counters.values()) > 0
+        and not found["open_total"]
+        and not counters.get(MonitorStatus.DOWN)
     )
 
 
@@ -67,14 +87,29 @@ def _answer() -> dict[str, Any]:
         )
         for status in OPEN
     ]
-    counters = store.monitors.overview() if servers.offers(Feature.OVERVIEW) else None
+    counters = dict(store.monitors.overview()) if servers.offers(Feature.OVERVIEW) else None
+    unconfirmed = _unconfirmed(counters)
+    if counters and unconfirmed:
+        counters[MonitorStatus.DOWN] -= len(unconfirmed)
     total = sum(page.total for page in pages)
     return {
         "open_now": [incident for page in pages for incident in page.items],
         "open_total": total,
         "counters": counters,
-        **_unless_stuck(sentence(counters, total)),
+        "unconfirmed": unconfirmed,
+        **_unless_stuck(sentence(counters, total, len(unconfirmed))),
     }
+
+
+def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
+    """The monitors whose last check failed and that have no incident: not known to be down. Of many
+    that are down at once, none is asked for: an outage needs no doubt.
+    """
+    if not counters or not 0 < counters.get(MonitorStatus.DOWN, 0) <= UNCONFIRMED_ASKED:
+        return ()
+    query = MonitorQuery(state=MonitorStatus.DOWN, per_page=UNCONFIRMED_ASKED, uptime=())
+    found = current_store().monitors.list(query).items
+    return [one for one in found if one.open_incident_id is None][: counters[MonitorStatus.DOWN]]
 
 
 def _unless_stuck(found: dict[str, str]) -> dict[str, str]:
@@ -84,19 +119,26 @@ def _unless_stuck(found: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def sentence(counters: Mapping[str, int] | None, open_: int) -> dict[str, str]:
-    """The answer in a few words, with its shape and tone. Without counters incidents must do."""
+def sentence(
+    counters: Mapping[str, int] | None, open_: int, unconfirmed: int = 0
+) -> dict[str, str]:
+    """The answer in a few words, with its shape and tone. Without counters incidents must do.
+    ``unconfirmed``: monitors that are failing and not counted as down.
+    """
     if counters is None:
         if open_:
             return _said("down", f"{_count(open_, 'incident')} open")
         return _said("up", "No incident is open")
-    down, total = counters.get(MonitorStatus.DOWN, 0), sum(counters.values())
+    down = counters.get(MonitorStatus.DOWN, 0)
+    total = sum(counters.values()) + unconfirmed
     if total == 0:
         return _said("pending", "Nothing is watched yet")
     if down:
         return _said("down", f"{_count(down, 'monitor')} {'is' if down == 1 else 'are'} down")
     if open_:
         return _said("down", f"{_count(open_, 'incident')} open")
+    if unconfirmed:
+        return _said("degraded", "Nothing is known to be down")
     for status, text in (
         (MonitorStatus.UNKNOWN, "Nothing is known to be down"),
         (MonitorStatus.DEGRADED, "Nothing is down"),
@@ -132,7 +174,28 @@ def changes() -> list[Change]:
     )
     found = [Change(one.started_at, "down", one) for one in begun.items]
     found += [Change(one.ended_at, "up", one) for one in ended.items if one.ended_at]
-    return sorted(found, key=lambda change: change.at, reverse=True)[:CHANGES_SHOWN]
+    return _folded(sorted(found, key=lambda change: change.at, reverse=True))[:CHANGES_SHOWN]
+
+
+def _folded(found: Sequence[Change]) -> list[Change]:
+    """One line for a monitor that flaps, in the place of its newest change, in place of all of its
+    changes within a day before that.
+    """
+    folded: list[Change] = []
+    done: dict[int, datetime] = {}  # since when a monitor has its line
+    for change in found:
+        id = change.incident.monitor_id
+        if id in done and change.at >= done[id]:
+            continue
+        day = change.at - FLAPPING_WITHIN
+        its = [one for one in found if one.incident.monitor_id == id and day <= one.at <= change.at]
+        incidents = {one.incident.id for one in its}
+        if len(incidents) >= FLAPPING:
+            done[id] = day
+            oldest = min(one.incident.started_at for one in its)
+            change = replace(change, times=len(incidents), since=oldest)
+        folded.append(change)
+    return folded
 
 
 def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:

@@ -29,7 +29,7 @@ ONCE_SECONDS = 12 * 3600
 def index() -> Answer:
     form = KeyForm(zone=times.zone())
     if form.validate_on_submit():
-        if _sent_before(request.form.get("once", "")):
+        if sent_before(request.form.get("once", "")):
             flash("That key was created already. Its secret is shown only once.", "info")
             return redirect(url_for(".index"))
         try:
@@ -48,7 +48,7 @@ def index() -> Answer:
     return page, 422 if form.is_submitted() else 200
 
 
-def _sent_before(once: str) -> bool:
+def sent_before(once: str) -> bool:
     """Whether this very form made a key already, as when somebody reloads the page with the secret.
     A form without the token is not known: it may be of a page from before an update.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +30,10 @@ from app.records import (
     DEFAULT_TIMEOUT,
     Monitor,
     MonitorQuery,
+    MonitorSortBy,
     Outcome,
     Pair,
+    Sort,
     Verdict,
 )
 from app.stores import Feature, current_store
@@ -39,7 +41,7 @@ from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import looks, monitor_rows, statistics, times
+from app.web.shown import looks, monitor_rows, planned, statistics, times
 from app.web.views import channel_tests
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -52,6 +54,12 @@ BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it 
 DEFAULT_INTERVAL = 60
 LOCATIONS, CONTACTS = "locations", "contacts"  # the fields of these names
 LIST_UPTIME = ("30d",)  # the range that the list shows
+# The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
+FIRST_DIRECTION = {
+    MonitorSortBy.STATE: Sort.DESC,
+    MonitorSortBy.NAME: Sort.ASC,
+    MonitorSortBy.RESPONSE_TIME: Sort.DESC,
+}
 # What a new form starts with, besides what is empty.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
@@ -66,7 +74,12 @@ STARTS_WITH = {
 @blueprint.get("")
 def index() -> Response:
     store, query = current_store(), list_query()
-    page = store.monitors.list(replace(query, uptime=LIST_UPTIME, hours=True))
+    ordered = servers.offers(Feature.LIST_ORDER)
+    counters = None
+    if servers.offers(Feature.OVERVIEW):
+        counters = store.monitors.overview(query) if ordered else store.monitors.overview()
+    known = counters if ordered else None
+    page = store.monitors.list(replace(query, uptime=LIST_UPTIME, hours=True, counts=known))
     typed = {} if fragments.asked() else session.pop(BULK_TYPED, None) or {}
     return fragments.page(
         "monitors/index.html",
@@ -74,7 +87,8 @@ def index() -> Response:
         page=page,
         rows=monitor_rows.of(page.items),
         query=query,
-        counters=store.monitors.overview() if servers.offers(Feature.OVERVIEW) else None,
+        counters=counters,
+        order=_order_link(query) if ordered else None,
         here=links.here,
         link=links.page_link,
         faults=typed.pop("faults", ()),
@@ -87,6 +101,8 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form = BulkForm(**kwargs)
     if not servers.offers(Feature.EXTRA_FIELDS):
         form.leave_out_tags()
+    if not servers.offers(Feature.WINDOWS):
+        form.leave_out_maintenance()
     form.contacts = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
     if not form.contacts:
         form.leave_out_contacts()
@@ -94,11 +110,32 @@ def bulk_form(**kwargs: Any) -> BulkForm:
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
-    """The list's parameters from the address, or from ``args``. Raises Invalid for one that is
-    misspelt.
+    """The list's parameters from the address, or from ``args``: the worst first, unless they say
+    otherwise. Raises Invalid for one that is misspelt.
     """
     without = () if servers.offers(Feature.OVERVIEW) else OWN_FILTERS
-    return binding.monitor_query(links.pairs(*without, args=args))
+    asked = links.pairs(*without, args=args)
+    query = binding.monitor_query(asked)
+    by_itself = not any(name == "sort_by" and value for name, value in asked)
+    if by_itself and servers.offers(Feature.LIST_ORDER):
+        return replace(query, sort_by=MonitorSortBy.STATE)
+    return query
+
+
+def _order_link(query: MonitorQuery) -> Callable[[str], tuple[str, str | None]]:
+    """For the head of a column: the address of the list in its order, and the present direction as
+    ``aria-sort`` says it, if it is in this order. Another click turns it round.
+    """
+
+    def link(column: str) -> tuple[str, str | None]:
+        first = FIRST_DIRECTION[MonitorSortBy(column)]
+        if query.sort_by != column:
+            return links.here(sort_by=column, sort=first), None
+        other = Sort.ASC if query.sort == Sort.DESC else Sort.DESC
+        said = "descending" if query.sort == Sort.DESC else "ascending"
+        return links.here(sort_by=column, sort=other), said
+
+    return link
 
 
 @blueprint.get("/<int:id>")
@@ -113,6 +150,7 @@ def show(id: int) -> Response:
         tried=channel_tests.shown(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
         days_label=days_label,
+        windows_of=planned.for_monitor,  # called where it is shown, as the chain
         **seen,
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from flask import Blueprint, request
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.records import (
+    MAX_TAG,
     Incident,
     IncidentQuery,
     IncidentSortBy,
@@ -24,7 +26,7 @@ from app.records import (
 from app.stores import Feature, current_store
 from app.web.frame import fragments, links, servers
 from app.web.frame.session import guarded
-from app.web.shown import looks
+from app.web.shown import looks, times
 
 blueprint = guarded(Blueprint("wall", __name__, url_prefix="/wall"))
 
@@ -71,13 +73,25 @@ class Tile:
 
 @blueprint.get("")
 def show() -> Response:
+    tag = request.args.get("tag", "").strip() or None
+    return page(tag, times.zone().key)
+
+
+def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
+    """The wall of all monitors, or of those with ``tag``. ``zone``: of its clock. ``public``: for
+    somebody without an account, so nothing on it is a link to another page.
+    """
     theme = request.args.get("theme") or THEMES[0]
     if theme not in THEMES:
         raise Invalid({"theme": [f"Choose one of these: {', '.join(THEMES)}."]})
-    monitors, counters, total = _monitors()
+    if len(tag or "") > MAX_TAG:
+        raise Invalid({"tag": [f"A tag has at most {MAX_TAG} characters."]})
+    monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
+    shown = [*monitors, *_beyond(monitors, incidents, tag)]
+    if tag:
+        open_ = sum(1 for monitor in shown if monitor.id in incidents)
     sentence, look = answer(counters, total, open_)
-    shown = [*monitors, *_beyond(monitors, incidents)]
     tiles = [_tile(monitor, incidents.get(monitor.id)) for monitor in shown]
     tiles.sort(key=lambda tile: tile.place)
     return fragments.page(
@@ -87,10 +101,14 @@ def show() -> Response:
         counters=counters,
         more=total - len(tiles),
         total=total,
-        sentence=sentence,
+        sentence=f"No monitor has the tag {tag}" if tag and not total else sentence,
         look=look,
         here=links.here,
         theme=theme,
+        tag=tag,
+        zone=zone,
+        clock=times.now().astimezone(ZoneInfo(zone)),
+        public=public,
     )
 
 
@@ -113,26 +131,26 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     return "Everything is up" if total == 1 else f"All {total:,} up", look
 
 
-def _monitors() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
+def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     """The monitors to show, what matters first; how many there are in each state, and in all."""
     store = current_store()
-    if not servers.offers(Feature.OVERVIEW):
-        return _unsorted()
-    counters = store.monitors.overview()
+    if not servers.offers(Feature.OVERVIEW) or (tag and not servers.offers(Feature.LIST_ORDER)):
+        return _unsorted(tag)
+    counters = store.monitors.overview(MonitorQuery(tag=tag))
     found: list[Monitor] = []
     for status in looks.MONITOR_ORDER:
         for number in range(1, -(-TILES // PAGE) + 1):
             if len(found) >= TILES or counters.get(status, 0) <= (number - 1) * PAGE:
                 break
-            found += store.monitors.list(_query(number, state=status)).items
+            found += store.monitors.list(_query(number, tag, status)).items
     return found[:TILES], counters, sum(counters.values())
 
 
-def _unsorted() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
+def _unsorted(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     """The same from a server that cannot count: only what is shown is counted."""
     found: list[Monitor] = []
     for number in range(1, TILES // PAGE + 1):
-        page = current_store().monitors.list(_query(number))
+        page = current_store().monitors.list(_query(number, tag))
         found += page.items
         if number >= page.last_number:
             break
@@ -144,13 +162,14 @@ def _unsorted() -> tuple[Sequence[Monitor], Mapping[str, int], int]:
     return found, counters, max(page.total, len(found))
 
 
-def _query(number: int, state: str | None = None) -> MonitorQuery:
+def _query(number: int, tag: str | None, state: str | None = None) -> MonitorQuery:
     return MonitorQuery(
         sort_by=MonitorSortBy.NAME,
         sort=Sort.ASC,
         per_page=PAGE,
         page=number,
         state=state,
+        tag=tag,
         uptime=(),
     )
 
@@ -169,8 +188,12 @@ def _open_incidents() -> tuple[dict[int, Incident], int]:
     return found, sum(page.total for page in pages)
 
 
-def _beyond(shown: Sequence[Monitor], incidents: Mapping[int, Incident]) -> list[Monitor]:
+def _beyond(
+    shown: Sequence[Monitor], incidents: Mapping[int, Incident], tag: str | None
+) -> list[Monitor]:
     """The monitors with an open incident that are not among those shown."""
+    if tag and len(shown) < TILES:
+        return []  # all that have the tag are shown
     known = {monitor.id for monitor in shown}
     found: list[Monitor] = []
     for id in [id for id in incidents if id not in known][:FETCHED]:
@@ -178,7 +201,7 @@ def _beyond(shown: Sequence[Monitor], incidents: Mapping[int, Incident]) -> list
             found.append(current_store().monitors.get(id))
         except NotFound:  # deleted meanwhile
             continue
-    return found
+    return [one for one in found if tag is None or tag in one.tags]
 
 
 def _tile(monitor: Monitor, incident: Incident | None) -> Tile:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -13,14 +13,14 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported, WakefulError
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
-from app.records import MaintenanceWindow, MonitorRef, PageQuery
+from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import months, times
+from app.web.shown import months, planned, times
 
 blueprint = guarded(Blueprint("windows", __name__, url_prefix="/maintenance"))
 
@@ -34,9 +34,8 @@ OFTEN = [
     (recurrence.MONTHLY, "Every month"),
     (CRON, "Custom (cron)"),
 ]
-SCOPES = [("all", "All monitors"), ("chosen", "Only these")]
+SCOPES = [("all", "All monitors"), ("chosen", "Only these monitors and tags")]
 PREVIEW = 5
-PAGE, PAGES = 100, 5  # windows that the list and the calendar know: the newest
 MOST_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
 
 
@@ -64,7 +63,7 @@ class WindowPageForm(BrowserWindowForm):
         if not self.submitted:
             word = self.repeat.data in recurrence.WORDS
             self.often.data = self.repeat.data if word else CRON
-            self.scope.data = "chosen" if self.monitors.data else "all"
+            self.scope.data = "chosen" if self.monitors.data or self.tags.data else "all"
         elif self.often.data != CRON:
             self.repeat.process_errors = []
             self.repeat.data = self.often.data
@@ -72,6 +71,7 @@ class WindowPageForm(BrowserWindowForm):
             self.repeat.shown = ""
         if self.submitted and self.scope.data == "all":
             self.monitors.data, self.monitors.entry_errors = (), {}
+            self.tags.data, self.tags.process_errors = (), []
 
     def check_together(self) -> None:
         super().check_together()
@@ -81,30 +81,21 @@ class WindowPageForm(BrowserWindowForm):
             and self.repeat.data in recurrence.WORDS
         ):
             self.repeat.fault("Enter a cron line such as 0 3 * * 1.")
-        if self.scope.data == "chosen" and not self.monitors.data:
-            self.monitors.fault("Choose one monitor or more, or all of them.")
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A window as the list shows it: the occurrence that is on, or the next."""
-
-    window: MaintenanceWindow
-    on: bool
-    start: datetime | None = None
-    end: datetime | None = None
+        nobody = not self.monitors.data and not self.tags.data
+        if self.scope.data == "chosen" and nobody and self.flawless(self.tags):
+            self.monitors.fault("Choose a monitor or enter a tag, or choose all monitors.")
 
 
 @blueprint.get("")
 def index() -> Response:
     _offered()
-    known, more = _known()
+    known, more = planned.known()
     month = months.read(request.args.get("month"), months.month_of(times.local(times.now())))
-    planned = sorted((_planned(window) for window in known), key=_order)
+    found = sorted((planned.of(window) for window in known), key=lambda one: one.order)
     return fragments.page(
         "maintenance/index.html",
         "maintenance/_list.html",
-        planned=planned,
+        planned=found,
         more=more,
         names=_names(known),
         month=month,
@@ -114,32 +105,6 @@ def index() -> Response:
         today=times.local(times.now()).date(),
         explain=recurrence.explain,
     )
-
-
-def _known() -> tuple[list[MaintenanceWindow], bool]:
-    """The newest windows, and whether there are more."""
-    found: list[MaintenanceWindow] = []
-    for number in range(1, PAGES + 1):
-        page = current_store().windows.list(PageQuery(page=number, per_page=PAGE))
-        found += page.items
-        if number >= page.last_number:
-            return found, False
-    return found, True
-
-
-def _planned(window: MaintenanceWindow) -> Planned:
-    now = times.now()
-    spans = recurrence.next_occurrences(window, 1, now)
-    if not spans:
-        return Planned(window, False)
-    return Planned(window, spans[0][0] <= now, *spans[0])
-
-
-def _order(one: Planned) -> tuple[bool, bool, float]:
-    """What is on first, then what comes next, then what is over, the latest first."""
-    if one.start is None:
-        return True, True, -one.window.start_at.timestamp()
-    return False, not one.on, one.start.timestamp()
 
 
 def _sheet(known: Iterable[MaintenanceWindow], month: months.Month) -> months.Sheet:
@@ -161,7 +126,7 @@ def show(id: int) -> Response:
         "maintenance/show.html",
         "maintenance/_shown.html",
         window=window,
-        planned=_planned(window),
+        planned=planned.of(window),
         occurrences=recurrence.next_occurrences(window, PREVIEW, times.now()),
         names=_names([window]),
         explain=recurrence.explain,
@@ -172,17 +137,30 @@ def show(id: int) -> Response:
 def new() -> Answer:
     if request.method in SAFE_METHODS:
         _offered()
+    first = _first()
+    chosen = request.args.get("monitor_id", "")
+    if chosen.isascii() and chosen.isdigit():
+        first |= {"monitors": (int(chosen),)}
+    return _edited(WindowPageForm(data=first, zone=times.zone()), None)
+
+
+def plan_for(ids: Sequence[int], tags: Sequence[str] = ()) -> Answer:
+    """The form of a new window for these monitors, or for those with these tags."""
+    _offered()
+    data = _first() | {"monitors": tuple(ids), "tags": tuple(tags)}
+    form = WindowPageForm(None, data=data, zone=times.zone())
+    return _form_page(form, None, 200)
+
+
+def _first() -> dict[str, Any]:
+    """What a new form starts with."""
     start = times.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-    first = {
+    return {
         "start_at": start,
         "end_at": start + timedelta(hours=1),
         "repeat": recurrence.ONCE,
         "zone": times.zone().key,
     }
-    chosen = request.args.get("monitor_id", "")
-    if chosen.isascii() and chosen.isdigit():
-        first |= {"monitors": (int(chosen),)}
-    return _edited(WindowPageForm(data=first, zone=times.zone()), None)
 
 
 @blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
@@ -206,6 +184,8 @@ def _unread(fault: WakefulError, id: int) -> Answer:
 
 def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
     occurrences = None
+    if form.is_submitted() and "find" in request.form:
+        return _form_page(form, window, 200)
     if form.validate_on_submit():
         if "preview" in request.form:
             occurrences = _preview(form)
@@ -247,10 +227,17 @@ def _form_page(
     status: int,
     occurrences: Sequence[recurrence.Span] | None = None,
 ) -> Answer:
-    offered = choices.monitors(form, form.monitors.data)
+    search = request.form.get("search", "").strip()[:MAX_SEARCH]
+    offered = choices.monitors(form, form.monitors.data, search)
+    offered.sort(key=lambda one: one.id not in form.monitors.data)  # the chosen ones first
     form.monitors.choices = [(str(one.id), one.name) for one in offered]
     page = render_template(
-        "maintenance/form.html", form=form, window=window, occurrences=occurrences
+        "maintenance/form.html",
+        form=form,
+        window=window,
+        occurrences=occurrences,
+        search=search,
+        found="find" in request.form,
     )
     return page, status
 

@@ -242,6 +242,68 @@ class MonitorsContract:
         assert found(tag="eu", state=MonitorStatus.PENDING) == [first.id]
         assert found(tag="e") == []
 
+    def test_monitors_are_listed_by_state_and_by_response_time(
+        self, store: Store, httpserver: HTTPServer
+    ) -> None:
+        needs(store, Feature.LIST_ORDER)
+        httpserver.expect_request("/good").respond_with_data("open")
+        good, bad = httpserver.url_for("/good"), "http://127.0.0.1:9/"
+        up = add_monitor(store, name="b up", url=good, tags=("shop",)).id
+        down = [add_monitor(store, name=name, url=bad).id for name in ("z down", "A down")]
+        for id in (up, *down):
+            store.checks.run(id)
+        paused = add_monitor(store, name="a paused").id
+        store.monitors.update(paused, {"pause": True})
+        new = add_monitor(store, name="a new").id
+
+        def found(**query: Any) -> list[int]:
+            return [one.id for one in store.monitors.list(MonitorQuery(**query)).items]
+
+        worst_first = [down[1], down[0], new, up, paused]
+        assert found(sort_by="state") == worst_first
+        assert found(sort_by="state", sort="asc") == [paused, up, new, down[1], down[0]]
+        assert found(sort_by="state", tag="shop") == [up]
+        assert found(sort_by="state", state="down") == [down[1], down[0]]
+        assert found(sort_by="state", search="zzz") == []
+        assert found(sort_by="response_time")[0] == up  # those without a time are the last
+        assert found(sort_by="response_time", sort="asc")[0] == up
+        assert found(sort_by="expires_at", sort="asc") == [up, *down, paused, new]
+
+    def test_a_list_by_state_has_pages(self, store: Store) -> None:
+        needs(store, Feature.LIST_ORDER)
+        ids = [add_monitor(store, name=f"m{number:02}").id for number in range(23)]
+        for id in ids[5:9]:
+            store.monitors.update(id, {"pause": True})
+        order = [*ids[:5], *ids[9:], *ids[5:9]]  # pending ones, then those that are paused
+        pages = [
+            store.monitors.list(MonitorQuery(sort_by="state", page=page)) for page in (1, 2, 3, 4)
+        ]
+        assert [[one.id for one in page.items] for page in pages] == [
+            order[:10],
+            order[10:20],
+            order[20:],
+            [],
+        ]
+        assert [page.total for page in pages] == [23] * 4
+
+    def test_counters_follow_the_filters(self, store: Store) -> None:
+        needs(store, Feature.LIST_ORDER)
+        add_monitor(store, name="Shop", tags=("prod",), url="http://one.test/")
+        second = add_monitor(store, name="Blog", tags=("prod", "eu"))
+        add_monitor(store, name="Mail", tags=("Prod",))
+        store.monitors.update(second.id, {"pause": True})
+
+        def counted(**query: Any) -> dict[str, int]:
+            counts = store.monitors.overview(MonitorQuery(**query))
+            return {status: count for status, count in counts.items() if count}
+
+        assert counted() == {MonitorStatus.PENDING: 2, MonitorStatus.PAUSED: 1}
+        assert counted(tag="prod") == {MonitorStatus.PENDING: 1, MonitorStatus.PAUSED: 1}
+        assert counted(tag="prod", state="down") == counted(tag="prod")
+        assert counted(search="MAI") == {MonitorStatus.PENDING: 1}
+        assert counted(search="one.test", search_by="url") == {MonitorStatus.PENDING: 1}
+        assert counted(status_page_id=HUGE) == counted(contact_id=999_999) == {}
+
     def test_a_list_brings_the_last_hours_where_they_are_asked_for(
         self, store: Store, httpserver: HTTPServer
     ) -> None:
@@ -259,6 +321,7 @@ class MonitorsContract:
         assert max(hour["response_time"] or 0 for hour in asked.hours) == result.response_time
         for hour in asked.hours:
             assert (hour["down"], hour["unknown"], hour["maintenance"]) == (0, 0, 0)
+            assert hour["degraded"] == 0
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monitor_is_not_found(self, store: Store, id: int) -> None:

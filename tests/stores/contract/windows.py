@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.errors import Invalid
-from app.records import MonitorStatus, PageQuery
+from app.records import MonitorQuery, MonitorStatus, PageQuery
 from app.stores.base import Feature, Store
 from tests.stores.contract.making import HUGE, add_monitor, moment, needs, not_found
 
@@ -39,6 +39,44 @@ class WindowsContract:
         store.windows.delete(window.id)
         assert not store.windows.list(PageQuery()).items
         assert store.monitors.get(other.id).status == MonitorStatus.PENDING
+
+    def test_a_window_by_tag_is_for_the_monitors_that_have_the_tag_now(self, store: Store) -> None:
+        needs(store, Feature.WINDOW_TAGS)
+        tagged = add_monitor(store, tags=("prod", "eu"))
+        later, capital = add_monitor(store), add_monitor(store, tags=("Prod",))
+        listed = add_monitor(store)
+        start = moment(store, hours=1)
+        window = store.windows.create(
+            {
+                "name": "Backups",
+                "start_at": start,
+                "end_at": start + timedelta(hours=2),
+                "monitors": (listed.id,),
+                "tags": ("prod", "shop"),
+            }
+        )
+
+        def quiet() -> list[int]:
+            query = MonitorQuery(state=MonitorStatus.MAINTENANCE, sort="asc")
+            return [one.id for one in store.monitors.list(query).items]
+
+        assert window.tags == ("prod", "shop")
+        assert store.windows.get(window.id) == window
+        assert store.windows.list(PageQuery()).items == [window]
+        assert quiet() == [tagged.id, listed.id]
+        store.monitors.update(later.id, {"tags": ("shop",)})
+        store.monitors.update(tagged.id, {"tags": ("eu",)})
+        assert quiet() == [later.id, listed.id]
+        changed = store.windows.update(window.id, {"tags": ("Prod",)})
+        assert (changed.tags, changed.monitors) == (("Prod",), (listed.id,))
+        assert quiet() == [capital.id, listed.id]
+        store.windows.update(window.id, {"monitors": ()})
+        assert quiet() == [capital.id]
+        store.monitors.delete(capital.id)  # the window stays, and is for nobody
+        assert store.windows.get(window.id).tags == ("Prod",)
+        assert quiet() == []
+        store.windows.update(window.id, {"tags": ()})
+        assert quiet() == [tagged.id, later.id, listed.id]  # as every window of none: all
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_window_is_not_found(self, store: Store, id: int) -> None:

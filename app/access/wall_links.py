@@ -1,0 +1,98 @@
+"""Links that show the wall, and nothing else, to whoever has one: for a screen without a person.
+
+Only a hash of the token is stored. Its 192 random bits cannot be guessed, so no throttle is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import select, update
+
+from app.db import best_effort, db, writing
+from app.db.tables import WallLinkRow
+from app.errors import Invalid, NotFound
+from app.records import WallLink
+
+TOKEN_BYTES = 24
+TOUCH_AFTER = timedelta(minutes=10)  # a screen asks every few seconds, and must not write as often
+MOST_LINKS = 50
+TOO_MANY = f"There are {MOST_LINKS} links already. Revoke one that is not used."
+
+
+class WallLinks:
+    clock: Callable[[], datetime]
+
+    def create_wall_link(
+        self, name: str, zone: str, *, tag: str | None = None, server: str | None = None,
+        by: str | None = None,
+    ) -> tuple[WallLink, str]:  # fmt: skip
+        """A new link and its token, which cannot be read again. Raises Invalid."""
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        with writing() as session:
+            if len(self.wall_links()) >= MOST_LINKS:
+                raise Invalid({"name": [TOO_MANY]})
+            row = WallLinkRow(
+                name=name,
+                digest=_digest(token),
+                tag=tag or None,
+                zone=zone,
+                server=server,
+                created_by=by,
+                created_at=self.clock(),
+            )
+            session.add(row)
+            session.flush()
+            return _record(row), token
+
+    def wall_link(self, token: str) -> WallLink | None:
+        """The link with this token; None if there is none, or no more."""
+        row = db.session.scalar(select(WallLinkRow).where(WallLinkRow.digest == _digest(token)))
+        if row is None:
+            return None
+        link, now = _record(row), self.clock()
+        # abs(): after the clock was set back, the time must not stay in the future.
+        if link.last_used_at is None or abs(now - link.last_used_at) >= TOUCH_AFTER:
+            best_effort("The last use of a link to the wall", lambda: _touch(link.id, now))
+        return link
+
+    def wall_links(self) -> list[WallLink]:
+        """All links, the newest first."""
+        return [
+            _record(row)
+            for row in db.session.scalars(select(WallLinkRow).order_by(WallLinkRow.id.desc()))
+        ]
+
+    def revoke_wall_link(self, id: int) -> None:
+        """End a link at once. Raises NotFound."""
+        with writing() as session:
+            row = session.get(WallLinkRow, id)
+            if row is None:
+                raise NotFound("link", id)
+            session.delete(row)
+
+
+def _touch(id: int, now: datetime) -> None:
+    with writing() as session:
+        session.execute(update(WallLinkRow).where(WallLinkRow.id == id).values(last_used_at=now))
+
+
+def _digest(token: str) -> str:
+    # "surrogatepass": a path may hold anything, and a wrong token must give a 404.
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _record(row: WallLinkRow) -> WallLink:
+    return WallLink(
+        id=row.id,
+        name=row.name,
+        tag=row.tag,
+        zone=row.zone,
+        server=row.server,
+        created_by=row.created_by,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+    )

@@ -1,0 +1,71 @@
+"""Maintenance windows as pages show them: whether one is on, what comes next, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.records import MaintenanceWindow, Monitor, PageQuery
+from app.rules import recurrence
+from app.stores import Feature, current_store
+from app.web.frame import servers
+from app.web.shown import times
+
+PAGE, PAGES = 100, 5  # windows that the list and the calendar know: the newest
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A window, and the occurrence of it that is on, or the next; without ``start`` it is over."""
+
+    window: MaintenanceWindow
+    on: bool
+    start: datetime | None = None
+    end: datetime | None = None
+
+    @property
+    def order(self) -> tuple[bool, bool, float]:
+        """What is on first, then what comes next, then what is over, the latest first."""
+        if self.start is None:
+            return True, True, -self.window.start_at.timestamp()
+        return False, not self.on, self.start.timestamp()
+
+
+def known() -> tuple[list[MaintenanceWindow], bool]:
+    """The newest windows, and whether there are more."""
+    found: list[MaintenanceWindow] = []
+    for number in range(1, PAGES + 1):
+        page = current_store().windows.list(PageQuery(page=number, per_page=PAGE))
+        found += page.items
+        if number >= page.last_number:
+            return found, False
+    return found, True
+
+
+def of(window: MaintenanceWindow) -> Planned:
+    now = times.now()
+    spans = recurrence.next_occurrences(window, 1, now)
+    if not spans:
+        return Planned(window, False)
+    return Planned(window, spans[0][0] <= now, *spans[0])
+
+
+def coming(windows: Iterable[MaintenanceWindow], most: int) -> list[Planned]:
+    """What is on and what comes next, in this order."""
+    found = (of(window) for window in windows)
+    return sorted((one for one in found if one.start), key=lambda one: one.order)[:most]
+
+
+def for_monitor(monitor: Monitor, most: int = 2) -> list[Planned]:
+    """The shared windows of a monitor, by its tags too, that are on or come next."""
+    if not servers.offers(Feature.WINDOWS):
+        return []
+    windows, _ = known()
+    its = (one for one in windows if recurrence.applies_to(one, monitor.id, monitor.tags))
+    return coming(its, most)
+
+
+def soon(most: int) -> list[Planned]:
+    """What is on or comes next, of all windows."""
+    return coming(known()[0], most) if servers.offers(Feature.WINDOWS) else []
