@@ -190,7 +190,7 @@ RECORDS: dict[str, Schema] = {
     "Result": schema_of(Result),
     "Statistics": record(
         {
-            "range": words(StatisticsRange),
+            "range": nullable(words(StatisticsRange)),  # null between two times
             "from": MOMENT,
             "to": MOMENT,
             "uptime": nullable(NUMBER),  # percent

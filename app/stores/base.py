@@ -67,6 +67,8 @@ class Feature(StrEnum):
     OVERVIEW = "overview"  # counters, state and tag filters
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
     CLASSIFY = "classify"  # say afterwards what an incident was
+    SPANS = "spans"  # statistics between any two times
+    CHANGES = "changes"  # the results at which the verdict changed
     REPORTS = "reports"  # figures between any two times
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
@@ -78,6 +80,8 @@ ADDED_TO_API = (
     Feature.HOURS,
     Feature.CLASSIFY,
     Feature.REPORTS,
+    Feature.SPANS,
+    Feature.CHANGES,
     Feature.CERTIFICATES,
     Feature.STATUS_PAGES,
     Feature.CONTACTS,
@@ -165,6 +169,15 @@ class Results(ABC):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``; the answer is what the API's ``statistics``
         shows.
+        """
+
+    @abstractmethod
+    def statistics_between(
+        self, monitor_id: int, start: datetime, end: datetime
+    ) -> Mapping[str, Any]:
+        """``statistics`` of the time between these two, at most ``MAX_REPORT_DAYS`` days; their
+        ``range`` is None. It begins and ends with whole buckets of the chart, as ``from`` and
+        ``to`` say. Raises Invalid for a time that has not begun.
         """
 
     @abstractmethod

@@ -20,7 +20,7 @@ _TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
 _COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
 
 
-def statistics(data: Any, range_: str) -> Mapping[str, Any]:
+def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
     """The answer of ``statistics`` as ``app.stats.series`` gives it."""
     data = object_(data, "statistics")
     buckets = data.get("buckets")
