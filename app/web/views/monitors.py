@@ -104,7 +104,7 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
     monitor = current_store().monitors.get(id)
-    seen = statistics.of(monitor, request.args.get("range"), "phases" in request.args)
+    seen = statistics.of(monitor)
     return fragments.page(
         "monitors/show.html",
         "monitors/_shown.html",
