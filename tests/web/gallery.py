@@ -167,6 +167,9 @@ LIVING = {
     "checks": Sight("/monitors/1/checks?verdict=down"),
     "checks-none": Sight("/monitors/3/checks?verdict=unknown", brief=True),
     "day": Sight(f"/monitors/12/days/{(now() - timedelta(days=2)):%Y-%m-%d}"),
+    "day-checks": Sight(
+        f"/monitors/12/days/{(now() - timedelta(days=2)):%Y-%m-%d}?page=2", brief=True
+    ),
     "form-new": Sight("/monitors/new"),
     "form-unfolded": Sight("/monitors/new", then=unfold),
     "form-edit": Sight("/monitors/1/edit", brief=True),

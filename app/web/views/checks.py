@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -22,7 +23,7 @@ from app.records import (
 from app.stores import Feature, current_store
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
-from app.web.shown import looks, times
+from app.web.shown import looks, statistics, times
 
 blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
 
@@ -30,6 +31,7 @@ PER_PAGE = 25
 DAY = timedelta(days=1)
 INCIDENTS_READ = 100  # in one page
 PAGES_READ = 50
+CHANGES_SHOWN = 100
 
 
 class FilterForm(BrowserForm):
@@ -102,11 +104,17 @@ def day(id: int, day: str) -> str:
         before, after = start - DAY, start + DAY
     except (ValueError, OverflowError):
         raise NotFound("day", day) from None
-    results = None
+    results = changes = None
+    query = ResultQuery(id, from_=start, to=after, per_page=PER_PAGE, page=_whole("page", 1))
     if servers.offers(Feature.RESULTS):
-        results = store.results.list(
-            ResultQuery(id, from_=start, to=after, per_page=100, page=_whole("page", 1))
-        )
+        results = store.results.list(query)
+    if servers.offers(Feature.CHANGES):
+        changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
+    incidents = _touching(id, start, after)
+    drawn = None
+    if servers.offers(Feature.SPANS) and start < times.now():
+        day_seen = store.results.statistics_between(id, start, after)
+        drawn = statistics.drawn(monitor, day_seen, incidents)
     figures = store.results.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
     return render_template(
         "monitors/day.html",
@@ -114,10 +122,12 @@ def day(id: int, day: str) -> str:
         start=start,
         before=before,
         after=after if after <= times.now() else None,
-        incidents=_touching(id, start, after),
+        incidents=incidents,
+        drawn=drawn,
+        changes=changes,
         figures=figures.get(id),
         page=results,
-        link=links.page_link,
+        link=lambda number: links.here(page=number, _anchor="checks"),
     )
 
 
