@@ -165,6 +165,11 @@ FIGURES: dict[str, Schema] = {
     **dict.fromkeys(report.COUNTS, INTEGER),
     **dict.fromkeys(report.MEASURES, nullable(INTEGER)),
 }
+DAY: dict[str, Schema] = {
+    "start": MOMENT,
+    "uptime": nullable(NUMBER),
+    **dict.fromkeys(report.STATES, INTEGER),
+}
 
 UNREADABLE = array(
     STRING,
@@ -216,7 +221,11 @@ RECORDS: dict[str, Schema] = {
             "from": MOMENT,
             "to": MOMENT,
             "all": record(FIGURES),
-            "monitors": array(record({"id": INTEGER, **FIGURES})),
+            "monitors": array(
+                record(
+                    {"id": INTEGER, **FIGURES, "days": array(record(DAY))}, where_asked_for=["days"]
+                )
+            ),
         }
     ),
     "StatusPage": schema_of(StatusPage),

@@ -196,6 +196,7 @@ class ReportQueryForm(SchemaForm):
         most=MAX_REPORT_MONITORS,
         description="Comma-separated ids. Empty: all.",
     )
+    days = Switch("Days", default=False, description="With each monitor its days, in UTC.")
 
     def check_together(self) -> None:
         start, end = self.from_, self.to

@@ -70,6 +70,7 @@ class Feature(StrEnum):
     SPANS = "spans"  # statistics between any two times
     CHANGES = "changes"  # the results at which the verdict changed
     REPORTS = "reports"  # figures between any two times
+    REPORT_DAYS = "report_days"  # with each of their days
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
@@ -80,6 +81,7 @@ ADDED_TO_API = (
     Feature.HOURS,
     Feature.CLASSIFY,
     Feature.REPORTS,
+    Feature.REPORT_DAYS,
     Feature.SPANS,
     Feature.CHANGES,
     Feature.CERTIFICATES,
@@ -182,10 +184,11 @@ class Results(ABC):
 
     @abstractmethod
     def report(
-        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         """Figures of each of these monitors between two full hours, as ``app.stats.report`` gives
-        them; under the key 0 those of all together. Unknown ids are left out.
+        them; under the key 0 those of all together. Unknown ids are left out. ``days``: also
+        each monitor's days; an older server does not have them.
         """
 
     @abstractmethod

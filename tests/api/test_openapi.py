@@ -119,7 +119,7 @@ def test_answers_match_the_document(app, api, written):
         "MonitorsNamed": [api.get("/alerts/unreadable")["data"]],
         "Overview": [api.get("/overview")["data"]],
         "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],
-        "Report": [api.get("/report", **month)["data"]],
+        "Report": [api.get("/report", **month, days="true")["data"]],
         "Result": [api.data("POST", f"/monitors/{stored['id']}/check")],
         "Statistics": [api.get(f"/monitors/{stored['id']}/statistics")["data"]],
         "Links": [api.get("/monitors")["links"]],

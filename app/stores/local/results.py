@@ -117,7 +117,7 @@ class Results(Part, base.Results):
         return series.between(span, parts[monitor_id], incidents)
 
     def report(
-        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         now = self.now()
         first, last = to_ms(start), min(to_ms(end), to_ms(now))
@@ -125,7 +125,7 @@ class Results(Part, base.Results):
         known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
         incidents = rollups.incidents_between(known, first, max(first, last))
         pieces = rollups.between(known, first, last, now)
-        return report.figures(first, last, pieces, incidents)
+        return report.figures(first, last, pieces, incidents, days=days)
 
 
 def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:

@@ -41,12 +41,18 @@ class Results(Part, base.Results):
         return self._record(answer, lambda data: figures.statistics(data, None))
 
     def report(
-        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         self._needs(Feature.REPORTS, "has no figures for a month.")
         if not monitor_ids:  # without ids, the server would return all
             return report.figures(0, 0, {}, {})
-        asked = {"from": start, "to": end, "monitors": ",".join(map(str, monitor_ids))}
+        asked: dict[str, Any] = {
+            "from": start,
+            "to": end,
+            "monitors": ",".join(map(str, monitor_ids)),
+        }
+        if days and Feature.REPORT_DAYS in self.offers.known():
+            asked["days"] = True
         answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
         return self._record(answer, figures.report)
 

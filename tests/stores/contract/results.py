@@ -135,6 +135,21 @@ class ResultsContract:
         assert list(caught.value.errors) == ["classification"]
         assert store.results.report([], start, started).keys() == {ALL}
 
+    def test_a_report_may_have_the_days_of_each_monitor(self, store: Store) -> None:
+        needs(store, Feature.REPORT_DAYS)
+        monitor = add_monitor(store, url="http://127.0.0.1:9/")
+        store.checks.run(monitor.id)
+        start = store.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
+        figures = store.results.report([monitor.id], start, start + timedelta(days=4), days=True)
+        days = figures[monitor.id]["days"]
+        assert len(days) in (3, 4)  # a test may begin before midnight and end after it
+        assert [day["start"] for day in days] == [
+            iso(start + timedelta(days=place)) for place in range(len(days))
+        ]
+        assert [day["uptime"] for day in days[:2]] == [None, None]
+        later = start + timedelta(days=4)
+        assert "days" not in store.results.report([monitor.id], start, later)[monitor.id]
+
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monitor_has_no_results(self, store: Store, id: int) -> None:
         needs(store, Feature.STATISTICS)
