@@ -239,6 +239,7 @@ LIVING = {
     ),
     "post-template-delete": Sight("/status-pages/templates/1/delete", brief=True),
     "reports": Sight("/reports"),
+    "reports-tag": Sight("/reports?tag=prod", then=unfold),
     "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
     "keys": Sight("/keys"),
     "keys-faults": Sight("/keys", then=press("Create the key"), brief=True),

@@ -78,6 +78,17 @@ def clock(moment: datetime) -> str:
     return time if there.date() == today.date() else f"{_day(there)} {time}"
 
 
+def short_day(moment: datetime) -> str:
+    """``22 Nov``: a date that is near, or whose year is said beside it; of a UTC day as it is."""
+    return f"{moment.day} {moment:%b}"
+
+
+def utc(moment: datetime) -> str:
+    """``21 Nov 09:32`` in UTC: for what says the same to everybody."""
+    there = _in(moment, UTC)
+    return f"{there.day} {there:%b %H:%M}"
+
+
 def day(moment: datetime, there: tzinfo | None = None) -> str:
     return _day(_in(moment, there) if there else local(moment))
 
