@@ -44,6 +44,7 @@ from app.records import (
     PostState,
     PostTemplate,
     PostUpdate,
+    ReportMail,
     Result,
     StatisticsRange,
     StatusPage,
@@ -228,6 +229,7 @@ RECORDS: dict[str, Schema] = {
             ),
         }
     ),
+    "ReportMail": schema_of(ReportMail),
     "StatusPage": schema_of(StatusPage),
     "Post": schema_of(Post),
     "PostUpdate": schema_of(PostUpdate),

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
+          "October", "November", "December")  # fmt: skip
+
+
+def month(moment: datetime) -> str:
+    """``October 2026``."""
+    return f"{MONTHS[moment.month - 1]} {moment.year}"
+
 
 def subject(names: list[str], tag: str | None, *, chosen: bool) -> str:
     """``12 monitors tagged shop``, ``all 12 monitors``, or the name of the only one.

@@ -37,6 +37,7 @@ from app.records import (
     Post,
     PostQuery,
     PostTemplate,
+    ReportMail,
     Result,
     ResultQuery,
     StatusPage,
@@ -70,6 +71,7 @@ class Feature(StrEnum):
     SPANS = "spans"  # statistics between any two times
     CHANGES = "changes"  # the results at which the verdict changed
     REPORTS = "reports"  # figures between any two times
+    REPORT_MAILS = "report_mails"  # monthly, to a contact
     REPORT_DAYS = "report_days"  # with each of their days
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
@@ -82,6 +84,7 @@ ADDED_TO_API = (
     Feature.CLASSIFY,
     Feature.REPORTS,
     Feature.REPORT_DAYS,
+    Feature.REPORT_MAILS,
     Feature.SPANS,
     Feature.CHANGES,
     Feature.CERTIFICATES,
@@ -359,6 +362,7 @@ class Store(ABC):
     status_pages: StatusPages
     posts: Posts
     post_templates: Collection[PostTemplate, PageQuery]
+    report_mails: Collection[ReportMail, PageQuery]
     subscribers: Subscribers
 
     @abstractmethod

@@ -110,6 +110,7 @@ def test_answers_match_the_document(app, api, written):
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
         "StatusPage": api.get("/status-pages")["data"],
         "Post": api.get(f"{path}/posts")["data"],
+        "ReportMail": [api.data("POST", "/report-mails", json={"contact": "Shop"})],
         "PostTemplate": api.get("/post-templates")["data"],
         "PostUpdate": [api.get(f"{path}/posts/{posted['id']}/updates/1")["data"]],
         "PostDraft": [api.get(f"{path}/draft", incident_id=broken["id"])["data"]],

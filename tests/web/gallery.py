@@ -344,6 +344,8 @@ def living(app: Flask) -> dict[str, Any]:
         _windows(ids)
         scene.add_status_pages(ids)
         scene.add_contacts(ids)
+        contact = current_store().contacts.names()[0]
+        current_store().report_mails.create({"contact": contact, "tag": "prod"})
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
     return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}

@@ -16,7 +16,7 @@ from flask import Flask
 
 from app.db import rollups, writing
 from app.db.journal import keep, known_numbers, row_of
-from app.records import Location, Result, Verdict
+from app.records import Location, PageQuery, Pair, Result, Verdict
 from app.rules import report_words
 from app.stats.report import ALL, figures
 from app.stats.tally import Sums
@@ -240,3 +240,35 @@ def test_a_misspelt_address_is_told(viewer, query):
 
 def test_no_name_becomes_a_formula():
     assert [plain(text) for text in ("=1+1", "@x", "-2", "Shop")] == ["'=1+1", "'@x", "'-2", "Shop"]
+
+
+@pytest.mark.sqlite
+def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
+    past(app, tags="\nshop\n")
+    assert "Add a contact" in editor.open("/reports").text
+    with app.app_context():
+        mail = (Pair("email", "boss@shop.example"),)
+        current_store().contacts.create({"name": "Boss", "channels": mail})
+        chat = (Pair("slack", "https://hooks.slack.com/services/T0/B0/x1"),)
+        current_store().contacts.create({"name": "Chat", "channels": chat})
+    editor.open("/reports?tag=shop").press("Send monthly", contact="Boss")
+    assert "Boss gets this report by email" in editor.text
+    assert "Boss : monitors tagged shop" in editor.text
+    editor.press("Stop")
+    assert "no more monthly reports" in editor.text
+    with app.app_context():
+        assert not current_store().report_mails.list(PageQuery()).items
+    assert editor.open("/reports").press("Send monthly", contact="Chat").status == 422
+    assert "has no email address" in editor.text
+
+
+@pytest.mark.sqlite
+def test_a_viewer_sees_who_gets_reports_and_changes_nothing(app, viewer):
+    past(app)
+    with app.app_context():
+        mail = (Pair("email", "boss@shop.example"),)
+        current_store().contacts.create({"name": "Boss", "channels": mail})
+        id = current_store().report_mails.create({"contact": "Boss"}).id
+    assert "Boss : all monitors" in viewer.open("/reports").text
+    assert "Send monthly" not in viewer.text
+    assert viewer.client.post(f"/reports/mails/{id}/delete").status_code in (400, 403)

@@ -30,6 +30,7 @@ from app.db.rollups.rows import (
     MONITORS,
     ROLLUPS,
     checks,
+    incidents_between,
     limit_of,
     responses,
     sums_of,
@@ -38,6 +39,7 @@ from app.db.rollups.rows import (
 from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
+from app.stats import report
 from app.stats.series import start_of
 from app.stats.strip import Hour, start_of_strip, strips
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Check, Sums, percent, tally
@@ -133,6 +135,15 @@ def between(
     for id, hours in tails(ids, start_ms, last, checks).items():
         found[id] += hours.items()
     return found
+
+
+def report_figures(
+    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = False
+) -> dict[int, dict[str, Any]]:
+    """The figures of a report, as ``app.stats.report`` gives them, of monitors that exist."""
+    last = min(end_ms, to_ms(now))
+    incidents = incidents_between(ids, start_ms, max(start_ms, last))
+    return report.figures(start_ms, last, between(ids, start_ms, last, now), incidents, days=days)
 
 
 def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:

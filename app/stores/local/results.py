@@ -29,7 +29,7 @@ from app.records import (
     ResultQuery,
     Verdict,
 )
-from app.stats import RANGES, report, series
+from app.stats import RANGES, series
 from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
 from app.stores.local.part import Part, found_monitor
@@ -119,13 +119,9 @@ class Results(Part, base.Results):
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
-        now = self.now()
-        first, last = to_ms(start), min(to_ms(end), to_ms(now))
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
         known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
-        incidents = rollups.incidents_between(known, first, max(first, last))
-        pieces = rollups.between(known, first, last, now)
-        return report.figures(first, last, pieces, incidents, days=days)
+        return rollups.report_figures(known, to_ms(start), to_ms(end), self.now(), days=days)
 
 
 def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:

@@ -78,7 +78,7 @@ class Report:
 
     def strip(self, id: int) -> Strip | None:
         """None where the store has no days, or no data in them."""
-        days = self.figures[id].get("days") or ()
+        days = self.figures[id].get("days") or []
         states = [day_state(day) for day in days]
         known = [day for day, state in zip(days, states, strict=True) if state != "none"]
         if not known:
@@ -93,9 +93,9 @@ class Report:
     def incidents(self) -> list[Incident]:
         """Those that count, in the order of their start."""
         ids = {one.id for one in self.monitors}
-        found = overlapping.incidents(
-            *self.month.span(), self.chosen[0] if len(ids) == 1 and self.chosen else None
-        )
+        only = next(iter(ids)) if len(ids) == 1 else None
+        start, end = self.month.span()
+        found = overlapping.incidents(start, end, only)
         mine = [one for one in found if one.monitor_id in ids and one.classification is None]
         return mine[::-1]
 

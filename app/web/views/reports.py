@@ -10,12 +10,13 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid
-from app.records import MAX_REPORT_MONITORS, MonitorRef
+from app.forms.browser import BrowserReportMailForm
+from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
 from app.stores import Feature, current_store
 from app.web.frame import servers
 from app.web.frame.session import guarded
@@ -40,6 +41,7 @@ COLUMNS = {
     "unknown": "unknown_seconds",
     "gaps": "gap_seconds",
 }
+MAILS_SHOWN = PAGE_SIZES[-1]
 FORMATS = ("", "html", "pdf")
 
 
@@ -58,8 +60,45 @@ def show() -> Response | str:
         by_tag=servers.offers(Feature.OVERVIEW),
         address=lambda month: _address(".show", found, month),
         csv=_address(".download", found),
+        mails=_mails(),
+        contacts=_contacts(),
         pdf=_address(".show", found, format="pdf") if paper.available() else None,
     )
+
+
+def _mails() -> Sequence[ReportMail] | None:
+    """The reports that are sent each month; None where the store sends none."""
+    if not servers.offers(Feature.REPORT_MAILS):
+        return None
+    return current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items
+
+
+def _contacts() -> Sequence[str]:
+    offered = servers.offers(Feature.REPORT_MAILS)
+    return current_store().contacts.names() if offered else ()
+
+
+@blueprint.post("/mails")
+def send_monthly() -> Response:
+    """Order a report, each month by email."""
+    form = BrowserReportMailForm()
+    if not form.validate_on_submit():
+        raise Invalid(form.named_errors())
+    mail = current_store().report_mails.create(form.fields())
+    flash(f"On the first of each month, {mail.contact} gets this report by email.", "success")
+    return _back(mail.tag)
+
+
+@blueprint.post("/mails/<int:id>/delete")
+def stop_monthly(id: int) -> Response:
+    mail = current_store().report_mails.get(id)
+    current_store().report_mails.delete(id)
+    flash(f"{mail.contact} gets no more monthly reports of this kind.", "success")
+    return _back(mail.tag)
+
+
+def _back(tag: str | None) -> Response:
+    return redirect(url_for(".show", tag=tag, _anchor="mails"))
 
 
 @blueprint.get("/csv")
