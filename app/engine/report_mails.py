@@ -115,6 +115,5 @@ def _monitors(session: AnySession, tag: str | None) -> dict[int, str]:
 
 
 def _said(figures: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: figures[name] for name in ("uptime", "downtime", "incidents", "mttr", "avg", "p95")
-    }
+    names = "uptime", "watched", "downtime", "incidents", "mttr", "avg", "p95"
+    return {name: figures[name] for name in names}

@@ -25,8 +25,8 @@ def report(facts: Facts, context: Context) -> Message:
         event=facts["event"],
         tone=Tone.PLAIN,
         title=told["title"],
-        summary=f"Uptime {percent(total['uptime'])}. The report has every monitor, its days and its"
-        " incidents.",
+        summary=f"Uptime {percent(total['uptime'], total['watched'])}. The report has every monitor,"
+        " its days and its incidents.",
         at=told_at(facts),
         details=tuple(_details(total)),
         items=tuple(items),
@@ -49,7 +49,7 @@ def _details(total: Facts) -> list[tuple[str, str]]:
 
 
 def _figures(one: Facts) -> str:
-    text = f"{percent(one['uptime'])} up"
+    text = f"{percent(one['uptime'], one['watched'])} up"
     if one["downtime"] or one["incidents"]:
         text += f", down {span(one['downtime'])}, {words.count_of(one['incidents'], 'incident')}"
     return text

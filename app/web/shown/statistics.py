@@ -183,7 +183,7 @@ def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str
         start = datetime.fromisoformat(bucket["start"])
         title = f"{times.plain_day(start)}: {DAY_WORDS[state]}"
         if bucket["uptime"] is not None:
-            title += f", uptime {looks.percent(bucket['uptime'])}"
+            title += f", uptime {looks.percent(bucket['uptime'], DAY)}"
         if bucket["down"]:
             title += f", down {times.span(bucket['down'])}"
         address = url_for("checks.day", id=id, day=f"{start:%Y-%m-%d}")

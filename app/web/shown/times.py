@@ -14,6 +14,7 @@ from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
 from app.rules.figures import span as span
 from app.rules.time import days_left, iso
+from app.stats import RANGES
 
 NEAR_DAYS = 30  # a later expiry is shown as a date, and not in lists
 
@@ -81,6 +82,21 @@ def clock(moment: datetime) -> str:
 def short_day(moment: datetime) -> str:
     """``22 Nov``: a date that is near, or whose year is said beside it; of a UTC day as it is."""
     return f"{moment.day} {moment:%b}"
+
+
+def since(created_at: datetime | None, range_: str) -> str | None:
+    """``since 22 Nov``, where a figure of this range (of ``app.stats.RANGES``) is younger than it;
+    None where it is not.
+    """
+    if created_at is None or now() - created_at >= RANGES[range_]:
+        return None
+    return f"since {short_day(local(created_at))}"
+
+
+def watched(created_at: datetime | None, range_: str) -> float:
+    """How much of this range a monitor has been there, in seconds; all of it, if unknown."""
+    length = RANGES[range_].total_seconds()
+    return length if created_at is None else min(length, (now() - created_at).total_seconds())
 
 
 def utc(moment: datetime) -> str:
