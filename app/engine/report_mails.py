@@ -11,21 +11,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, or_, select
 
 from app.alerts import outbox
 from app.db import AnySession, db, faults, rollups, writing
 from app.db.clocks import SKEW
 from app.db.journal import insert_new
-from app.db.tables import ContactRow, MonitorRow, ReportMailRow, ReportMailSentRow
+from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, ReportMailSentRow
 from app.db.types import to_ms
 from app.records import MAX_REPORT_MONITORS
 from app.rules import report_words
+from app.rules.time import iso
 from app.stats.report import ALL
 
 log = logging.getLogger(__name__)
 
-NAMED = 20  # monitors in the message, the worst first; the page behind its link has all
+# In the message: monitors, the worst first, and incidents. The page behind its link has all.
+NAMED, TOLD = 50, 20
 
 
 def send(now: datetime) -> int:
@@ -102,8 +104,35 @@ def _facts(
         "tag": row.tag,
         "all": _said(total),
         "count": len(figures),
+        "incidents": _incidents(session, monitors, start, end),
         "monitors": [{"name": monitors[id], **_said(figures[id])} for id in worst[:NAMED]],
     }
+
+
+def _incidents(
+    session: AnySession, monitors: Mapping[int, str], start: datetime, end: datetime
+) -> list[dict[str, Any]]:
+    """The first of those that count, in the order of their start."""
+    rows = session.scalars(
+        select(IncidentRow)
+        .where(
+            IncidentRow.monitor_id.in_(monitors),
+            IncidentRow.started_at < end,
+            or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > start),
+            IncidentRow.classification.is_(None),
+        )
+        .order_by(IncidentRow.started_at, IncidentRow.id)
+        .limit(TOLD)
+    )
+    return [
+        {
+            "name": monitors[row.monitor_id],
+            "started_at": iso(row.started_at),
+            "ended_at": row.ended_at and iso(row.ended_at),
+            "cause": row.cause,
+        }
+        for row in rows
+    ]
 
 
 def _monitors(session: AnySession, tag: str | None) -> dict[int, str]:

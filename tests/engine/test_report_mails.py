@@ -79,6 +79,9 @@ def test_a_report_goes_to_the_addresses_of_its_contact_on_the_first(ordered):
     assert message.items[1].text == "Shop: 100% up"
     assert message.links[0].url == "https://watch.example/reports?month=2026-10&tag=shop"
     assert dict(message.details)["Incidents"] == "1"
+    assert message.details[-1] == (
+        "2026-10-05 04:00 UTC", "Till: The server refused the connection (2 h)",
+    )  # fmt: skip
 
 
 def test_it_is_sent_once_whatever_the_clock_does(ordered):

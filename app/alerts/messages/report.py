@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from app.alerts import words
 from app.alerts.messages.context import Context
-from app.alerts.messages.facts import Facts, told_at
+from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, told_at
 from app.alerts.messages.message import Item, Link, Message, Tone
 from app.rules.figures import percent, span
 
@@ -17,6 +17,7 @@ def report(facts: Facts, context: Context) -> Message:
     told = facts["extra"]
     total, monitors = told["all"], told["monitors"]
     query = {"month": told["month"]} | ({"tag": told["tag"]} if told["tag"] else {})
+    uptime = percent(total["uptime"], total["watched"])
     items = [Item(f"{words.shorten(one['name'], 100)}: {_figures(one)}") for one in monitors]
     more = told["count"] - len(monitors)
     if more > 0:
@@ -25,10 +26,9 @@ def report(facts: Facts, context: Context) -> Message:
         event=facts["event"],
         tone=Tone.PLAIN,
         title=told["title"],
-        summary=f"Uptime {percent(total['uptime'], total['watched'])}. The report has every monitor,"
-        " its days and its incidents.",
+        summary=f"Uptime {uptime}. The report has every monitor, its days and its incidents.",
         at=told_at(facts),
-        details=tuple(_details(total)),
+        details=(*_details(total), *map(_incident, told["incidents"]), *_untold(told)),
         items=tuple(items),
         links=(Link("Open the report", f"{context.base_url}/reports?{urlencode(query)}"),),
         data={"report": dict(told)},
@@ -46,6 +46,21 @@ def _details(total: Facts) -> list[tuple[str, str]]:
     if total["avg"] is not None:
         found.append(("Response time", f"{total['avg']} ms on average, p95 {total['p95']} ms"))
     return found
+
+
+def _incident(one: Facts) -> tuple[str, str]:
+    started = words.read_moment(one["started_at"])
+    lasted = "open"
+    if one["ended_at"]:
+        lasted = span((words.read_moment(one["ended_at"]) - started).total_seconds())
+    cause = words.shorten(one["cause"] or UNKNOWN_CAUSE, 120)
+    name = words.shorten(one["name"], words.MAX_NAME_SHOWN)
+    return words.clock_time(started), f"{name}: {cause} ({lasted})"
+
+
+def _untold(told: Facts) -> list[tuple[str, str]]:
+    more = told["all"]["incidents"] - len(told["incidents"])
+    return [("More", words.count_of(more, "incident"))] if more > 0 else []
 
 
 def _figures(one: Facts) -> str:
