@@ -21,9 +21,9 @@ OURSELVES := $(PIP) --no-deps --no-build-isolation --editable .
 RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
-# Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx), and
-# PostgreSQL.
-DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation nginx postgresql
+# Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx),
+# PostgreSQL; and what makes PDF files needs Pango.
+DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal

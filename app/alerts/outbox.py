@@ -35,7 +35,7 @@ from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
-from app.records import DeliveryStatus, Event
+from app.records import Channel, DeliveryStatus, Event
 from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
 
@@ -47,8 +47,8 @@ BURST_HOLD = timedelta(seconds=0.5)
 BURST_EXTRA_HOLD = timedelta(seconds=1.5)
 HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
 
-# A person waits for the result of a test, so quiet hours do not hold it.
-NEVER_QUIET = frozenset({Event.TEST})
+# A person waits for the result of a test, and a report is no alert: quiet hours hold neither.
+NEVER_QUIET = frozenset({Event.TEST, Event.REPORT_MONTHLY})
 
 # They go to those who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
@@ -298,6 +298,18 @@ def send_test_to_contact(contact_id: int, now: datetime) -> tuple[int, ...]:
             raise Conflict(channels_unreadable(f'contact "{contact.name}"', why))
         found = dict.fromkeys(channels_of(contact), (Source(contact.id),))
         return tuple(row.id for row in _write(session, Event.TEST, found, None, None, now))
+
+
+def send_report(
+    session: AnySession, contact: ContactRow, facts: Mapping[str, Any], now: datetime
+) -> int:
+    """Put a monthly report into the outbox for the email addresses of a contact, in the caller's
+    transaction; how many there are.
+    """
+    source = Source(contact.id)
+    addresses = [one for one in channels_of(contact) if one[0] == Channel.EMAIL]
+    targets = dict.fromkeys(addresses, (source,))
+    return len(_write(session, Event.REPORT_MONTHLY, targets, None, None, now, facts))
 
 
 def give_up(delivery_id: int, now: datetime) -> None:

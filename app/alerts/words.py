@@ -54,5 +54,6 @@ EVENT_LABELS: dict[str, str] = {
     Event.INCIDENTS_DIGEST: "Quiet hours",
     Event.CERTIFICATE_EXPIRING: "Certificate expires",
     Event.DOMAIN_EXPIRING: "Domain expires",
+    Event.REPORT_MONTHLY: "Monthly report",
     Event.TEST: "Test",
 }

@@ -25,6 +25,7 @@ from app.api import (  # noqa: F401
     openapi,
     post_templates,
     posts,
+    report_mails,
     reports,
     status_pages,
     subscribers,

@@ -102,8 +102,12 @@ def certificates(call: Call) -> Response:
 )
 def statistics(call: Call) -> Response:
     call.store.monitors.get(call.id)
-    range_ = binding.query_values(StatisticsQueryForm, call.query)["range"]
-    return one(plain(call.store.results.statistics(call.id, str(range_))))
+    asked = binding.query_values(StatisticsQueryForm, call.query)
+    if asked["from"]:
+        found = call.store.results.statistics_between(call.id, asked["from"], asked["to"])
+    else:
+        found = call.store.results.statistics(call.id, str(asked["range"]))
+    return one(plain(found))
 
 
 @operation("POST", MONITOR + "/test-alert", "Send a test alert", "DeliveryIds")

@@ -23,7 +23,7 @@ def show(call: Call) -> Response:
         ids = [known.id for known in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
         if len(ids) > MAX_REPORT_MONITORS:
             raise Invalid({"monitors": [f"There are more than {MAX_REPORT_MONITORS}. Name some."]})
-    figures = call.store.results.report(ids, asked["from"], asked["to"])
+    figures = call.store.results.report(ids, asked["from"], asked["to"], days=asked["days"])
     return one(
         {
             "from": iso(asked["from"]),

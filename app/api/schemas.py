@@ -44,6 +44,7 @@ from app.records import (
     PostState,
     PostTemplate,
     PostUpdate,
+    ReportMail,
     Result,
     StatisticsRange,
     StatusPage,
@@ -169,6 +170,11 @@ FIGURES: dict[str, Schema] = {
     **dict.fromkeys(report.COUNTS, INTEGER),
     **dict.fromkeys(report.MEASURES, nullable(INTEGER)),
 }
+DAY: dict[str, Schema] = {
+    "start": MOMENT,
+    "uptime": nullable(NUMBER),
+    **dict.fromkeys(report.STATES, INTEGER),
+}
 
 UNREADABLE = array(
     STRING,
@@ -194,7 +200,7 @@ RECORDS: dict[str, Schema] = {
     "Result": schema_of(Result),
     "Statistics": record(
         {
-            "range": words(StatisticsRange),
+            "range": nullable(words(StatisticsRange)),  # null between two times
             "from": MOMENT,
             "to": MOMENT,
             "uptime": nullable(NUMBER),  # percent
@@ -220,9 +226,14 @@ RECORDS: dict[str, Schema] = {
             "from": MOMENT,
             "to": MOMENT,
             "all": record(FIGURES),
-            "monitors": array(record({"id": INTEGER, **FIGURES})),
+            "monitors": array(
+                record(
+                    {"id": INTEGER, **FIGURES, "days": array(record(DAY))}, where_asked_for=["days"]
+                )
+            ),
         }
     ),
+    "ReportMail": schema_of(ReportMail),
     "StatusPage": schema_of(StatusPage),
     "Post": schema_of(Post),
     "PostUpdate": schema_of(PostUpdate),

@@ -59,6 +59,8 @@ MENDED_BY = {
     " cannot be read who may.",
     "posts": "Correct the post, or delete it.",
     "post_updates": "Correct the update, or delete its post.",
+    "report_mails": "Delete the monthly report and set it up again.",
+    "report_mails_sent": "Delete the monthly report and set it up again.",
     "post_templates": "Edit the template and save it again, or delete it.",
 }
 STORED_WHOLE = (

@@ -65,6 +65,8 @@ _NOUNS = {
     "post_updates": "update of a post",
     "post_templates": "post template",
     "subscribers": "subscriber",
+    "report_mails": "monthly report",
+    "report_mails_sent": "monthly report",
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS | CHECK_FIELDS,

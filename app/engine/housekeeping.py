@@ -31,7 +31,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import to_ms
-from app.engine import domains, posts, recorder
+from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
 from app.records import Location
 
@@ -86,6 +86,7 @@ class Housekeeper:
                 Chore(self.watch_the_unwatched, MINUTE),
                 Chore(self.remind, MINUTE),
                 Chore(self.tend_posts, POSTS_SECONDS),
+                Chore(self.mail_reports, MINUTE),
                 Chore(self.forget_old, HOUR),
             ],
             "domains": [Chore(self.look_after_domains, MINUTE)],
@@ -150,6 +151,10 @@ class Housekeeper:
     def tend_posts(self) -> None:
         """Write what status pages write by themselves."""
         posts.tend(self.clock())
+
+    def mail_reports(self) -> None:
+        """Send the reports of the month that is over."""
+        report_mails.send(self.clock())
 
     def forget_old(self) -> None:
         """Delete old results, deliveries and changes, expired counters and sessions, subscribers

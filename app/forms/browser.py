@@ -31,6 +31,7 @@ from app.forms.lists import Names, PairList
 from app.forms.monitor import CHANNEL_CHOICES, CheckForm, MonitorForm, name_of
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.post_template import PostTemplateForm
+from app.forms.report_mail import ReportMailForm
 from app.forms.schema import Context, SchemaForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
@@ -315,6 +316,10 @@ class BrowserPostForm(BrowserForm, PostForm):
 
 class BrowserPostTemplateForm(BrowserForm, PostTemplateForm):
     """A post to start from."""
+
+
+class BrowserReportMailForm(BrowserForm, ReportMailForm):
+    """A monthly report by email."""
 
 
 class BrowserPostUpdateForm(BrowserForm, PostUpdateForm):

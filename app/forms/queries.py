@@ -130,6 +130,12 @@ class ResultQueryForm(PageForm):
     from_ = Moment("From", name="from", description="The earliest check.")
     to = Moment("To", description="The latest check.")
     verdict = Word("Verdict", words=Verdict, none="Any")
+    changes = Switch(
+        "Changes",
+        default=False,
+        description="An addition of ours: only the first and those at which verdict or cause"
+        " changed.",
+    )
 
     def check_together(self) -> None:
         start, end = self.from_, self.to
@@ -162,6 +168,29 @@ class StatisticsQueryForm(SchemaForm):
         default=StatisticsRange.DAY,
         description="How far back to look.",
     )
+    from_ = Moment(
+        "From", name="from", description="An addition of ours: with to, in place of range."
+    )
+    to = Moment("To", description="The end of that time; it may be still to come.")
+
+    def check_together(self) -> None:
+        start, end = self.from_, self.to
+        if not self.flawless(start, end):
+            return
+        if start.data or end.data:
+            check_span(start, end)
+            if self.range.sent:
+                self.range.fault("Send range, or from and to.")
+
+
+def check_span(start: Moment, end: Moment) -> None:
+    """Refuse what is not the time between two moments that statistics can be of."""
+    if start.data is None or end.data is None:
+        (end if start.data else start).fault("Send from and to, or neither.")
+    elif end.data <= start.data:
+        end.fault("This is not after the time in from.")
+    elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
+        end.fault(f"Statistics cover {MAX_REPORT_DAYS} days at most. Send an earlier time.")
 
 
 class ReportQueryForm(SchemaForm):
@@ -174,6 +203,7 @@ class ReportQueryForm(SchemaForm):
         most=MAX_REPORT_MONITORS,
         description="Comma-separated ids. Empty: all.",
     )
+    days = Switch("Days", default=False, description="With each monitor its days, in UTC.")
 
     def check_together(self) -> None:
         start, end = self.from_, self.to

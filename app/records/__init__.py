@@ -21,6 +21,7 @@ from app.records.notices import *
 from app.records.paging import *
 from app.records.post_templates import *
 from app.records.public_pages import *
+from app.records.report_mails import *
 from app.records.results import *
 from app.records.secrets import *
 from app.records.status_pages import *

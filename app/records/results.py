@@ -189,11 +189,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ResultQuery:
-    """A monitor's results, newest first, between two times."""
+    """A monitor's results, newest first, between two times.
+
+    ``changes``: only those whose verdict or cause differs from that of the check before, from the
+    same place; the first in the time is one of them.
+    """
 
     monitor_id: int
     from_: datetime | None = None
     to: datetime | None = None
     verdict: str | None = None
+    changes: bool = False
     per_page: int = DEFAULT_PAGE_SIZE
     page: int = 1

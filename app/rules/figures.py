@@ -5,14 +5,25 @@ from __future__ import annotations
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
-def percent(value: float | None) -> str:
-    """``99.95%``: never rounded up to 100, because that would hide an outage."""
+# How many decimals a percentage has by the seconds that it is of: more would tell apart what the
+# checks of that time cannot. At one check a minute, one of them is 1.7% of an hour.
+DECIMALS = ((HOUR, 0), (2 * DAY, 1), (27 * DAY, 2))
+MOST_DECIMALS = 3
+
+
+def percent(value: float | None, seconds: float | None = None) -> str:
+    """``99.95%``: never rounded up to 100, because that would hide an outage. ``seconds``: how much
+    time it is of, if that is known.
+    """
     if value is None:
         return "–"
     if value >= 100:
         return "100%"
-    text = f"{int(value * 1000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
-    return f"{text}%"
+    short = (most for length, most in DECIMALS if seconds is not None and seconds < length)
+    decimals = next(short, MOST_DECIMALS)
+    scale = 10**decimals
+    text = f"{int(value * scale + 1e-6) / scale:.{decimals}f}"
+    return f"{text.rstrip('0').rstrip('.') if decimals else text}%"
 
 
 def span(seconds: float) -> str:

@@ -12,13 +12,14 @@ from typing import Any
 
 from app.records import Classification
 from app.stats.histogram import percentile
-from app.stats.series import mttr
-from app.stats.tally import Sums
+from app.stats.series import iso, mttr
+from app.stats.tally import DAY_MS, Sums
 
 ALL = 0  # the key for all monitors together; no record has this id
 
 # The figures beside ``uptime``: seconds and counts; and those that may be None.
 COUNTS = ("downtime", "watched", "maintenance", "unknown", "gaps", "checks", "incidents")
+STATES = ("up", "down", "unknown", "maintenance")  # of a day, in seconds
 MEASURES = ("mttr", "longest", "avg", "p95")
 
 Incident = tuple[int, int | None, str | None]
@@ -30,24 +31,44 @@ def figures(
     end: int,
     pieces: Mapping[int, Pieces],
     incidents: Mapping[int, Sequence[Incident]],
+    *,
+    days: bool = False,
 ) -> dict[int, dict[str, Any]]:
     """Figures by monitor id, and under ``ALL``. ``start``, ``end``, ``pieces`` are ms since 1970.
 
     Durations in the answer are whole seconds, response times ms, ``uptime`` percent; ``COUNTS`` and
-    ``MEASURES`` are there too.
+    ``MEASURES`` are there too. With ``days``, each monitor has its UTC days, as ``_day`` has them.
     """
     whole, everything = Sums(), []
     answer: dict[int, dict[str, Any]] = {}
     for id, parts in pieces.items():
-        total = Sums()
-        for _, sums in parts:
+        total, by_day = Sums(), _by_day(parts, start, end)
+        for sums in by_day.values():
             total.add(sums)
         whole.add(total)
         counted = [one for one in incidents.get(id, ()) if one[2] not in list(Classification)]
         everything += counted
         answer[id] = _figures(total, counted, start, end, 1)
+        if days:
+            answer[id]["days"] = [_day(at, sums) for at, sums in by_day.items()]
     answer[ALL] = _figures(whole, everything, start, end, len(answer))
     return answer
+
+
+def _by_day(parts: Pieces, start: int, end: int) -> dict[int, Sums]:
+    """Sums by the start of each day, also of one without data, in order."""
+    found = {at: Sums() for at in range(start - start % DAY_MS, end, DAY_MS)}
+    for at, sums in parts:
+        found[at - at % DAY_MS].add(sums)
+    return found
+
+
+def _day(at: int, sums: Sums) -> dict[str, Any]:
+    return {
+        "start": iso(at),
+        "uptime": sums.uptime,
+        **{state: _seconds(getattr(sums, state)) for state in STATES},
+    }
 
 
 def _figures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.records import Classification
 from app.rules import time
@@ -22,9 +22,15 @@ BUCKETS: Mapping[str, int] = {
     "90d": DAY_MS,
     "365d": DAY_MS,
 }
+# The widths of buckets between two chosen times: the narrowest with which they are not too many.
+WIDTHS = (MINUTE_MS, 3 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS)
+MOST_BUCKETS = 200  # wider than that, points of a chart could not be told apart
 # Ranges for which single results are read, so that percentiles are exact.
 EXACT = frozenset({"3h", "24h"})
 PERCENTILES = (50, 95, 99)
+
+# Start, end and classification.
+Incident = tuple[int, int | None, str | None]
 
 
 def start_of(range_: str, now_ms: int) -> int:
@@ -40,7 +46,7 @@ def statistics(
     range_: str,
     now_ms: int,
     pieces: Iterable[tuple[int, Sums]],
-    incidents: Sequence[tuple[int, int | None, str | None]],
+    incidents: Sequence[Incident],
     response_times: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """The answer, ready for JSON. Times are ISO 8601 in UTC, durations seconds, response times ms.
@@ -49,17 +55,46 @@ def statistics(
     ``incidents``: start, end and classification of those that overlap it. ``response_times``: the
     single ones, if percentiles are to be exact.
     """
-    start, width = start_of(range_, now_ms), BUCKETS[range_]
-    total, buckets = Sums(), _empty_buckets(start, now_ms, width)
+    span = Span(start_of(range_, now_ms), now_ms, BUCKETS[range_])
+    return between(span, pieces, incidents, response_times) | {"range": range_}
+
+
+class Span(NamedTuple):
+    """The time that statistics are of, and the width of its buckets, in ms."""
+
+    start: int
+    end: int
+    width: int
+
+
+def span_of(start: int, end: int, now_ms: int, *, least: int = MINUTE_MS) -> Span:
+    """The buckets that hold the time from ``start`` to ``end``, none narrower than ``least``.
+
+    It begins and ends with whole buckets, but never in the future.
+    """
+    fitting = (width for width in WIDTHS if (end - start) <= width * MOST_BUCKETS)
+    width = max(least, next(fitting, DAY_MS))
+    return Span(start - start % width, min(now_ms, end + -end % width), width)
+
+
+def between(
+    span: Span,
+    pieces: Iterable[tuple[int, Sums]],
+    incidents: Sequence[Incident],
+    response_times: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """``statistics`` of any time; their ``range`` is None."""
+    start, end, width = span
+    total, buckets = Sums(), _empty_buckets(start, end, width)
     for begin, sums in pieces:
         buckets[begin - begin % width].add(sums)
     for sums in buckets.values():  # fewer than ``pieces``: adding histograms is slow
         total.add(sums)
     counted = [one for one in incidents if one[2] not in list(Classification)]
     return {
-        "range": range_,
+        "range": None,
         "from": iso(start),
-        "to": iso(now_ms),
+        "to": iso(end),
         "uptime": total.uptime,
         "downtime": _seconds(total.down),
         "watched": _seconds(total.up + total.down),
@@ -74,7 +109,7 @@ def statistics(
     }
 
 
-def mttr(incidents: Iterable[tuple[int, int | None, str | None]]) -> int | None:
+def mttr(incidents: Iterable[Incident]) -> int | None:
     """Mean time to recovery of the incidents that ended, in whole seconds; None if none did."""
     lengths = [stop - start for start, stop, _ in incidents if stop is not None]
     return _seconds(sum(lengths) // len(lengths)) if lengths else None

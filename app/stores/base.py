@@ -37,6 +37,7 @@ from app.records import (
     Post,
     PostQuery,
     PostTemplate,
+    ReportMail,
     Result,
     ResultQuery,
     StatusPage,
@@ -68,7 +69,11 @@ class Feature(StrEnum):
     OVERVIEW = "overview"  # counters, state and tag filters
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
     CLASSIFY = "classify"  # say afterwards what an incident was
+    SPANS = "spans"  # statistics between any two times
+    CHANGES = "changes"  # the results at which the verdict changed
     REPORTS = "reports"  # figures between any two times
+    REPORT_MAILS = "report_mails"  # monthly, to a contact
+    REPORT_DAYS = "report_days"  # with each of their days
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     LIST_ORDER = "list_order"  # monitors by state and response time; counters of a filtered list
     WINDOW_TAGS = "window_tags"  # maintenance windows by tag
@@ -81,6 +86,10 @@ ADDED_TO_API = (
     Feature.HOURS,
     Feature.CLASSIFY,
     Feature.REPORTS,
+    Feature.REPORT_DAYS,
+    Feature.REPORT_MAILS,
+    Feature.SPANS,
+    Feature.CHANGES,
     Feature.CERTIFICATES,
     Feature.STATUS_PAGES,
     Feature.CONTACTS,
@@ -175,11 +184,21 @@ class Results(ABC):
         """
 
     @abstractmethod
+    def statistics_between(
+        self, monitor_id: int, start: datetime, end: datetime
+    ) -> Mapping[str, Any]:
+        """``statistics`` of the time between these two, at most ``MAX_REPORT_DAYS`` days; their
+        ``range`` is None. It begins and ends with whole buckets of the chart, as ``from`` and
+        ``to`` say. Raises Invalid for a time that has not begun.
+        """
+
+    @abstractmethod
     def report(
-        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         """Figures of each of these monitors between two full hours, as ``app.stats.report`` gives
-        them; under the key 0 those of all together. Unknown ids are left out.
+        them; under the key 0 those of all together. Unknown ids are left out. ``days``: also
+        each monitor's days; an older server does not have them.
         """
 
     @abstractmethod
@@ -350,6 +369,7 @@ class Store(ABC):
     status_pages: StatusPages
     posts: Posts
     post_templates: Collection[PostTemplate, PageQuery]
+    report_mails: Collection[ReportMail, PageQuery]
     subscribers: Subscribers
 
     @abstractmethod

@@ -115,6 +115,12 @@ def test_every_event_has_a_label() -> None:
         if event is Event.INCIDENTS_DIGEST:
             changes = {"open": 1, "resolved": 0, "notice_count": 0, "notices": [], "deliveries": [],
                        "since": "2026-11-20T22:00:00Z", "incidents": [facts(event)]}  # fmt: skip
+        if event is Event.REPORT_MONTHLY:
+            figures = {"uptime": 99.9, "watched": 2_600_000, "downtime": 60, "incidents": 1,
+                       "mttr": 60, "avg": 120, "p95": 200}  # fmt: skip
+            changes = {"extra": {"title": "Availability", "month": "2026-10", "tag": None,
+                                 "count": 1, "all": figures, "incidents": [],
+                                 "monitors": [{"name": "Shop", **figures}]}}  # fmt: skip
         message = compose(facts(event, **changes), CONTEXT)
         assert message.title
         assert message.summary

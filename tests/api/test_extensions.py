@@ -155,6 +155,17 @@ def test_results_and_statistics_refuse_unknown_parameters(api):
     assert list(api.errors("GET", path + "/results?verdict=broken")) == ["verdict"]
     assert list(api.errors("GET", path + "/results?from=2026-01-01")) == ["from"]
     assert list(api.errors("GET", path + "/statistics?range=1y")) == ["range"]
+    start, end = "2026-11-01T00:00:00", "2026-11-02T00:00:00"
+    for query, field in (
+        (f"from={start}", "to"),
+        (f"to={end}", "from"),
+        (f"from={end}&to={start}", "to"),
+        (f"from=2024-01-01T00:00:00&to={end}", "to"),
+        (f"from={start}&to={end}&range=24h", "range"),
+        ("from=2999-01-01T00:00:00&to=2999-01-02T00:00:00", "from"),
+        ("from=yesterday&to=today", "from"),
+    ):
+        assert field in api.errors("GET", f"{path}/statistics?{query}")
     assert list(api.errors("POST", path + "/check", data={"url": "http://x/"})) == ["url"]
     for tail in ("/results", "/statistics"):
         assert api("GET", f"/monitors/{10**40}{tail}").status_code == 404

@@ -8,7 +8,16 @@ from itertools import pairwise
 import pytest
 
 from app.stats import RANGES
-from app.stats.series import BUCKETS, day_state, iso, mttr, start_of, statistics
+from app.stats.series import (
+    BUCKETS,
+    between,
+    day_state,
+    iso,
+    mttr,
+    span_of,
+    start_of,
+    statistics,
+)
 from app.stats.tally import DAY_MS, HOUR_MS, Sums
 
 NOW = int(datetime(2026, 11, 21, 8, 20, 30, tzinfo=UTC).timestamp() * 1000)
@@ -74,3 +83,23 @@ def test_the_state_of_a_day_is_the_first_of_down_up_maintenance_unknown() -> Non
     assert day_state(day | {"maintenance": 1, "unknown": 1}) == "maintenance"
     assert day_state(day | {"up": 1, "maintenance": 1}) == "up"
     assert day_state(day | {"up": 86399, "down": 1}) == "down"
+
+
+@pytest.mark.parametrize(
+    ("hours", "minutes"), [(0.1, 1), (3, 1), (9, 3), (24, 15), (48, 15), (72, 60), (24 * 366, 1440)]
+)
+def test_a_chosen_time_has_buckets_that_hold_it_and_are_not_too_many(hours, minutes) -> None:
+    start, end = NOW - int(hours * HOUR_MS) - DAY_MS, NOW - DAY_MS
+    span = span_of(start, end, NOW)
+    assert span.width == minutes * 60_000
+    assert span.start <= start < span.start + span.width
+    assert span.end - span.width < end <= span.end
+    answer = between(span, [], [])
+    assert (answer["from"], answer["to"]) == (iso(span.start), iso(span.end))
+    assert 1 <= len(answer["buckets"]) <= 370
+
+
+def test_a_chosen_time_that_is_not_over_ends_now() -> None:
+    assert span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW).end == NOW
+    answer = between(span_of(NOW - HOUR_MS, NOW + DAY_MS, NOW), [], [])
+    assert answer["buckets"][-1]["start"] < answer["to"] <= answer["buckets"][-1]["end"]

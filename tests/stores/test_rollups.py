@@ -291,6 +291,16 @@ def test_hours_whose_results_were_deleted_by_age_keep_their_sums(
         session.execute(delete(ResultRow).where(ResultRow.at < horizon))
     rollups.reroll(monitor.id, here - timedelta(hours=9))
     assert store.results.statistics(monitor.id, "7d")["checks"] == before
+    old = here - timedelta(hours=9), here - timedelta(hours=6)
+    seen = store.results.statistics_between(monitor.id, *old)
+    assert seen["bucket_seconds"] == 3600
+    assert seen["checks"] >= 180
+    assert (
+        store.results.statistics_between(
+            monitor.id, here - timedelta(hours=3), here - timedelta(hours=1)
+        )["bucket_seconds"]
+        == 60
+    )
 
 
 def test_many_monitors_are_summed_a_bounded_number_at_a_time(core: Flask) -> None:

@@ -17,6 +17,7 @@ from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import writing
 from app.db.tables import DeliveryRow
+from app.rules.time import iso
 from app.stores import current_access, current_store
 from app.web.frame import progress
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
@@ -113,6 +114,18 @@ def find_monitors(page: Page) -> None:
     page.get_by_role("button", name="Add selected").wait_for()
 
 
+def read_chart(page: Page) -> None:
+    """By keyboard, with a part of it selected."""
+    page.locator(".chart-scroll").focus()
+    for key in ("End", *["ArrowLeft"] * 9, *["Shift+ArrowLeft"] * 20):
+        page.keyboard.press(key)
+
+
+def open_phases(page: Page) -> None:
+    for one in page.locator(".checks summary").all()[:2]:
+        one.click()
+
+
 def menu(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 900})
     page.get_by_role("button", name="Menu").click()
@@ -125,6 +138,8 @@ FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
 TROUBLED = {"name": "", "start_at": "2027-01-02T10:00", "end_at": "2027-01-01T10:00"}
 FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": "", "zone": "Mars/Base"}
 PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example\none.example.com"
+
+ZOOM_FROM, ZOOM_TO = (iso(now() - timedelta(hours=hours)) for hours in (50, 36))
 
 LIVING = {
     "home": Sight("/"),
@@ -163,6 +178,9 @@ LIVING = {
     "monitor-up": Sight("/monitors/3?range=7d"),
     "monitor-phases": Sight("/monitors/4?range=24h&phases=1", brief=True),
     "monitor-year": Sight("/monitors/12?range=365d&phases=1"),
+    "monitor-chart-read": Sight("/monitors/3?range=7d", then=read_chart),
+    "monitor-zoomed": Sight(f"/monitors/12?from={ZOOM_FROM}&to={ZOOM_TO}", then=open_phases),
+    "monitor-quarter": Sight("/monitors/12?range=90d"),
     "monitor-degraded": Sight("/monitors/5?range=3h", brief=True),
     "monitor-long-name": Sight("/monitors/6", brief=True),
     "monitor-unknown": Sight("/monitors/7", brief=True),
@@ -174,6 +192,9 @@ LIVING = {
     "checks": Sight("/monitors/1/checks?verdict=down"),
     "checks-none": Sight("/monitors/3/checks?verdict=unknown", brief=True),
     "day": Sight(f"/monitors/12/days/{(now() - timedelta(days=2)):%Y-%m-%d}"),
+    "day-checks": Sight(
+        f"/monitors/12/days/{(now() - timedelta(days=2)):%Y-%m-%d}?page=2", brief=True
+    ),
     "form-new": Sight("/monitors/new"),
     "form-unfolded": Sight("/monitors/new", then=unfold),
     "form-edit": Sight("/monitors/1/edit", brief=True),
@@ -246,6 +267,7 @@ LIVING = {
     ),
     "post-template-delete": Sight("/status-pages/templates/1/delete", brief=True),
     "reports": Sight("/reports"),
+    "reports-tag": Sight("/reports?tag=prod", then=unfold),
     "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
     "keys": Sight("/keys"),
     "keys-faults": Sight("/keys", then=press("Create the key"), brief=True),
@@ -362,6 +384,8 @@ def living(app: Flask) -> dict[str, Any]:
         _windows(ids)
         scene.add_status_pages(ids)
         scene.add_contacts(ids)
+        contact = current_store().contacts.names()[0]
+        current_store().report_mails.create({"contact": contact, "tag": "prod"})
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
         _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.stats.tally import PHASES
-from app.web.shown import charts, monitor_rows
+from app.web.shown import charts, monitor_rows, readings
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -128,3 +129,54 @@ def test_a_sparkline_of_nothing_is_nothing() -> None:
     assert charts.sparkline([None, None]) == []
     assert charts.sparkline([1, None, 4]) == ["M0 70l0 0", "M384 15l0 0"]
     assert charts.sparkline([4, 1, 4]) == ["M0 15l192 55 192 -55"]
+
+
+def test_a_single_measurement_is_a_dot() -> None:
+    chart = charts.response_chart(answer(None, 120, None, 90, 80), hour)
+    assert len(chart.dots) == 1
+    assert not chart.empty
+    stacked = charts.response_chart(answer(None, 120, None), hour, stacked=True)
+    for _, path in stacked.areas:
+        xs = {float(x) for x, _ in re.findall(r"[ML](-?[\d.e+]+) (-?[\d.e+]+)", path)}
+        assert len(xs) == 2, "an area of no width is not seen"
+
+
+@pytest.mark.parametrize(
+    ("slow_after", "drawn"), [(None, None), (150, True), (500, True), (5000, False)]
+)
+def test_the_slow_threshold_is_a_line_unless_it_would_flatten_the_chart(slow_after, drawn) -> None:
+    chart = charts.response_chart(answer(100, 120), hour, slow_after=slow_after)
+    if drawn is None:
+        assert chart.slow is None
+        return
+    assert chart.slow is not None
+    assert (chart.slow.y is not None) is drawn
+    if chart.slow.y is not None:
+        assert chart.top <= chart.slow.y <= chart.bottom
+    assert max(tick.at for tick in chart.y_ticks) == chart.bottom
+
+
+def test_the_last_label_of_the_axis_ends_with_the_chart() -> None:
+    marks = [(START + timedelta(hours=1), "one"), (START + timedelta(hours=2), "23 Nov")]
+    first, last = charts.response_chart(answer(10, 10), hour, marks=marks).x_ticks
+    assert (first.anchor, last.anchor) == ("middle", "end")
+    assert last.at <= charts.WIDTH
+
+
+def test_each_moment_is_told_in_a_sentence() -> None:
+    buckets = [
+        bucket(0, 100, checks=4, down=0, unknown=0),
+        bucket(1, 100, checks=1, down=0, unknown=0),
+        bucket(2, None, checks=4, down=3600, unknown=0),
+        bucket(3, None, checks=2, down=0, unknown=1800),
+        bucket(4, None, checks=0, down=0, unknown=0),
+        bucket(5, 90, checks=4, down=0, unknown=0) | {"maintenance": 600},
+    ]
+    assert json.loads(readings.of(buckets, hour)) == [
+        "00:00: 100 ms, p95 200 ms",
+        "01:00: 100 ms",
+        "02:00: down 1 h",
+        "03:00: unknown 30 min, no response time",
+        "04:00: no check",
+        "05:00: 90 ms, p95 180 ms, maintenance 10 min",
+    ]

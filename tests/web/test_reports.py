@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import sys
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,10 +16,12 @@ from flask import Flask
 
 from app.db import rollups, writing
 from app.db.journal import keep, known_numbers, row_of
-from app.records import Location, Result, Verdict
+from app.records import Location, PageQuery, Pair, Result, Verdict
+from app.rules import report_words
 from app.stats.report import ALL, figures
 from app.stats.tally import Sums
 from app.stores import current_store
+from app.web.shown import paper
 from app.web.shown.cells import plain
 from tests.factories import make_incident, make_monitor, now
 
@@ -54,6 +59,12 @@ def past(app: Flask, name: str = "Shop", **fields: Any) -> int:
     at = OCTOBER + timedelta(days=4, hours=10)
     make_incident(app, row, started_at=at, ended_at=at + 2 * HOUR)
     return row.id
+
+
+def unpacked(file: bytes) -> bytes:
+    """The streams of a PDF file; the title is in one of them."""
+    found = re.findall(rb"stream\n(.*?)\nendstream", file, re.DOTALL)
+    return b"".join(zlib.decompressobj().decompress(one) for one in found if one[:1] == b"x")
 
 
 GAP = 6 * 3600 - (COVER - 3600)
@@ -121,15 +132,76 @@ def test_the_page_tells_figures_and_how_they_are_counted(app, viewer):
     shop, blog = past(app), past(app, name="Blog")
     viewer.open("/reports?month=2026-10")
     assert viewer.status == 200
-    for words in ("Availability, October 2026", "2 monitors", "Shop", "Blog", "All together"):
+    for words in ("Availability of all 2 monitors, October 2026", "Shop", "Blog", "All together"):
         assert words in viewer.text, words
     for words in ("2 h", "99.728%", "How this is counted", "Maintenance counts neither", "Gaps"):
         assert words in viewer.text, words
     viewer.open(f"/reports?month=2026-10&monitors={blog}")
-    assert "1 monitor." in viewer.text
+    assert "Availability of Blog, October 2026" in viewer.text
     assert "All together" not in viewer.text
     assert f'href="/reports?month=2026-09&amp;monitors={blog}"' in viewer.page.text
     assert f'href="/monitors/{shop}"' not in viewer.page.text
+
+
+@pytest.mark.sqlite
+def test_a_report_is_of_a_tag_and_says_what_happened_and_who_made_it(app, viewer):
+    past(app, tags="\nshop\nprod\n")
+    past(app, name="Till", tags="\nshop\n")
+    blog = past(app, name="Blog", tags="\nprod\n")
+    viewer.open("/reports?month=2026-10&tag=shop")
+    assert "Availability of 2 monitors tagged shop, October 2026" in viewer.text
+    assert f'href="/monitors/{blog}"' not in viewer.page.text
+    assert "Made by viewer@wakeful.test on " in viewer.text
+    happened = viewer.text[viewer.text.index("Started, UTC") :]
+    assert happened.count("5 Oct 10:00") == 2
+    assert happened.count("The server refused the connection") == 2
+    assert viewer.page.text.count('<svg class="strip"') == 2
+    assert "tag=shop" in viewer.page.text[viewer.page.text.index("/reports/csv") :][:80]
+    assert "No monitor has the tag nothing" in viewer.open("/reports?tag=nothing").text
+
+
+@pytest.mark.sqlite
+def test_figures_that_begin_within_the_month_say_since_when(app, viewer):
+    row = make_monitor(app, name="Young", interval=3600, created_at=OCTOBER)
+    results = [one for one in october(row.id) if one.checked_at >= OCTOBER + 11 * 24 * HOUR]
+    with app.app_context(), writing():
+        known_numbers(results)
+        keep([row_of(result, Location.DEFAULT) for result in results])
+    assert "Since 12 Oct" in viewer.open("/reports?month=2026-10").text
+
+
+@pytest.mark.sqlite
+def test_the_pdf_has_what_the_page_has(app, viewer):
+    past(app, name="Shop & <Sons>")
+    page = viewer.open("/reports?month=2026-10&format=pdf").page
+    assert (page.status_code, page.mimetype) == (200, "application/pdf")
+    assert "availability-2026-10.pdf" in page.headers["Content-Disposition"]
+    assert page.data.startswith(b"%PDF")
+    assert b"Availability of Shop & <Sons>, October 2026" in unpacked(page.data)
+    assert viewer.open("/reports?format=doc").status == 422
+
+
+@pytest.mark.sqlite
+def test_without_the_library_there_is_no_link_and_a_sentence(app, viewer, monkeypatch):
+    past(app)
+    monkeypatch.setattr(paper, "find_spec", lambda name: None)
+    assert "format=pdf" not in viewer.open("/reports?month=2026-10").page.text
+    monkeypatch.setitem(sys.modules, "weasyprint", None)
+    assert "wakeful[pdf]" in viewer.open("/reports?month=2026-10&format=pdf").text
+
+
+@pytest.mark.parametrize(
+    ("names", "tag", "chosen", "expected"),
+    [
+        (["Shop"], None, False, "Shop"),
+        (["Shop"], "prod", False, "1 monitor tagged prod"),
+        (["a", "b"], None, False, "all 2 monitors"),
+        (["a", "b"], None, True, "2 monitors"),
+        (["a", "b"], "prod", True, "2 monitors tagged prod"),
+    ],
+)
+def test_a_report_is_titled_by_what_it_is_of(names, tag, chosen, expected):
+    assert report_words.subject(names, tag, chosen=chosen) == expected
 
 
 @pytest.mark.sqlite
@@ -153,8 +225,8 @@ def test_without_a_month_it_is_the_last_one_that_has_something_to_say(app, viewe
     assert "No monitors" in viewer.open("/reports").text
     make_monitor(app)
     this = f"{now():%B %Y}"
-    assert f"Availability, {this}" in viewer.open("/reports").text
-    assert "so far" in viewer.text
+    assert f"Availability of Shop, {this}" in viewer.open("/reports").text
+    assert "So far" in viewer.text
     assert "has not begun" in viewer.open("/reports?month=2190-01").text
 
 
@@ -168,3 +240,35 @@ def test_a_misspelt_address_is_told(viewer, query):
 
 def test_no_name_becomes_a_formula():
     assert [plain(text) for text in ("=1+1", "@x", "-2", "Shop")] == ["'=1+1", "'@x", "'-2", "Shop"]
+
+
+@pytest.mark.sqlite
+def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
+    past(app, tags="\nshop\n")
+    assert "Add a contact" in editor.open("/reports").text
+    with app.app_context():
+        mail = (Pair("email", "boss@shop.example"),)
+        current_store().contacts.create({"name": "Boss", "channels": mail})
+        chat = (Pair("slack", "https://hooks.slack.com/services/T0/B0/x1"),)
+        current_store().contacts.create({"name": "Chat", "channels": chat})
+    editor.open("/reports?tag=shop").press("Send monthly", contact="Boss")
+    assert "Boss gets this report by email" in editor.text
+    assert "Boss : monitors tagged shop" in editor.text
+    editor.press("Stop")
+    assert "no more monthly reports" in editor.text
+    with app.app_context():
+        assert not current_store().report_mails.list(PageQuery()).items
+    assert editor.open("/reports").press("Send monthly", contact="Chat").status == 422
+    assert "has no email address" in editor.text
+
+
+@pytest.mark.sqlite
+def test_a_viewer_sees_who_gets_reports_and_changes_nothing(app, viewer):
+    past(app)
+    with app.app_context():
+        mail = (Pair("email", "boss@shop.example"),)
+        current_store().contacts.create({"name": "Boss", "channels": mail})
+        id = current_store().report_mails.create({"contact": "Boss"}).id
+    assert "Boss : all monitors" in viewer.open("/reports").text
+    assert "Send monthly" not in viewer.text
+    assert viewer.client.post(f"/reports/mails/{id}/delete").status_code in (400, 403)

@@ -5,7 +5,14 @@ Two invariants keep readers simple: rows of hours exist only before ``MonitorSta
 """
 
 from app.db.rollups.days import Days, KeptDays, Seconds
-from app.db.rollups.reading import between, figures, pieces, single
+from app.db.rollups.reading import (
+    between,
+    figures,
+    only_summed,
+    pieces,
+    report_figures,
+    single,
+)
 from app.db.rollups.rows import incidents_between
 from app.db.rollups.writing import reroll, roll
 
@@ -16,7 +23,9 @@ __all__ = [
     "between",
     "figures",
     "incidents_between",
+    "only_summed",
     "pieces",
+    "report_figures",
     "reroll",
     "roll",
     "single",

@@ -30,14 +30,16 @@ from app.db.rollups.rows import (
     MONITORS,
     ROLLUPS,
     checks,
+    incidents_between,
     limit_of,
     responses,
     sums_of,
     troubles,
 )
-from app.db.tables import RollupRow
+from app.db.tables import ResultRow, RollupRow
 from app.db.types import to_ms
 from app.records import UPTIME_RANGES
+from app.stats import report
 from app.stats.series import start_of
 from app.stats.strip import Hour, start_of_strip, strips
 from app.stats.tally import DAY_MS, HOUR_MS, LONGEST_COVER_MS, Check, Sums, percent, tally
@@ -111,10 +113,10 @@ def pieces(monitor_id: int, start_ms: int, now: datetime, *, days: bool) -> list
 
 
 def between(
-    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime
+    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = True
 ) -> dict[int, list[tuple[int, Sums]]]:
     """Start (ms) and sums of each monitor's hours from ``start_ms`` to ``end_ms`` (full hours) or
-    to ``now``. Whole UTC days take the place of their hours.
+    to ``now``. With ``days``, whole UTC days take the place of their hours.
     """
     last = min(end_ms, to_ms(now))
     found: dict[int, list[tuple[int, Sums]]] = {id: [] for id in ids}
@@ -125,7 +127,7 @@ def between(
             RollupRow.monitor_id.in_(ids),
             RollupRow.start >= start_ms // 1000,
             RollupRow.start < -(-last // 1000),
-            _edges_and_days(start_ms, last),
+            _edges_and_days(start_ms, last) if days else RollupRow.period == HOUR_S,
         )
     )
     for row in rows:
@@ -133,6 +135,36 @@ def between(
     for id, hours in tails(ids, start_ms, last, checks).items():
         found[id] += hours.items()
     return found
+
+
+def report_figures(
+    ids: Sequence[int], start_ms: int, end_ms: int, now: datetime, *, days: bool = False
+) -> dict[int, dict[str, Any]]:
+    """The figures of a report, as ``app.stats.report`` gives them, of monitors that exist."""
+    last = min(end_ms, to_ms(now))
+    incidents = incidents_between(ids, start_ms, max(start_ms, last))
+    return report.figures(start_ms, last, between(ids, start_ms, last, now), incidents, days=days)
+
+
+def only_summed(monitor_id: int, start_ms: int, end_ms: int) -> bool:
+    """Whether there are hours in this time whose single results are not kept any more."""
+    first_hour = db.session.scalar(
+        select(func.min(RollupRow.start)).where(
+            RollupRow.monitor_id == monitor_id,
+            RollupRow.period == HOUR_S,
+            RollupRow.start >= start_ms // 1000,
+            RollupRow.start < end_ms // 1000,
+            RollupRow.checks > 0,
+        )
+    )
+    if first_hour is None:
+        return False
+    first_result = db.session.scalar(
+        select(func.min(ResultRow.at)).where(
+            ResultRow.monitor_id == monitor_id, ResultRow.at >= start_ms
+        )
+    )
+    return first_result is None or first_result >= first_hour * 1000 + HOUR_MS
 
 
 def single(

@@ -12,6 +12,7 @@ from app.db.tables.deliveries import *
 from app.db.tables.domains import *
 from app.db.tables.incidents import *
 from app.db.tables.monitors import *
+from app.db.tables.report_mails import *
 from app.db.tables.results import *
 from app.db.tables.service import *
 from app.db.tables.status_pages import *

@@ -14,6 +14,7 @@ from app.stores.local.incidents import Incidents
 from app.stores.local.monitors import Monitors
 from app.stores.local.post_templates import PostTemplates
 from app.stores.local.posts import Posts
+from app.stores.local.report_mails import ReportMails
 from app.stores.local.results import Results
 from app.stores.local.status_pages import StatusPages
 from app.stores.local.subscribers import Subscribers
@@ -39,6 +40,7 @@ class LocalStore(Store):
         self.status_pages = StatusPages(self, settings.public_url)
         self.posts = Posts(self)
         self.post_templates = PostTemplates(self)
+        self.report_mails = ReportMails(self)
         self.subscribers = Subscribers(self)
 
     def now(self) -> datetime:

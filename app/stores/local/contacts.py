@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.alerts import outbox
 from app.alerts.targets import in_order, places_in
 from app.db import DbSession, db, turns, writing
-from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
+from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailRow
 from app.db.types import Unreadable, readable
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
@@ -225,6 +225,9 @@ def _replace(session: DbSession, id: int, value: str) -> None:
         raise Invalid({"replace_with": [no_contact(value)]})
     if other == id:
         raise Invalid({"replace_with": [ITSELF]})
+    session.execute(
+        update(ReportMailRow).where(ReportMailRow.contact_id == id).values(contact_id=other)
+    )
     member = MonitorContactRow
     # A monitor that is being deleted: wait for that, in an order that everybody has.
     users = select(member.monitor_id).where(member.contact_id == id)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, or_, select, tuple_
 
 from app.codec import reader
 from app.db import db, rollups
@@ -18,7 +18,7 @@ from app.db.tables import (
     MonitorStateRow,
     ResultRow,
 )
-from app.db.types import readable, to_ms
+from app.db.types import from_ms, readable, to_ms
 from app.errors import Invalid
 from app.records import (
     MAX_ID,
@@ -29,8 +29,8 @@ from app.records import (
     ResultQuery,
     Verdict,
 )
-from app.stats import RANGES, report, series
-from app.stats.tally import DAY_MS
+from app.stats import RANGES, series
+from app.stats.tally import DAY_MS, HOUR_MS
 from app.stores import base
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits
@@ -47,6 +47,8 @@ class Results(Part, base.Results):
             matching.append(ResultRow.at >= to_ms(query.from_))
         if query.to is not None:
             matching.append(ResultRow.at < to_ms(query.to))
+        if query.changes:
+            matching = [*matching, _is_change(matching)]
         if query.verdict is not None:
             matching.append(ResultRow.verdict == VERDICT_NUMBERS[Verdict(query.verdict)])
         counted = select(func.count()).select_from(ResultRow).where(*matching)
@@ -94,16 +96,61 @@ class Results(Part, base.Results):
         parts = rollups.pieces(monitor_id, start, now, days=width == DAY_MS)
         return series.statistics(range_, end, parts, incidents)
 
-    def report(
-        self, monitor_ids: Sequence[int], start: datetime, end: datetime
-    ) -> Mapping[int, Mapping[str, Any]]:
+    def statistics_between(
+        self, monitor_id: int, start: datetime, end: datetime
+    ) -> Mapping[str, Any]:
+        found_monitor(db.session, monitor_id)
         now = self.now()
-        first, last = to_ms(start), min(to_ms(end), to_ms(now))
+        if start >= now:
+            raise Invalid({"from": ["This time has not begun."]})
+        begin, stop = to_ms(start), to_ms(end)
+        span = series.span_of(begin, stop, to_ms(now))
+        if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):
+            span = series.span_of(begin, stop, to_ms(now), least=HOUR_MS)
+        incidents = rollups.incidents_between([monitor_id], *span[:2])[monitor_id]
+        last = from_ms(span.end)
+        if span.width < HOUR_MS:
+            sums, times = rollups.single(monitor_id, span.start, span.width, last)
+            return series.between(span, sums.items(), incidents, times)
+        days = span.width == DAY_MS
+        parts = rollups.between([monitor_id], span.start, span.end, last, days=days)
+        return series.between(span, parts[monitor_id], incidents)
+
+    def report(
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
+    ) -> Mapping[int, Mapping[str, Any]]:
         ids = [id for id in dict.fromkeys(monitor_ids) if fits(id)]
         known = db.session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(ids))).all()
-        incidents = rollups.incidents_between(known, first, max(first, last))
-        pieces = rollups.between(known, first, last, now)
-        return report.figures(first, last, pieces, incidents)
+        return rollups.report_figures(known, to_ms(start), to_ms(end), self.now(), days=days)
+
+
+def _is_change(matching: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
+    """Whether verdict or cause differs from the check before it among those ``matching``."""
+
+    def before(column: Any) -> Any:
+        place, at = ResultRow.location_id, ResultRow.at
+        return func.lag(column).over(partition_by=place, order_by=at)
+
+    seen = (
+        select(
+            ResultRow.at,
+            ResultRow.location_id,
+            ResultRow.verdict,
+            ResultRow.cause_code_id,
+            before(ResultRow.verdict).label("verdict_before"),
+            before(ResultRow.cause_code_id).label("cause_before"),
+        )
+        .where(*matching)
+        .subquery()
+    )
+    # "Is distinct from": nothing comes before the first, and a good check has no cause.
+    changed = select(seen.c.at, seen.c.location_id).where(
+        or_(
+            seen.c.verdict_before.is_distinct_from(seen.c.verdict),
+            seen.c.cause_before.is_distinct_from(seen.c.cause_code_id),
+        )
+    )
+    return tuple_(ResultRow.at, ResultRow.location_id).in_(changed)
 
 
 def _checks_kept(monitor_id: int) -> list[Mapping[str, Any]]:

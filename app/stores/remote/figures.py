@@ -10,6 +10,7 @@ from typing import Any
 
 from app.codec import Odd
 from app.codec.values import Json, length, must, object_, own_id, percent, time, whole
+from app.records import MAX_REPORT_DAYS
 from app.stats.report import ALL, COUNTS, MEASURES
 from app.stats.series import PERCENTILES
 from app.stats.tally import PHASES
@@ -20,7 +21,7 @@ _TIMES = ("avg", *(f"p{one}" for one in PERCENTILES), "max")  # ms
 _COUNTS = ("downtime", "watched", "unknown", "maintenance", "checks", "incidents")
 
 
-def statistics(data: Any, range_: str) -> Mapping[str, Any]:
+def statistics(data: Any, range_: str | None) -> Mapping[str, Any]:
     """The answer of ``statistics`` as ``app.stats.series`` gives it."""
     data = object_(data, "statistics")
     buckets = data.get("buckets")
@@ -78,4 +79,19 @@ def _figures(data: Mapping[str, Any]) -> dict[str, Any]:
         "uptime": percent(data.get("uptime")),
         **{name: must(whole(data.get(name)), name) for name in COUNTS},
         **{name: whole(data.get(name)) for name in MEASURES},
+        **({"days": _days(data["days"])} if data.get("days") is not None else {}),
     }
+
+
+def _days(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or len(value) > MAX_REPORT_DAYS + 1:
+        raise Odd("days")
+    days = [object_(day, "day") for day in value]
+    return [
+        {
+            "start": must(time(day.get("start")), "start"),
+            "uptime": percent(day.get("uptime")),
+            **{name: length(day.get(name)) for name in _STATES},
+        }
+        for day in days
+    ]

@@ -19,7 +19,11 @@ from app.stores.remote.part import Part, parameters
 class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         path = f"/monitors/{query.monitor_id}/results"
-        sent = parameters(query, leave=("monitor_id",))
+        if query.changes:
+            self._needs(Feature.CHANGES, "does not tell the checks at which something changed.")
+        # Not even "no": a server that does not know the parameter refuses it.
+        leave = ("monitor_id",) if query.changes else ("monitor_id", "changes")
+        sent = parameters(query, leave=leave)
         return self._page(path, query, read, sent=sent, of=(Feature.RESULTS, query.monitor_id))
 
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
@@ -27,13 +31,28 @@ class Results(Part, base.Results):
         answer = self._read(path, [("range", range_)], of=(Feature.STATISTICS, monitor_id))
         return self._record(answer, lambda data: figures.statistics(data, range_))
 
+    def statistics_between(
+        self, monitor_id: int, start: datetime, end: datetime
+    ) -> Mapping[str, Any]:
+        self._needs(Feature.SPANS, "has no statistics between two times.")
+        path = f"/monitors/{monitor_id}/statistics"
+        asked = brackets.write({"from": start, "to": end})
+        answer = self._read(path, asked, of=(Feature.SPANS, monitor_id))
+        return self._record(answer, lambda data: figures.statistics(data, None))
+
     def report(
-        self, monitor_ids: Sequence[int], start: datetime, end: datetime
+        self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
         self._needs(Feature.REPORTS, "has no figures for a month.")
         if not monitor_ids:  # without ids, the server would return all
             return report.figures(0, 0, {}, {})
-        asked = {"from": start, "to": end, "monitors": ",".join(map(str, monitor_ids))}
+        asked: dict[str, Any] = {
+            "from": start,
+            "to": end,
+            "monitors": ",".join(map(str, monitor_ids)),
+        }
+        if days and Feature.REPORT_DAYS in self.offers.known():
+            asked["days"] = True
         answer = self._read("/report", brackets.write(asked), of=(Feature.REPORTS, None))
         return self._record(answer, figures.report)
 

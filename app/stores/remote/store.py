@@ -17,6 +17,7 @@ from app.stores.remote.monitors import Monitors
 from app.stores.remote.offers import Offers
 from app.stores.remote.post_templates import PostTemplates
 from app.stores.remote.posts import Posts
+from app.stores.remote.report_mails import ReportMails
 from app.stores.remote.results import Results
 from app.stores.remote.status_pages import StatusPages
 from app.stores.remote.subscribers import Subscribers
@@ -41,6 +42,7 @@ class RemoteStore(Store):
         self.status_pages = StatusPages(*here)
         self.posts = Posts(*here)
         self.post_templates = PostTemplates(*here)
+        self.report_mails = ReportMails(*here)
         self.subscribers = Subscribers(*here)
 
     @property

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-# For each range of the chart: the step between two marks, and their format. Days are counted from a
-# Monday, so that marks a week or two apart are Mondays; a year has months.
-MARKS = {
-    "3h": (30 * MINUTE, "%H:%M"),
-    "24h": (4 * HOUR, "%H:%M"),
-    "7d": (DAY, "%a %-d"),
-    "30d": (5 * DAY, "%-d %b"),
-    "90d": (14 * DAY, "%-d %b"),
-}
+# For a time up to this long: the step between two marks, and their format. Days are counted from a
+# Monday, so that marks a week or two apart are Mondays; anything longer has months.
+MARKS = (
+    (12 * MINUTE, 2 * MINUTE, "%H:%M"),
+    (40 * MINUTE, 5 * MINUTE, "%H:%M"),
+    (80 * MINUTE, 10 * MINUTE, "%H:%M"),
+    (4 * HOUR, 30 * MINUTE, "%H:%M"),
+    (8 * HOUR, HOUR, "%H:%M"),
+    (16 * HOUR, 2 * HOUR, "%H:%M"),
+    (30 * HOUR, 4 * HOUR, "%H:%M"),
+    (4 * DAY, 12 * HOUR, "%a %H:%M"),
+    (8 * DAY, DAY, "%a %-d"),
+    (16 * DAY, 2 * DAY, "%-d %b"),
+    (40 * DAY, 5 * DAY, "%-d %b"),
+    (110 * DAY, 14 * DAY, "%-d %b"),
+)
 MONTHS = 2
 MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a date on the clocks of any zone
 
 
-def of_buckets(
-    range_: str, buckets: Sequence[Mapping[str, Any]], zone: tzinfo
-) -> list[tuple[datetime, str]]:
-    """``marks`` from the first bucket of a ``statistics`` answer to the last."""
+def of_statistics(statistics: Mapping[str, Any], zone: tzinfo) -> list[tuple[datetime, str]]:
+    """``marks`` of the chart of a ``statistics`` answer. They end with its time, not with its last
+    bucket: today's ends tomorrow.
+    """
+    buckets = statistics["buckets"]
     if not buckets:
         return []
-    first, last = buckets[0]["start"], buckets[-1]["end"]
-    return marks(range_, datetime.fromisoformat(first), datetime.fromisoformat(last), zone)
+    first, last = buckets[0]["start"], statistics.get("to") or buckets[-1]["end"]
+    return marks(datetime.fromisoformat(first), datetime.fromisoformat(last), zone)
 
 
-def marks(range_: str, first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, str]]:
-    """Moments between ``first`` and ``last`` and their labels on the axis, in order.
-
-    ``range_``: one of ``app.stats.RANGES``.
-    """
+def marks(first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, str]]:
+    """Moments between ``first`` and ``last`` and their labels on the axis, in order."""
     begin = first.astimezone(zone).replace(tzinfo=None)
     end = last.astimezone(zone).replace(tzinfo=None)
-    step, form = MARKS.get(range_, (None, "%b"))
+    fitting = ((step, form) for longest, step, form in MARKS if last - first <= longest)
+    step, form = next(fitting, (None, "%b"))
     places = _months(begin, end) if step is None else _steps(begin, end, step)
     found = [(place.replace(tzinfo=zone), place.strftime(form)) for place in places]
     return [(moment, text) for moment, text in found if first <= moment <= last]

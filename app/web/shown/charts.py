@@ -26,7 +26,20 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Tick:
+    """``anchor``: the end of the text that stands at ``at``, as SVG names it."""
+
     at: float
+    text: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The response time above which a check is degraded; ``y`` is None where it lies above the
+    chart.
+    """
+
+    y: float | None
     text: str
 
 
@@ -42,7 +55,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A response-time chart. ``lines`` and ``areas`` are SVG paths by the name of their class."""
+    """A response-time chart. ``lines`` and ``areas`` are SVG paths by the name of their class,
+    ``dots`` are measurements without a neighbour, which no line could show.
+    """
 
     label: str
     areas: Sequence[tuple[str, str]]
@@ -52,6 +67,8 @@ class Chart:
     titles: Sequence[Band]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
+    dots: Sequence[Point] = ()
+    slow: Threshold | None = None
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -61,7 +78,7 @@ class Chart:
 
     @property
     def empty(self) -> bool:
-        return not self.lines and not self.areas
+        return not self.lines and not self.areas and not self.dots
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +101,28 @@ def response_chart(
     say: Say,
     *,
     stacked: bool = False,
+    slow_after: int | None = None,
     marks: Iterable[tuple[datetime, str]] = (),
     incidents: Iterable[tuple[datetime, datetime | None, str, str]] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
-    phases on top of each other instead of average and 95th percentile. ``incidents``: start, end,
-    title and link of each.
+    phases on top of each other instead of average and 95th percentile. ``slow_after``: the
+    threshold in ms, if there is one. ``incidents``: start, end, title and link of each.
     """
     buckets = statistics["buckets"]
     highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
-    scale = Scale(len(buckets), nice_top(highest))
+    scale = Scale(len(buckets), nice_top(_with_threshold(highest, slow_after)))
+    dots: list[Point] = []
     if stacked:
         areas, lines = _stack(buckets, scale), []
     else:
-        areas = [("average", _area(run, scale)) for run in _runs(buckets, "response_time", scale)]
-        lines = [("average", _path(run)) for run in _runs(buckets, "response_time", scale)]
-        lines += [("p95", _path(run)) for run in _runs(buckets, "p95", scale)]
+        runs = _runs(buckets, "response_time", scale)
+        areas = [("average", _area(run, scale)) for run in runs if len(run) > 1]
+        lines = [("average", _path(run)) for run in runs if len(run) > 1]
+        lines += [("p95", _path(run)) for run in _runs(buckets, "p95", scale) if len(run) > 1]
+        dots = [run[0] for run in runs if len(run) == 1]
     return Chart(
         label=summary(statistics),
         areas=areas,
@@ -109,8 +130,10 @@ def response_chart(
         maintenance=_maintenance(buckets, scale),
         incidents=_incidents(buckets, scale, incidents),
         titles=_titles(buckets, scale, say),
-        x_ticks=[Tick(_place(buckets, scale, at), text) for at, text in marks],
+        x_ticks=[_x_tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
+        dots=dots,
+        slow=_threshold(scale, slow_after),
     )
 
 
@@ -227,6 +250,29 @@ def day_cells(buckets: Sequence[Bucket]) -> list[tuple[str, Bucket]]:
 # The parts of a chart -------------------------------------------------------------------------
 
 
+# How much higher than the measurements a threshold may lie: above that, it would flatten them.
+THRESHOLD_WITHIN = 3
+TEXT_HALF = 24  # half the width of a label of the time axis, rounded up
+
+
+def _with_threshold(highest: float, slow_after: int | None) -> float:
+    within = slow_after is not None and slow_after <= highest * THRESHOLD_WITHIN
+    return max(highest, slow_after) if within and slow_after else highest
+
+
+def _threshold(scale: Scale, slow_after: int | None) -> Threshold | None:
+    if slow_after is None:
+        return None
+    y = scale.y(slow_after) if slow_after <= scale.top_ms else None
+    return Threshold(y, f"Slow after {milliseconds(slow_after)}")
+
+
+def _x_tick(at: float, text: str) -> Tick:
+    """The last label ends with the chart: its second half would be cut."""
+    right = WIDTH - RIGHT
+    return Tick(right, text, "end") if at > right - TEXT_HALF else Tick(at, text)
+
+
 def _highest(bucket: Bucket, stacked: bool) -> float:
     if stacked:
         return sum(value or 0 for value in bucket["timings"].values())
@@ -259,8 +305,6 @@ def _unbroken(points: Iterable[Point | None]) -> list[list[Point]]:
 
 
 def _path(run: Sequence[Point]) -> str:
-    if len(run) == 1:  # a line of zero length shows only its cap
-        return f"M{run[0][0]:g} {run[0][1]:g}h0"
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
 
 
@@ -285,8 +329,16 @@ def _stack(buckets: Sequence[Bucket], scale: Scale) -> list[tuple[str, str]]:
             upper.append((x, scale.y(heights[place])) if measured else None)
             lower.append((x, scale.y(below)) if measured else None)
         for top, bottom in zip(_unbroken(upper), _unbroken(lower), strict=True):
-            areas.append((phase, _area(top, scale, bottom)))
+            areas.append((phase, _area(_wide(top), scale, _wide(bottom))))
     return areas
+
+
+def _wide(run: Sequence[Point]) -> Sequence[Point]:
+    """A measurement without a neighbour as a bar: an area of one point has no width."""
+    if len(run) > 1:
+        return run
+    ((x, y),) = run
+    return [(max(x - 2, LEFT), y), (min(x + 2, WIDTH - RIGHT), y)]
 
 
 def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:

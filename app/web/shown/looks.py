@@ -85,6 +85,7 @@ EVENTS = {
     Event.INCIDENTS_DIGEST: "What quiet hours held back",
     Event.CERTIFICATE_EXPIRING: "Certificate expires soon",
     Event.DOMAIN_EXPIRING: "Domain expires soon",
+    Event.REPORT_MONTHLY: "Monthly report",
     Event.TEST: "Test",
 }
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from app.errors import Invalid
+from app.rules.report_words import MONTHS
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS = range(1971, 2200)
-WORDS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
-         "October", "November", "December")  # fmt: skip
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -27,7 +26,7 @@ class Month:
 
     @property
     def label(self) -> str:
-        return f"{WORDS[self.number - 1]} {self.year}"
+        return f"{MONTHS[self.number - 1]} {self.year}"
 
     def plus(self, months: int) -> Month | None:
         """The month so many later; None after the end of the calendar."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from flask import url_for
+from flask import request, url_for
 
 from app.errors import Invalid
 from app.records import (
@@ -23,10 +23,11 @@ from app.records import (
     ResultQuery,
     StatisticsRange,
 )
+from app.rules.figures import DAY
 from app.stats import RANGES
 from app.stores import Feature, current_store
 from app.web.frame import servers
-from app.web.shown import axis, charts, looks, monitor_rows, times
+from app.web.shown import axis, charts, looks, monitor_rows, readings, times, zoom
 
 DEFAULT_RANGE = "24h"
 BAR_DAYS = 90
@@ -41,9 +42,6 @@ RANGE_WORDS = {
     "90d": "90 days",
     "365d": "1 year",
 }
-# The format of a figure's moment in each range; in longer ranges a bucket is a day.
-MOMENTS = {"3h": "%H:%M", "24h": "%H:%M", "7d": "%a %-d %b, %H:%M", "30d": "%a %-d %b, %H:%M"}
-DAYS = "%a %-d %b %Y"
 DAY_WORDS = {
     "up": "up",
     "down": "down",
@@ -59,9 +57,11 @@ def ranges() -> list[str]:
     return [name for name in RANGES if known or name != StatisticsRange.HOURS]
 
 
-def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
-    chosen = range_ or DEFAULT_RANGE
-    if chosen not in ranges():
+def of(monitor: Monitor) -> dict[str, Any]:
+    """What the address asks for: ``range``, or ``from`` and ``to``; ``phases``. Raises Invalid."""
+    zoomed = zoom.asked()
+    chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
+    if chosen and chosen not in ranges():
         raise Invalid({"range": [f"Choose one of these: {', '.join(ranges())}."]})
     store = current_store()
     incidents = store.incidents.list(
@@ -79,23 +79,31 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
         "range": chosen,
         "ranges": ranges(),
         "range_words": RANGE_WORDS,
-        "stacked": stacked,
+        "stacked": _stacked(),
+        "zoom": zoomed,
+        "zoom_form": zoom.form() if servers.offers(Feature.SPANS) else None,
     }
     if not servers.offers(Feature.STATISTICS):
         return found
-    statistics = store.results.statistics(monitor.id, chosen)
+    statistics = (
+        store.results.statistics_between(monitor.id, zoomed.start, zoomed.end)
+        if zoomed
+        else store.results.statistics(monitor.id, chosen or DEFAULT_RANGE)
+    )
     year = store.results.statistics(monitor.id, "365d")
-    found |= {
+    days = year["buckets"][-BAR_DAYS:]
+    return found | {
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
-        "chart": _chart(statistics, incidents.items, stacked),
+        "drawn": drawn(monitor, statistics, incidents.items),
         "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
-        "days": _days(monitor.id, year["buckets"][-BAR_DAYS:]),
-        "days_in_words": monitor_rows.in_words(
-            year["buckets"][-BAR_DAYS:], f"The last {BAR_DAYS} days"
-        ),
+        "days": _days(monitor.id, days),
+        "days_in_words": monitor_rows.in_words(days, f"The last {BAR_DAYS} days"),
     }
-    return found
+
+
+def _stacked() -> bool:
+    return "phases" in request.args
 
 
 def chain(id: int) -> CertificateChain:
@@ -113,10 +121,12 @@ def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
     return incidents.items[-1].started_at > start
 
 
-def _chart(
-    statistics: Mapping[str, Any], incidents: Sequence[Incident], stacked: bool
-) -> charts.Chart:
-    """The chart, with real incidents marked: no false alarms, no maintenance."""
+def drawn(
+    monitor: Monitor, statistics: Mapping[str, Any], incidents: Sequence[Incident]
+) -> dict[str, Any]:
+    """The chart, with real incidents marked (no false alarms, no maintenance), and what the macro
+    in components/chart.html needs besides.
+    """
     real = [
         (
             incident.started_at,
@@ -127,15 +137,36 @@ def _chart(
         for incident in incidents
         if incident.classification is None
     ]
-    range_, buckets = str(statistics["range"]), statistics["buckets"]
-    form = MOMENTS.get(range_, DAYS)
-    return charts.response_chart(
+    buckets, seconds = statistics["buckets"], statistics["bucket_seconds"]
+    first = datetime.fromisoformat(buckets[0]["start"])
+    last = datetime.fromisoformat(buckets[-1]["end"])
+    form = readings.form(seconds, last - first)
+
+    def say(moment: datetime) -> str:
+        # A bucket of a day is one of UTC.
+        return (moment if seconds >= DAY else times.local(moment)).strftime(form)
+
+    chart = charts.response_chart(
         statistics,
-        lambda moment: times.local(moment).strftime(form),
-        stacked=stacked,
-        marks=axis.of_buckets(range_, buckets, times.zone()),
+        say,
+        stacked=_stacked(),
+        slow_after=monitor.slow_after,
+        marks=axis.of_statistics(statistics, times.zone()),
         incidents=real,
     )
+    return {
+        "chart": chart,
+        "readings": readings.of(buckets, say),
+        "start": buckets[0]["start"],
+        "seconds": seconds,
+        "page": _larger(monitor.id) if servers.offers(Feature.SPANS) else None,
+    }
+
+
+def _larger(id: int) -> str:
+    """Where a part of the chart is shown larger."""
+    phases = 1 if _stacked() else None
+    return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases)
 
 
 def _results(monitor_id: int) -> Page[Result] | None:
@@ -152,7 +183,7 @@ def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str
         start = datetime.fromisoformat(bucket["start"])
         title = f"{times.plain_day(start)}: {DAY_WORDS[state]}"
         if bucket["uptime"] is not None:
-            title += f", uptime {looks.percent(bucket['uptime'])}"
+            title += f", uptime {looks.percent(bucket['uptime'], DAY)}"
         if bucket["down"]:
             title += f", down {times.span(bucket['down'])}"
         address = url_for("checks.day", id=id, day=f"{start:%Y-%m-%d}")

@@ -14,6 +14,7 @@ from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
 from app.rules.figures import span as span
 from app.rules.time import days_left, iso
+from app.stats import RANGES
 
 NEAR_DAYS = 30  # a later expiry is shown as a date, and not in lists
 
@@ -87,6 +88,32 @@ def clock(moment: datetime) -> str:
     there, today = local(moment), local(now())
     time = f"{there:%H:%M:%S}"
     return time if there.date() == today.date() else f"{_day(there)} {time}"
+
+
+def short_day(moment: datetime) -> str:
+    """``22 Nov``: a date that is near, or whose year is said beside it; of a UTC day as it is."""
+    return f"{moment.day} {moment:%b}"
+
+
+def since(created_at: datetime | None, range_: str) -> str | None:
+    """``since 22 Nov``, where a figure of this range (of ``app.stats.RANGES``) is younger than it;
+    None where it is not.
+    """
+    if created_at is None or now() - created_at >= RANGES[range_]:
+        return None
+    return f"since {short_day(local(created_at))}"
+
+
+def watched(created_at: datetime | None, range_: str) -> float:
+    """How much of this range a monitor has been there, in seconds; all of it, if unknown."""
+    length = RANGES[range_].total_seconds()
+    return length if created_at is None else min(length, (now() - created_at).total_seconds())
+
+
+def utc(moment: datetime) -> str:
+    """``21 Nov 09:32`` in UTC: for what says the same to everybody."""
+    there = _in(moment, UTC)
+    return f"{there.day} {there:%b %H:%M}"
 
 
 def day(moment: datetime, there: tzinfo | None = None) -> str:

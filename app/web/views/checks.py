@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -13,23 +14,19 @@ from app.forms.fields import Moment, Options
 from app.records import (
     MAX_ID,
     PAGE_SIZES,
-    Incident,
-    IncidentQuery,
-    IncidentSortBy,
     ResultQuery,
     Verdict,
 )
 from app.stores import Feature, current_store
 from app.web.frame import links, servers
 from app.web.frame.session import guarded
-from app.web.shown import looks, times
+from app.web.shown import looks, overlapping, statistics, times
 
 blueprint = guarded(Blueprint("checks", __name__, url_prefix="/monitors/<int:id>"))
 
 PER_PAGE = 25
 DAY = timedelta(days=1)
-INCIDENTS_READ = 100  # in one page
-PAGES_READ = 50
+CHANGES_SHOWN = 100
 
 
 class FilterForm(BrowserForm):
@@ -102,11 +99,17 @@ def day(id: int, day: str) -> str:
         before, after = start - DAY, start + DAY
     except (ValueError, OverflowError):
         raise NotFound("day", day) from None
-    results = None
+    results = changes = None
+    query = ResultQuery(id, from_=start, to=after, per_page=PER_PAGE, page=_whole("page", 1))
     if servers.offers(Feature.RESULTS):
-        results = store.results.list(
-            ResultQuery(id, from_=start, to=after, per_page=100, page=_whole("page", 1))
-        )
+        results = store.results.list(query)
+    if servers.offers(Feature.CHANGES):
+        changes = store.results.list(replace(query, changes=True, per_page=CHANGES_SHOWN, page=1))
+    incidents = overlapping.incidents(start, after, id)
+    drawn = None
+    if servers.offers(Feature.SPANS) and start < times.now():
+        day_seen = store.results.statistics_between(id, start, after)
+        drawn = statistics.drawn(monitor, day_seen, incidents)
     figures = store.results.report([id], start, after) if servers.offers(Feature.REPORTS) else {}
     return render_template(
         "monitors/day.html",
@@ -114,28 +117,10 @@ def day(id: int, day: str) -> str:
         start=start,
         before=before,
         after=after if after <= times.now() else None,
-        incidents=_touching(id, start, after),
+        incidents=incidents,
+        drawn=drawn,
+        changes=changes,
         figures=figures.get(id),
         page=results,
-        link=links.page_link,
+        link=lambda number: links.here(page=number, _anchor="checks"),
     )
-
-
-def _touching(id: int, start: datetime, end: datetime) -> list[Incident]:
-    """The incidents of these hours, the newest first."""
-    found: list[Incident] = []
-    for number in range(1, PAGES_READ + 1):
-        page = current_store().incidents.list(
-            IncidentQuery(
-                monitor_id=id, sort_by=IncidentSortBy.STARTED_AT, per_page=INCIDENTS_READ,
-                page=number, brief=True,
-            )
-        )  # fmt: skip
-        found += [
-            one
-            for one in page.items
-            if one.started_at < end and (one.ended_at is None or one.ended_at > start)
-        ]
-        if number >= page.last_number or any(one.started_at < start for one in page.items):
-            break
-    return found

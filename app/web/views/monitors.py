@@ -141,7 +141,7 @@ def _order_link(query: MonitorQuery) -> Callable[[str], tuple[str, str | None]]:
 @blueprint.get("/<int:id>")
 def show(id: int) -> Response:
     monitor = current_store().monitors.get(id)
-    seen = statistics.of(monitor, request.args.get("range"), "phases" in request.args)
+    seen = statistics.of(monitor)
     return fragments.page(
         "monitors/show.html",
         "monitors/_shown.html",

@@ -8,22 +8,22 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.errors import Invalid, Unsupported
-from app.records import MAX_REPORT_MONITORS, MonitorRef
-from app.rules.text import record_id
-from app.stats.report import ALL
+from app.errors import Invalid
+from app.forms.browser import BrowserReportMailForm
+from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
 from app.stores import Feature, current_store
 from app.web.frame import servers
 from app.web.frame.session import guarded
-from app.web.shown import months, times
+from app.web.shown import paper, report
 from app.web.shown.cells import plain
 from app.web.shown.months import Month
+from app.web.shown.report import Report
 
 blueprint = guarded(Blueprint("reports", __name__, url_prefix="/reports"))
 
@@ -41,106 +41,109 @@ COLUMNS = {
     "unknown": "unknown_seconds",
     "gaps": "gap_seconds",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """``chosen``: the ids in the address, none for all. ``figures`` by id, those of all together
-    in ``total``. ``cut``: there are more monitors than fit.
-    """
-
-    month: Month
-    chosen: Sequence[int]
-    monitors: Sequence[MonitorRef]
-    figures: Mapping[int, Mapping[str, Any]]
-    cut: bool
-
-    @property
-    def total(self) -> Mapping[str, Any]:
-        return self.figures[ALL]
-
-    @property
-    def begun(self) -> bool:
-        return self.month.span()[0] < times.now()
-
-    @property
-    def over(self) -> bool:
-        return self.month.span()[1] <= times.now()
+MAILS_SHOWN = PAGE_SIZES[-1]
+FORMATS = ("", "html", "pdf")
 
 
 @blueprint.get("")
-def show() -> str:
-    report = _asked()
+def show() -> Response | str:
+    if request.args.get("format", "") not in FORMATS:
+        raise Invalid({"format": ["Choose html or pdf."]})
+    found = report.asked()
+    if request.args.get("format") == "pdf":
+        return _pdf(found)
     return render_template(
         "reports/show.html",
-        report=report,
-        choices=_choices(report),
-        address=lambda month: _address(".show", month, report.chosen),
-        csv=_address(".download", report.month, report.chosen),
+        report=found,
+        most_incidents=report.INCIDENTS_SHOWN,
+        choices=_choices(found),
+        by_tag=servers.offers(Feature.OVERVIEW),
+        address=lambda month: _address(".show", found, month),
+        csv=_address(".download", found),
+        mails=_mails(),
+        contacts=_contacts(),
+        pdf=_address(".show", found, format="pdf") if paper.available() else None,
     )
+
+
+def _mails() -> Sequence[ReportMail] | None:
+    """The reports that are sent each month; None where the store sends none."""
+    if not servers.offers(Feature.REPORT_MAILS):
+        return None
+    return current_store().report_mails.list(PageQuery(per_page=MAILS_SHOWN)).items
+
+
+def _contacts() -> Sequence[str]:
+    offered = servers.offers(Feature.REPORT_MAILS)
+    return current_store().contacts.names() if offered else ()
+
+
+@blueprint.post("/mails")
+def send_monthly() -> Response:
+    """Order a report, each month by email."""
+    form = BrowserReportMailForm()
+    if not form.validate_on_submit():
+        raise Invalid(form.named_errors())
+    mail = current_store().report_mails.create(form.fields())
+    flash(f"On the first of each month, {mail.contact} gets this report by email.", "success")
+    return _back(mail.tag)
+
+
+@blueprint.post("/mails/<int:id>/delete")
+def stop_monthly(id: int) -> Response:
+    mail = current_store().report_mails.get(id)
+    current_store().report_mails.delete(id)
+    flash(f"{mail.contact} gets no more monthly reports of this kind.", "success")
+    return _back(mail.tag)
+
+
+def _back(tag: str | None) -> Response:
+    return redirect(url_for(".show", tag=tag, _anchor="mails"))
 
 
 @blueprint.get("/csv")
 def download() -> Response:
-    report = _asked()
-    name = f"availability-{report.month}.csv"
-    return Response(
-        _csv(report),
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        content_type="text/csv; charset=utf-8",
+    found = report.asked()
+    return _file(_csv(found), f"{found.file_name}.csv", "text/csv; charset=utf-8")
+
+
+def _pdf(found: Report) -> Response:
+    return _file(
+        paper.pdf(found, current_user.person.email), f"{found.file_name}.pdf", "application/pdf"
     )
 
 
-def _asked() -> Report:
-    """The report that the address asks for. Raises Invalid and Unsupported."""
-    if not servers.offers(Feature.REPORTS):
-        raise Unsupported("The server behind this dashboard has no monthly figures.")
-    this = months.month_of(times.now())
-    chosen = _chosen()
-    if request.args.get("month"):
-        return _report(months.read(request.args["month"], this), chosen)
-    last = _report(this.plus(-1) or this, chosen)
-    # A new installation has nothing to say about last month.
-    return last if last.total["checks"] else _report(this, chosen)
+def _file(content: str | bytes, name: str, kind: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, headers=headers, content_type=kind)
 
 
-def _chosen() -> list[int]:
-    texts = request.args.getlist("monitors")
-    try:
-        return list(dict.fromkeys(record_id(text) for text in texts))
-    except ValueError:
-        raise Invalid({"monitors": ["Choose monitors by their ids."]}) from None
-
-
-def _report(month: Month, chosen: Sequence[int]) -> Report:
-    store = current_store()
-    found = store.monitors.refs(ids=chosen or None, limit=MAX_REPORT_MONITORS + 1)
-    monitors = found[:MAX_REPORT_MONITORS]
-    start, end = month.span()
-    figures = store.results.report([one.id for one in monitors], start, end)
-    return Report(month, chosen, monitors, figures, len(found) > MAX_REPORT_MONITORS)
-
-
-def _choices(report: Report) -> Sequence[MonitorRef]:
-    if not report.chosen:
-        return report.monitors
+def _choices(found: Report) -> Sequence[MonitorRef]:
+    if not found.chosen and not found.tag:
+        return found.monitors
     return current_store().monitors.refs(limit=MAX_REPORT_MONITORS)
 
 
-def _address(endpoint: str, month: Month, chosen: Sequence[int]) -> str:
-    return url_for(endpoint, month=str(month), monitors=list(chosen))
+def _address(endpoint: str, found: Report, month: Month | None = None, **more: str) -> str:
+    return url_for(
+        endpoint,
+        month=str(month or found.month),
+        tag=found.tag,
+        monitors=list(found.chosen),
+        **more,  # type: ignore[arg-type] # words of the query, none of Flask's own
+    )
 
 
-def _csv(report: Report) -> str:
+def _csv(found: Report) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["month", "monitor", "url", *COLUMNS.values()])
-    for monitor in report.monitors:
-        figures = report.figures.get(monitor.id)
+    for monitor in found.monitors:
+        figures = found.figures.get(monitor.id)
         if figures is not None:  # deleted in between
             names = [plain(monitor.name), plain(monitor.url)]
-            writer.writerow([str(report.month), *names, *_cells(figures)])
-    writer.writerow([str(report.month), "All together", "", *_cells(report.total)])
+            writer.writerow([str(found.month), *names, *_cells(figures)])
+    writer.writerow([str(found.month), "All together", "", *_cells(found.total)])
     return out.getvalue()
 
 

@@ -18,6 +18,7 @@ from tests.stores.contract.incidents import IncidentsContract
 from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
 from tests.stores.contract.posts import PostsContract
+from tests.stores.contract.report_mails import ReportMailsContract
 from tests.stores.contract.results import ResultsContract
 from tests.stores.contract.status_pages import StatusPagesContract
 from tests.stores.contract.subscribers import SubscribersContract
@@ -36,6 +37,7 @@ class StoreContract(
     StatusPagesContract,
     PostsContract,
     PostTemplatesContract,
+    ReportMailsContract,
     SubscribersContract,
 ):
     """Subclass with a fixture ``store`` on an empty store."""

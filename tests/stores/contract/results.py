@@ -11,6 +11,7 @@ from pytest_httpserver import HTTPServer
 
 from app.errors import Invalid, NotFound
 from app.records import CertificateChain, ResultQuery
+from app.rules.time import iso
 from app.stats import RANGES
 from app.stats.report import ALL
 from app.stores.base import Feature, Store
@@ -31,6 +32,51 @@ class ResultsContract:
             assert all(bucket["checks"] == 0 for bucket in figures["buckets"])
         with pytest.raises(Invalid):
             store.results.statistics(monitor.id, "2 weeks")
+
+    def test_statistics_between_two_times_have_the_buckets_that_hold_them(
+        self, store: Store
+    ) -> None:
+        needs(store, Feature.SPANS)
+        monitor = add_monitor(store, url="http://127.0.0.1:9/")
+        result = store.checks.run(monitor.id)
+        start = result.checked_at - timedelta(minutes=20)
+        found = store.results.statistics_between(monitor.id, start, start + timedelta(hours=1))
+        assert (found["range"], found["bucket_seconds"], found["checks"]) == (None, 60, 1)
+        assert found["from"] <= iso(start)
+        assert iso(result.checked_at) <= found["to"] <= iso(store.now())
+        (held,) = [bucket for bucket in found["buckets"] if bucket["checks"]]
+        assert held["start"] <= iso(result.checked_at) < held["end"]
+        assert found["buckets"][0]["start"] == found["from"]
+        year = store.results.statistics_between(
+            monitor.id, start - timedelta(days=365), start + timedelta(hours=1)
+        )
+        assert (year["bucket_seconds"], year["checks"]) == (86400, 1)
+        with pytest.raises(Invalid):
+            store.results.statistics_between(
+                monitor.id, store.now() + timedelta(hours=1), store.now() + timedelta(hours=2)
+            )
+        with pytest.raises(NotFound):
+            store.results.statistics_between(monitor.id + 100, start, store.now())
+
+    def test_the_checks_at_which_something_changed_are_the_first_and_those_that_differ(
+        self, store: Store
+    ) -> None:
+        needs(store, Feature.CHANGES)
+        monitor = add_monitor(store, url="http://127.0.0.1:9/")
+        first = store.checks.run(monitor.id)
+        store.checks.run(monitor.id)
+        with HTTPServer(host="127.0.0.1") as server:
+            server.expect_request("/").respond_with_data("open")
+            store.monitors.update(monitor.id, {"url": server.url_for("/")})
+            good = store.checks.run(monitor.id)
+            store.checks.run(monitor.id)
+            server.clear()
+            failing = store.checks.run(monitor.id)
+        found = store.results.list(ResultQuery(monitor.id, changes=True))
+        assert [one.id for one in found.items] == [failing.id, good.id, first.id]
+        assert found.total == 3
+        down = store.results.list(ResultQuery(monitor.id, changes=True, verdict="down"))
+        assert [one.id for one in down.items] == [failing.id, first.id]
 
     @pytest.mark.parametrize("trusted", [True, False])
     def test_the_certificates_that_a_target_sent_are_shown(
@@ -88,6 +134,21 @@ class ResultsContract:
             store.incidents.update(incident.id, {"classification": "a mistake"})
         assert list(caught.value.errors) == ["classification"]
         assert store.results.report([], start, started).keys() == {ALL}
+
+    def test_a_report_may_have_the_days_of_each_monitor(self, store: Store) -> None:
+        needs(store, Feature.REPORT_DAYS)
+        monitor = add_monitor(store, url="http://127.0.0.1:9/")
+        store.checks.run(monitor.id)
+        start = store.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
+        figures = store.results.report([monitor.id], start, start + timedelta(days=4), days=True)
+        days = figures[monitor.id]["days"]
+        assert len(days) in (3, 4)  # a test may begin before midnight and end after it
+        assert [day["start"] for day in days] == [
+            iso(start + timedelta(days=place)) for place in range(len(days))
+        ]
+        assert [day["uptime"] for day in days[:2]] == [None, None]
+        later = start + timedelta(days=4)
+        assert "days" not in store.results.report([monitor.id], start, later)[monitor.id]
 
     @pytest.mark.parametrize("id", [999_999, HUGE])
     def test_an_unknown_monitor_has_no_results(self, store: Store, id: int) -> None:

@@ -1,0 +1,148 @@
+"""Monthly reports by email: of the month that is over, once. Needs an application context.
+
+``send`` is safe to call in several processes at once, after restarts and after steps of the clock:
+a row for the month is inserted in the transaction that writes the messages, and its key is unique.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import exists, or_, select
+
+from app.alerts import outbox
+from app.db import AnySession, db, faults, rollups, writing
+from app.db.clocks import SKEW
+from app.db.journal import insert_new
+from app.db.tables import ContactRow, IncidentRow, MonitorRow, ReportMailRow, ReportMailSentRow
+from app.db.types import to_ms
+from app.records import MAX_REPORT_MONITORS
+from app.rules import report_words
+from app.rules.time import iso
+from app.stats.report import ALL
+
+log = logging.getLogger(__name__)
+
+# In the message: monitors, the worst first, and incidents. The page behind its link has all.
+NAMED, TOLD = 50, 20
+
+
+def send(now: datetime) -> int:
+    """Write the messages that are due; how many reports."""
+    start, end = last_month(now)
+    return sum(_apart(id, start, end, now) for id in _due(f"{start:%Y-%m}"))
+
+
+def last_month(now: datetime) -> tuple[datetime, datetime]:
+    """From its first moment to the first of the present month, in UTC."""
+    end = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    year, month = (end.year - 1, 12) if end.month == 1 else (end.year, end.month - 1)
+    return end.replace(year=year, month=month), end
+
+
+def _due(month: str) -> list[int]:
+    sent = exists().where(
+        ReportMailSentRow.report_mail_id == ReportMailRow.id, ReportMailSentRow.month == month
+    )
+    return list(db.session.scalars(select(ReportMailRow.id).where(~sent)))
+
+
+def _apart(id: int, start: datetime, end: datetime, now: datetime) -> bool:
+    """One report in a transaction of its own: one that fails stops no other."""
+    try:
+        with writing() as session:
+            return _send(session, id, start, end, now)
+    except Exception as fault:
+        faults.tell(log, f"The monthly report {id} was not sent. It will be tried again.", fault)
+        return False
+
+
+def _send(session: AnySession, id: int, start: datetime, end: datetime, now: datetime) -> bool:
+    row = session.scalar(select(ReportMailRow).where(ReportMailRow.id == id).with_for_update())
+    if row is None or not _ordered_before(row, end, now):
+        return False
+    month = f"{start:%Y-%m}"
+    key = ReportMailSentRow.report_mail_id == id, ReportMailSentRow.month == month
+    if session.scalar(select(ReportMailSentRow).where(*key)) is not None:
+        return False  # another process was faster
+    facts = _facts(session, row, start, end, now)
+    if facts is None:
+        return False
+    insert_new(ReportMailSentRow, [{"report_mail_id": id, "month": month, "at": now}])
+    contact = session.get(ContactRow, row.contact_id)
+    if contact is None or not outbox.send_report(session, contact, facts, now):
+        log.error("The monthly report %s has no email address to go to.", id)
+    return True
+
+
+def _ordered_before(row: ReportMailRow, end: datetime, now: datetime) -> bool:
+    """Whether the month ended after the report was ordered: it is for the months to come. A time in
+    the future was written by a wrong clock.
+    """
+    return row.created_at < end or row.created_at > now + SKEW
+
+
+def _facts(
+    session: AnySession, row: ReportMailRow, start: datetime, end: datetime, now: datetime
+) -> dict[str, Any] | None:
+    """What the message says; None if nothing was checked in the month, as before a clock that was
+    set forward.
+    """
+    monitors = _monitors(session, row.tag)
+    figures = rollups.report_figures(list(monitors), to_ms(start), to_ms(end), now)
+    total = figures.pop(ALL)
+    if not total["checks"]:
+        return None
+    subject = report_words.subject(list(monitors.values()), row.tag, chosen=False)
+    worst = sorted(figures, key=lambda id: -figures[id]["downtime"])
+    return {
+        "title": report_words.title(subject, report_words.month(start)),
+        "month": f"{start:%Y-%m}",
+        "tag": row.tag,
+        "all": _said(total),
+        "count": len(figures),
+        "incidents": _incidents(session, monitors, start, end),
+        "monitors": [{"name": monitors[id], **_said(figures[id])} for id in worst[:NAMED]],
+    }
+
+
+def _incidents(
+    session: AnySession, monitors: Mapping[int, str], start: datetime, end: datetime
+) -> list[dict[str, Any]]:
+    """The first of those that count, in the order of their start."""
+    rows = session.scalars(
+        select(IncidentRow)
+        .where(
+            IncidentRow.monitor_id.in_(monitors),
+            IncidentRow.started_at < end,
+            or_(IncidentRow.ended_at.is_(None), IncidentRow.ended_at > start),
+            IncidentRow.classification.is_(None),
+        )
+        .order_by(IncidentRow.started_at, IncidentRow.id)
+        .limit(TOLD)
+    )
+    return [
+        {
+            "name": monitors[row.monitor_id],
+            "started_at": iso(row.started_at),
+            "ended_at": row.ended_at and iso(row.ended_at),
+            "cause": row.cause,
+        }
+        for row in rows
+    ]
+
+
+def _monitors(session: AnySession, tag: str | None) -> dict[int, str]:
+    """Names by id, by name."""
+    query = select(MonitorRow.id, MonitorRow.name).order_by(MonitorRow.name_folded, MonitorRow.id)
+    if tag is not None:
+        query = query.where(MonitorRow.tags.contains(f"\n{tag}\n", autoescape=True))
+    return {row.id: row.name for row in session.execute(query.limit(MAX_REPORT_MONITORS))}
+
+
+def _said(figures: Mapping[str, Any]) -> dict[str, Any]:
+    names = "uptime", "watched", "downtime", "incidents", "mttr", "avg", "p95"
+    return {name: figures[name] for name in names}

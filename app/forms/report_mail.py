@@ -1,0 +1,17 @@
+"""The schema of a monthly report by email."""
+
+from __future__ import annotations
+
+from app.forms.fields import Text
+from app.forms.schema import SchemaForm
+from app.records import MAX_CONTACT_NAME, MAX_TAG
+
+
+class ReportMailForm(SchemaForm):
+    contact = Text(
+        "Contact",
+        required=True,
+        most=MAX_CONTACT_NAME,
+        description="Its name or id. The report goes to its email addresses.",
+    )
+    tag = Text("Tag", most=MAX_TAG, description="Only the monitors with this tag. Empty: all.")

@@ -1,0 +1,84 @@
+"""Monthly reports by email in the local database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from app.alerts.targets import channels_of
+from app.db import DbSession, db, writing
+from app.db.tables import ContactRow, ReportMailRow
+from app.errors import Invalid, NotFound
+from app.forms.monitor import no_contact
+from app.records import Channel, Page, PageQuery, ReportMail
+from app.stores.base import Collection, Fields
+from app.stores.local.part import Part
+from app.stores.local.search import fits, ids_of_page
+
+NO_ADDRESS = "This contact has no email address. Add one to it first."
+_FOUND = select(ReportMailRow, ContactRow.name).join(
+    ContactRow, ContactRow.id == ReportMailRow.contact_id
+)
+
+
+class ReportMails(Part, Collection[ReportMail, PageQuery]):
+    def list(self, query: PageQuery) -> Page[ReportMail]:
+        """By age."""
+        order = (ReportMailRow.id,)
+        ids, total = ids_of_page(select(ReportMailRow.id), order, query.page, query.per_page)
+        rows = db.session.execute(_FOUND.where(ReportMailRow.id.in_(ids)).order_by(*order))
+        return Page([_record(*row) for row in rows], query.page, query.per_page, total)
+
+    def get(self, id: int) -> ReportMail:
+        found = _FOUND.where(ReportMailRow.id == id).execution_options(populate_existing=True)
+        row = db.session.execute(found).one_or_none() if fits(id) else None
+        if row is None:
+            raise NotFound("monthly report", id)
+        return _record(*row)
+
+    def create(self, fields: Fields) -> ReportMail:
+        now = self.now()
+        with writing() as session:
+            row = ReportMailRow(**self._columns(session, fields), created_at=now, updated_at=now)
+            session.add(row)
+            session.flush()
+            id = row.id
+        return self.get(id)
+
+    def update(self, id: int, fields: Fields) -> ReportMail:
+        with writing() as session:
+            row = _stored(session, id)
+            for name, value in self._columns(session, fields).items():
+                setattr(row, name, value)
+            row.updated_at = self.now()
+        return self.get(id)
+
+    def delete(self, id: int) -> None:
+        with writing() as session:
+            session.delete(_stored(session, id))
+
+    def _columns(self, session: DbSession, fields: Fields) -> dict[str, Any]:
+        """Raises Invalid for a contact that there is not, or that no mail reaches."""
+        columns = dict(fields)
+        if "contact" in columns:
+            name = columns.pop("contact")
+            contact_id = self.store.contacts.id_of(name)
+            contact = None if contact_id is None else session.get(ContactRow, contact_id)
+            if contact is None:
+                raise Invalid({"contact": [no_contact(name)]})
+            if not any(channel == Channel.EMAIL for channel, _ in channels_of(contact)):
+                raise Invalid({"contact": [NO_ADDRESS]})
+            columns["contact_id"] = contact.id
+        return columns
+
+
+def _record(row: ReportMailRow, contact: str) -> ReportMail:
+    return ReportMail(row.id, contact, row.tag, row.created_at, row.updated_at)
+
+
+def _stored(session: DbSession, id: int) -> ReportMailRow:
+    row = session.get(ReportMailRow, id, populate_existing=True) if fits(id) else None
+    if row is None:
+        raise NotFound("monthly report", id)
+    return row

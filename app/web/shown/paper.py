@@ -1,0 +1,49 @@
+"""A report as a PDF file, where WeasyPrint is installed: ``pip install wakeful[pdf]``.
+
+WeasyPrint needs Pango from the system. Where it is missing, or the extra is not installed, the page
+has no link to the file, and the browser's own printing gives the same on A4.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from flask import current_app, render_template
+
+from app.errors import Unsupported
+from app.web.shown.report import INCIDENTS_SHOWN, Report
+
+LACKING = (
+    "This installation cannot make PDF files. Print the page from your browser, or install"
+    " wakeful[pdf] and Pango on the server."
+)
+
+
+def available() -> bool:
+    """Whether the library is installed. It is heavy, so it is loaded for the first file only."""
+    return find_spec("weasyprint") is not None
+
+
+def pdf(report: Report, made_by: str) -> bytes:
+    """Raises Unsupported."""
+    try:
+        import weasyprint
+    except (ImportError, OSError):  # OSError: Pango is missing
+        raise Unsupported(LACKING) from None
+    sheet = Path(str(current_app.static_folder)) / "css/pages/paper.css"
+    page = render_template(
+        "reports/paper.html",
+        report=report,
+        made_by=made_by,
+        most_incidents=INCIDENTS_SHOWN,
+        style=sheet.read_text("utf-8"),
+    )
+    made: bytes = weasyprint.HTML(string=page, url_fetcher=_nothing).write_pdf()
+    return made
+
+
+def _nothing(url: str, *_args: object, **_kwargs: object) -> Any:
+    """The page has all that it needs: a name in it must not make the server request anything."""
+    raise ValueError(f"A report loads nothing, and not {url}.")

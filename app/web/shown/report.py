@@ -1,0 +1,162 @@
+"""A monthly availability report: what the address asks for, with all that pages show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from flask import request
+
+from app.errors import Invalid, Unsupported
+from app.records import (
+    MAX_REPORT_MONITORS,
+    MAX_TAG,
+    Incident,
+    MonitorQuery,
+    MonitorRef,
+)
+from app.rules import report_words
+from app.rules.text import record_id
+from app.stats.report import ALL
+from app.stats.series import day_state
+from app.stores import Feature, current_store
+from app.web.frame import servers
+from app.web.shown import charts, monitor_rows, months, overlapping, times
+from app.web.shown.months import Month
+
+INCIDENTS_SHOWN = 200
+PAGE = 100  # of the monitors with a tag
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The days of a monitor: the bar, its sentence, and since when there is data, if the month
+    began earlier.
+    """
+
+    bar: Any
+    sentence: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``chosen``: the ids in the address, none for all. ``figures`` by id, those of all together
+    in ``total``. ``cut``: there are more monitors than fit.
+    """
+
+    month: Month
+    chosen: Sequence[int]
+    tag: str | None
+    monitors: Sequence[MonitorRef]
+    figures: Mapping[int, Mapping[str, Any]]
+    cut: bool
+
+    @property
+    def total(self) -> Mapping[str, Any]:
+        return self.figures[ALL]
+
+    @property
+    def title(self) -> str:
+        names = [one.name for one in self.monitors]
+        subject = report_words.subject(names, self.tag, chosen=bool(self.chosen) or self.cut)
+        return report_words.title(subject, self.month.label)
+
+    @property
+    def file_name(self) -> str:
+        return f"availability-{self.month}"
+
+    @property
+    def begun(self) -> bool:
+        return self.month.span()[0] < times.now()
+
+    @property
+    def over(self) -> bool:
+        return self.month.span()[1] <= times.now()
+
+    def strip(self, id: int) -> Strip | None:
+        """None where the store has no days, or no data in them."""
+        days = self.figures[id].get("days") or []
+        states = [day_state(day) for day in days]
+        known = [day for day, state in zip(days, states, strict=True) if state != "none"]
+        if not known:
+            return None
+        late = known[0] is not days[0]
+        return Strip(
+            charts.cells(states),
+            monitor_rows.in_words(days, self.month.label),
+            datetime.fromisoformat(known[0]["start"]) if late else None,
+        )
+
+    def incidents(self) -> list[Incident]:
+        """Those that count, in the order of their start."""
+        ids = {one.id for one in self.monitors}
+        only = next(iter(ids)) if len(ids) == 1 else None
+        start, end = self.month.span()
+        found = overlapping.incidents(start, end, only)
+        mine = [one for one in found if one.monitor_id in ids and one.classification is None]
+        return mine[::-1]
+
+
+def asked() -> Report:
+    """The report that the address asks for. Raises Invalid and Unsupported."""
+    if not servers.offers(Feature.REPORTS):
+        raise Unsupported("The server behind this dashboard has no monthly figures.")
+    this = months.month_of(times.now())
+    chosen, tag = _chosen(), _tag()
+    monitors, cut = _monitors(chosen, tag)
+
+    def of(month: Month) -> Report:
+        start, end = month.span()
+        ids = [one.id for one in monitors]
+        figures = current_store().results.report(ids, start, end, days=True)
+        return Report(month, chosen, tag, monitors, figures, cut)
+
+    if request.args.get("month"):
+        return of(months.read(request.args["month"], this))
+    last = of(this.plus(-1) or this)
+    # A new installation has nothing to say about last month.
+    return last if last.total["checks"] else of(this)
+
+
+def _chosen() -> list[int]:
+    texts = request.args.getlist("monitors")
+    try:
+        return list(dict.fromkeys(record_id(text) for text in texts))
+    except ValueError:
+        raise Invalid({"monitors": ["Choose monitors by their ids."]}) from None
+
+
+def _tag() -> str | None:
+    tag = request.args.get("tag", "").strip()
+    if len(tag) > MAX_TAG:
+        raise Invalid({"tag": ["No tag is that long."]})
+    return tag or None
+
+
+def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorRef], bool]:
+    """Those of the report, by name, and whether there are more than fit. Chosen ones must also have
+    the tag.
+    """
+    most = MAX_REPORT_MONITORS + 1
+    if tag is None:
+        found = current_store().monitors.refs(ids=chosen or None, limit=most)
+    else:
+        found = [one for one in tagged(tag, most) if not chosen or one.id in chosen]
+    return found[:MAX_REPORT_MONITORS], len(found) > MAX_REPORT_MONITORS
+
+
+def tagged(tag: str, most: int) -> list[MonitorRef]:
+    if not servers.offers(Feature.OVERVIEW):
+        raise Unsupported("The server behind this dashboard cannot find monitors by a tag.")
+    query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
+    found: list[MonitorRef] = []
+    while len(found) < most:
+        page = current_store().monitors.list(query)
+        found += [MonitorRef(one.id, one.name, one.url) for one in page.items]
+        if page.number >= page.last_number:
+            break
+        query = replace(query, page=page.number + 1)
+    return found[:most]

@@ -1,0 +1,95 @@
+"""The part of a chart that is shown larger. Its time is in the address, as ``from`` and ``to``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from flask import request
+
+from app.errors import Invalid
+from app.forms.browser import BrowserForm
+from app.forms.fields import Moment
+from app.forms.queries import check_span
+from app.records import MAX_REPORT_DAYS
+from app.rules import text
+from app.rules.time import iso
+from app.web.frame import links
+from app.web.shown import times
+
+LONGEST = timedelta(days=MAX_REPORT_DAYS)
+NAMES = ("from", "to")
+ANCHOR = "chart"
+
+
+class Instant(Moment):
+    """A time as a person types it, or in UTC with a Z, as links have it: the same for everybody."""
+
+    def read(self, value: str) -> datetime:
+        return text.moment(value) if value.endswith("Z") else super().read(value)
+
+
+class SpanForm(BrowserForm):
+    from_ = Instant("From", name="from")
+    to = Instant("To")
+
+    class Meta:
+        csrf = False  # it only looks
+
+    def check_together(self) -> None:
+        if self.flawless(self.from_, self.to):
+            check_span(self.from_, self.to)
+
+
+@dataclass(frozen=True, slots=True)
+class Zoom:
+    """A chosen time in words, and the addresses of its surroundings; None where there are none."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def words(self) -> str:
+        start, end = times.local(self.start), times.local(self.end)
+        until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%a %-d %b, %H:%M}"
+        return f"{start:%a %-d %b %Y, %H:%M} to {until}"
+
+    @property
+    def earlier(self) -> str:
+        length = self.end - self.start
+        return _address(self.start - length, self.start)
+
+    @property
+    def later(self) -> str | None:
+        length = self.end - self.start
+        return _address(self.end, self.end + length) if self.end < times.now() else None
+
+    @property
+    def wider(self) -> str | None:
+        length = min(2 * (self.end - self.start), LONGEST)
+        if length <= self.end - self.start:
+            return None
+        end = min(self.end + length / 4, max(times.now(), self.end))
+        return _address(end - length, end)
+
+
+def form() -> SpanForm:
+    """The form, with the time of the address in it as the clocks of the person show it."""
+    found = SpanForm(formdata=request.args, zone=times.zone())
+    for field in (found.from_, found.to):
+        field.shown = None
+    return found
+
+
+def asked() -> Zoom | None:
+    """The time in the address. Raises Invalid."""
+    if not any(request.args.get(name) for name in NAMES):
+        return None
+    found = form()
+    if not found.validate() or found.from_.data is None or found.to.data is None:
+        raise Invalid(found.named_errors())
+    return Zoom(found.from_.data, found.to.data)
+
+
+def _address(start: datetime, end: datetime) -> str:
+    return links.here(**{"range": None, "from": iso(start), "to": iso(end), "_anchor": ANCHOR})

@@ -1,0 +1,79 @@
+"""The page of a day begins with its chart and what changed; the checks are folded below."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.db import journal, writing
+from app.records import Location, Result, Timings, Verdict
+from tests.factories import make_incident, make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+
+DAY = datetime.combine((now() - timedelta(days=3)).date(), datetime.min.time(), UTC)
+BAD = range(300, 320)  # minutes of the day
+
+
+@pytest.fixture
+def monitor(app):
+    """Checked every minute for a day, with one outage."""
+    made = make_monitor(app, created_at=DAY)
+    results = [
+        Result(
+            monitor_id=made.id,
+            checked_at=DAY + timedelta(minutes=minute),
+            verdict=Verdict.DOWN if minute in BAD else Verdict.UP,
+            cause_code="connection_refused" if minute in BAD else None,
+            cause="Nobody was there" if minute in BAD else None,
+            response_time=None if minute in BAD else 50,
+            timings=Timings(10, 10, 10, 10, 10),
+        )
+        for minute in range(1440)
+    ]
+    with app.app_context(), writing():
+        journal.known_numbers(results)
+        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    make_incident(
+        app, made, started_at=DAY + timedelta(minutes=300), ended_at=DAY + timedelta(minutes=320)
+    )
+    return made
+
+
+def test_a_day_shows_its_chart_and_its_changes_before_its_checks(viewer, monitor):
+    page = viewer.open(f"/monitors/{monitor.id}/days/{DAY:%Y-%m-%d}").page.text
+    places = [
+        page.index(mark)
+        for mark in ("<figure", '<h2 class="mb-3">Incidents<', ">Changes<", ">All checks ")
+    ]
+    assert places == sorted(places)
+    changes = page[places[2] : places[3]]
+    assert changes.count("<tr data-key") == 3  # the first, the outage, the recovery
+    assert changes.count("Nobody was there") == 1
+    assert '<span class="sum">1,440</span>' in page
+    assert page[places[3] :].count("<tr data-key") == 25
+    assert '<details class="fold" id="checks">' in page
+
+
+def test_a_page_of_the_checks_is_open(viewer, monitor):
+    page = viewer.open(f"/monitors/{monitor.id}/days/{DAY:%Y-%m-%d}?page=2").page.text
+    assert '<details class="fold" open id="checks">' in page
+    assert "26–50 of" in page
+
+
+def test_a_day_without_a_change_says_so(app, viewer):
+    made = make_monitor(app, created_at=DAY)
+    results = [
+        Result(monitor_id=made.id, checked_at=DAY + timedelta(hours=hour), verdict=Verdict.UP)
+        for hour in range(24)
+    ]
+    with app.app_context(), writing():
+        journal.known_numbers(results)
+        journal.keep([journal.row_of(one, Location.DEFAULT) for one in results])
+    assert "None: Up all day" in viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
+
+
+def test_a_day_to_come_has_nothing(viewer, monitor):
+    day = now() + timedelta(days=2)
+    assert viewer.open(f"/monitors/{monitor.id}/days/{day:%Y-%m-%d}").status == 200

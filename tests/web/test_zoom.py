@@ -1,0 +1,68 @@
+"""A chosen time of a monitor's chart is in the address, without a script too."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.db import journal, writing
+from app.records import Location, Result, Timings, Verdict
+from app.rules.time import iso
+from tests.factories import make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+
+
+@pytest.fixture
+def monitor(app):
+    made = make_monitor(app, created_at=now() - timedelta(days=2), slow_after=300)
+    result = Result(
+        monitor_id=made.id,
+        checked_at=now() - timedelta(hours=30),
+        verdict=Verdict.UP,
+        response_time=120,
+        timings=Timings(10, 20, 30, 40, 20),
+    )
+    with app.app_context(), writing():
+        journal.known_numbers([result])
+        journal.keep([journal.row_of(result, Location.DEFAULT)])
+    return made
+
+
+def test_a_chosen_time_is_shown_with_its_surroundings(viewer, monitor):
+    start, end = now() - timedelta(hours=31), now() - timedelta(hours=29)
+    page = viewer.open(f"/monitors/{monitor.id}?from={iso(start)}&to={iso(end)}")
+    assert "Response time: 120 ms on average" in page.page.text
+    assert 'class="dot"' in page.page.text
+    assert "Slow after 300 ms" in page.page.text
+    for name in ("Earlier", "Later", "Zoom out"):
+        assert f">{name}</a>" in page.page.text
+    # The form has it on the clocks of the person, for changing it by hand.
+    assert f'value="{iso(start)[:-1]}"' in page.page.text
+
+
+def test_times_of_the_form_are_those_of_the_person(viewer, monitor):
+    typed = f"{now() - timedelta(hours=31):%Y-%m-%dT%H:%M}"
+    page = viewer.open(f"/monitors/{monitor.id}?from={typed}&to={now():%Y-%m-%dT%H:%M}")
+    assert "Response time: 120 ms on average" in page.page.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=2026-11-01T00:00:00Z",
+        "from=2026-11-02T00:00:00Z&to=2026-11-01T00:00:00Z",
+        "from=2024-11-02T00:00:00Z&to=2026-11-01T00:00:00Z",
+        "from=yesterday&to=today",
+        "from=2999-11-01T00:00:00Z&to=2999-11-02T00:00:00Z",
+    ],
+)
+def test_a_time_that_cannot_be_shown_is_refused(viewer, monitor, query):
+    assert viewer.open(f"/monitors/{monitor.id}?{query}").status == 422
+
+
+def test_a_check_opens_to_its_phases(viewer, monitor):
+    page = viewer.open(f"/monitors/{monitor.id}/checks")
+    assert "<summary>Phases" in page.page.text
+    assert "First byte" in page.page.text
