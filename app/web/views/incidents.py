@@ -27,7 +27,7 @@ from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, s
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import comments, timeline, times
+from app.web.shown import comments, hour, timeline, times
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 
@@ -72,6 +72,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         steps=timeline.steps(incident, _deliveries(incident.id)),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
+        hour=hour.of(incident),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
         form=form,
