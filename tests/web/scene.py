@@ -200,10 +200,10 @@ def _good(part: Part, results: list[Result]) -> dict[str, Any]:
 
 EVIDENCE = {
     "failing": SEEN | {"checked_at": "2026-11-21T08:00:00Z", "verdict": "down", "status_code": 503,
-                       "response_time": 165, "cause": "The server answered 503"},
+                       "response_time": 165, "cause": "The server answered 503 Service Unavailable"},
     "confirming": [
         {"checked_at": f"2026-11-21T08:00:{second}Z", "verdict": "down", "status_code": 503,
-         "response_time": 160, "cause": "The server answered 503"} for second in (12, 24)
+         "response_time": 160, "cause": "The server answered 503 Service Unavailable"} for second in (12, 24)
     ],
     "last_good": SEEN | {"checked_at": "2026-11-21T07:59:00Z", "verdict": "up",
                          "status_code": 200, "response_time": 181, "cause": None,

@@ -139,6 +139,8 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
         "Comment",
         "Resolve",
     ]
+    ends = [one.bounding_box() for one in bar.locator(".btn").all()]
+    assert max(one["x"] + one["width"] for one in ends) <= 390, "all of it is on the screen"
     for place in (0, 100_000):
         page.evaluate("(place) => window.scrollTo(0, place)", place)
         box = bar.bounding_box()

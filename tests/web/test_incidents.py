@@ -51,7 +51,7 @@ def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_delete
 
 
 def test_all_that_was_seen_stands_on_the_page(app, editor):
-    cause, started = "The server answered 503", datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+    cause, started = "The server answered 503 Service Unavailable", datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     monitor = make_monitor(app)
     make_incident(app, monitor, cause=cause, started_at=started, evidence=scene.EVIDENCE)
     text = editor.open("/incidents/1").text
