@@ -52,6 +52,16 @@ def test_an_opening_says_what_since_when_why_and_what_else() -> None:
     ]
 
 
+def test_an_opening_says_first_what_changed() -> None:
+    changes = [{"what": "status", "text": f"Change {n}"} for n in range(4)]
+    told = facts(Event.INCIDENT_OPENED, incident=INCIDENT | {"changes": changes})
+    message = compose(told, CONTEXT)
+    assert message.text.splitlines()[2] == "What changed: Change 0; Change 1; Change 2"
+    assert message.data["incident"]["changes"] == changes
+    reminder = compose(told | {"event": Event.INCIDENT_REMINDER}, CONTEXT)
+    assert "What changed: Change 0" in reminder.text
+
+
 def test_a_recovery_says_how_long_and_has_no_acknowledge_link() -> None:
     ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
     text = compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT).text

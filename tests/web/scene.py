@@ -164,6 +164,7 @@ def _history(id: int, part: Part, at: datetime) -> Iterator[Result]:
         )  # fmt: skip
 
 
+UNAVAILABLE = "The server answered 503 Service Unavailable"
 SEEN = {
     "url": "https://shop.example.com/",
     "request": {"method": "GET", "hops": 1},
@@ -200,10 +201,10 @@ def _good(part: Part, results: list[Result]) -> dict[str, Any]:
 
 EVIDENCE = {
     "failing": SEEN | {"checked_at": "2026-11-21T08:00:00Z", "verdict": "down", "status_code": 503,
-                       "response_time": 165, "cause": "The server answered 503 Service Unavailable"},
+                       "response_time": 165, "cause": UNAVAILABLE},
     "confirming": [
         {"checked_at": f"2026-11-21T08:00:{second}Z", "verdict": "down", "status_code": 503,
-         "response_time": 160, "cause": "The server answered 503 Service Unavailable"} for second in (12, 24)
+         "response_time": 160, "cause": UNAVAILABLE} for second in (12, 24)
     ],
     "last_good": SEEN | {"checked_at": "2026-11-21T07:59:00Z", "verdict": "up",
                          "status_code": 200, "response_time": 181, "cause": None,
@@ -212,6 +213,9 @@ EVIDENCE = {
                          "body": "<html><head><title>Shop</title></head>\n<body><h1>Welcome</h1>",
                          "timings": {"dns": 11, "connect": 22, "tls": 40, "ttfb": 106,
                                      "download": 2}},
+    "usual": {"checked_at": "2026-11-21T07:59:00Z", "response_time": 180,
+              "timings": {"dns": 11, "connect": 22, "tls": 40, "ttfb": 105, "download": 2},
+              "addresses": ["203.0.113.7"]},
 }  # fmt: skip
 
 
@@ -227,6 +231,7 @@ def _evidence(started: datetime) -> dict[str, Any]:
         "failing": at(EVIDENCE["failing"], 0),
         "confirming": [at(first, 12), at(second, 24)],
         "last_good": at(EVIDENCE["last_good"], -60),
+        "usual": at(EVIDENCE["usual"], -60),
     }
 
 

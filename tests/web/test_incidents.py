@@ -51,7 +51,7 @@ def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_delete
 
 
 def test_all_that_was_seen_stands_on_the_page(app, editor):
-    cause, started = "The server answered 503 Service Unavailable", datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+    cause, started = scene.UNAVAILABLE, datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
     monitor = make_monitor(app)
     make_incident(app, monitor, cause=cause, started_at=started, evidence=scene.EVIDENCE)
     text = editor.open("/incidents/1").text
@@ -62,7 +62,10 @@ def test_all_that_was_seen_stands_on_the_page(app, editor):
         for words in (seen["status_line"], *seen["resolved"], *map(": ".join, seen["headers"])):
             assert words in text
     assert "Failed 3 times in 24 s" in text
-    assert "A good check before it" in text
+    assert (
+        "What changed Compared with the last good check, 1 min before. Status 503, was 200" in text
+    )
+    assert "The last good check, 1 min before" in text
 
 
 def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):

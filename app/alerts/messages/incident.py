@@ -21,6 +21,7 @@ from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
 
 OTHERS_NAMED = 5
+CHANGES_NAMED = 3
 
 
 def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str], ...]:
@@ -31,6 +32,13 @@ def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str]
     shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
     more = len(names) - OTHERS_NAMED
     return ((label, f"{shown} and {more} more" if more > 0 else shown),)
+
+
+def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What is different from the last good check, in few words."""
+    found = facts["incident"].get("changes") or []
+    texts = [words.shorten(change["text"], 120) for change in found[:CHANGES_NAMED]]
+    return (("What changed", "; ".join(texts)),) if texts else ()
 
 
 def _flapping(facts: Facts) -> int | None:
@@ -68,6 +76,7 @@ def _about_incident(
 def opened(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     details = [
+        *_changes(facts),
         ("Down since", words.clock_time(started_at(incident))),
         address_of(facts),
         *_others("Also down", facts, context),
@@ -104,6 +113,7 @@ def reminder(facts: Facts, context: Context) -> Message:
     so_far = lasted(facts, told_at(facts))
     details = [
         ("Cause", cause_of(incident)),
+        *_changes(facts),
         ("Down since", words.clock_time(started_at(incident))),
         address_of(facts),
         *_others("Also down", facts, context),

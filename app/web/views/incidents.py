@@ -22,6 +22,7 @@ from app.records import (
     IncidentStatus,
     StatusPage,
 )
+from app.rules.what_changed import compared_with
 from app.stores import Feature, current_store
 from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
@@ -72,6 +73,7 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         steps=timeline.steps(incident, _deliveries(incident.id)),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
+        compared_with=compared_with(incident.evidence),
         hour=hour.of(incident),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
