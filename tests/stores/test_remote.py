@@ -69,7 +69,8 @@ def test_what_changed_is_told_of_servers_that_send_the_evidence_alone() -> None:
         "last_good": {"status_code": 200, "response_time": 380, "timings": {"ttfb": 370}},
         "usual": {"response_time": 100, "timings": {"ttfb": 90}, "addresses": "odd"},
     }
-    with asking(Scripted({"data": INCIDENT | {"evidence": checks}})) as store:
+    sent = INCIDENT | {"monitor": MONITOR, "evidence": checks}
+    with asking(Scripted({"data": sent})) as store:
         incident = store.incidents.get(9)
     assert [change.text for change in incident.changes] == [
         "Status 503, was 200",
