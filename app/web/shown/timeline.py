@@ -15,7 +15,7 @@ from app.web.shown import comments, looks, times
 from app.web.views.deliveries import reason_text
 
 # A duration in a cause, which differs from one check to the next that fails in the same way.
-_DURATION = re.compile(r"\d+(?= m?s\b)")
+_DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
 CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(6)
