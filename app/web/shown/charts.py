@@ -13,6 +13,7 @@ from typing import Any
 
 from app.stats.series import day_state
 from app.stats.tally import PHASES
+from app.web.shown.marker_lines import MarkerLine, marker_lines
 
 WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
@@ -52,6 +53,7 @@ class Chart:
     titles: Sequence[Band]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
+    markers: Sequence[MarkerLine] = ()
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -86,12 +88,13 @@ def response_chart(
     stacked: bool = False,
     marks: Iterable[tuple[datetime, str]] = (),
     incidents: Iterable[tuple[datetime, datetime | None, str, str]] = (),
+    markers: Iterable[tuple[datetime, str]] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
     phases on top of each other instead of average and 95th percentile. ``incidents``: start, end,
-    title and link of each.
+    title and link of each. ``markers``: moment and name of each, oldest first.
     """
     buckets = statistics["buckets"]
     highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
@@ -111,6 +114,10 @@ def response_chart(
         titles=_titles(buckets, scale, say),
         x_ticks=[Tick(_place(buckets, scale, at), text) for at, text in marks],
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
+        markers=marker_lines(
+            [(_place(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
+            WIDTH - RIGHT,
+        ),
     )
 
 

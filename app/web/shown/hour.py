@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.errors import NotFound
-from app.records import Incident, Result, ResultQuery
+from app.records import Incident, Marker, Result, ResultQuery
 from app.stores import Feature, current_store
 from app.web.frame import servers
 from app.web.shown import charts, times
+from app.web.shown.marker_lines import MarkerLine, marker_lines
 
 SPAN, AFTER, STEP = timedelta(hours=1), timedelta(minutes=30), timedelta(minutes=10)
 # In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
@@ -40,6 +41,7 @@ class Hour:
     incident: charts.Band
     x_ticks: Sequence[charts.Tick]
     y_ticks: Sequence[charts.Tick]
+    markers: Sequence[MarkerLine] = ()
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -56,16 +58,24 @@ def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
     return end - SPAN, end
 
 
-def of(incident: Incident) -> Hour | None:
-    """The hour of an incident; None without results, which are kept for a while only."""
+def of(incident: Incident, markers: Sequence[Marker] = ()) -> Hour | None:
+    """The hour of an incident, with those of the ``markers`` that are in it; None without results,
+    which are kept for a while only.
+    """
     if not servers.offers(Feature.RESULTS):
         return None
     begin, end = around(incident, times.now())
     results = list(_results(incident.monitor_id, begin, end))
-    return drawn(incident, results, begin, end) if results else None
+    return drawn(incident, results, begin, end, markers) if results else None
 
 
-def drawn(incident: Incident, results: Sequence[Result], begin: datetime, end: datetime) -> Hour:
+def drawn(
+    incident: Incident,
+    results: Sequence[Result],
+    begin: datetime,
+    end: datetime,
+    markers: Sequence[Marker] = (),
+) -> Hour:
     """``results``: between ``begin`` and ``end``, oldest first."""
     scale = _Scale(begin, charts.nice_top(max(_took(results), default=0)))
     good = [one for one in results if one.is_good and one.response_time is not None]
@@ -84,6 +94,14 @@ def drawn(incident: Incident, results: Sequence[Result], begin: datetime, end: d
             charts.Tick(scale.y(ms), charts.milliseconds(ms))
             for ms in (0, scale.top_ms / 2, scale.top_ms)
         ],
+        markers=marker_lines(
+            [
+                (scale.x(one.time), one.name, f"{times.clock(one.time)}: {one.name}")
+                for one in markers
+                if begin <= one.time <= end
+            ],
+            WIDTH - RIGHT,
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from app.records import (
 from app.stats import RANGES
 from app.stores import Feature, current_store
 from app.web.frame import servers
-from app.web.shown import axis, charts, looks, monitor_rows, times
+from app.web.shown import axis, charts, looks, markers, monitor_rows, times
 
 DEFAULT_RANGE = "24h"
 BAR_DAYS = 90
@@ -88,7 +88,7 @@ def of(monitor: Monitor, range_: str | None, stacked: bool) -> dict[str, Any]:
     found |= {
         "statistics": statistics,
         "uptimes": {**monitor.uptime, "365d": year["uptime"]},
-        "chart": _chart(statistics, incidents.items, stacked),
+        "chart": _chart(monitor.id, statistics, incidents.items, stacked),
         "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
         "days": _days(monitor.id, year["buckets"][-BAR_DAYS:]),
         "days_in_words": monitor_rows.in_words(
@@ -114,7 +114,10 @@ def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:
 
 
 def _chart(
-    statistics: Mapping[str, Any], incidents: Sequence[Incident], stacked: bool
+    monitor_id: int,
+    statistics: Mapping[str, Any],
+    incidents: Sequence[Incident],
+    stacked: bool,
 ) -> charts.Chart:
     """The chart, with real incidents marked: no false alarms, no maintenance."""
     real = [
@@ -135,7 +138,17 @@ def _chart(
         stacked=stacked,
         marks=axis.of_buckets(range_, buckets, times.zone()),
         incidents=real,
+        markers=_markers(monitor_id, buckets),
     )
+
+
+def _markers(monitor_id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[datetime, str]]:
+    if not buckets:
+        return []
+    first, last = (
+        datetime.fromisoformat(buckets[n][end]) for n, end in ((0, "start"), (-1, "end"))
+    )
+    return [(one.time, one.name) for one in markers.between(monitor_id, first, last)]
 
 
 def _results(monitor_id: int) -> Page[Result] | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from app.records import Channel, Delivery, DeliveryStatus, Incident
+from app.records import Channel, Delivery, DeliveryStatus, Incident, Marker
 from app.rules.channel_values import CHANNELS
 from app.web.shown import comments, looks, times
 from app.web.views.deliveries import reason_text
@@ -18,7 +18,7 @@ from app.web.views.deliveries import reason_text
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
 
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
-CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(6)
+DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,12 @@ class Step:
     delivery_id: int | None = None
 
 
-def steps(incident: Incident, deliveries: Iterable[Delivery] = ()) -> list[Step]:
+def steps(
+    incident: Incident, deliveries: Iterable[Delivery] = (), markers: Iterable[Marker] = ()
+) -> list[Step]:
     """All steps, oldest first."""
     found = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
+    found += [Step(one.time, DEPLOYED, f"Deployed: {one.name}", "flag") for one in markers]
     found += [step for delivery in deliveries if (step := _delivery(delivery))]
     return sorted(found, key=lambda step: (step.at, step.kind))
 
