@@ -17,9 +17,7 @@ class MarkerForm(SchemaForm):
         "Link",
         most=MAX_LINK,
         rule=check_link,
-        description="Where to read more: the release, the pipeline.",
+        description="Such as the release.",
     )
-    tags = Tags(
-        "Tags", description="Comma-separated. Only monitors with one of them show it; empty: all."
-    )
+    tags = Tags("Tags", description="Comma-separated. Empty: all monitors.")
     time = Moment("Time", description="Empty: now.")

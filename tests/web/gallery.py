@@ -182,6 +182,12 @@ LIVING = {
     "window-edit": Sight("/maintenance/1/edit", brief=True),
     "window-faults": Sight("/maintenance/new", then=press("Save", **TROUBLED)),
     "window-delete": Sight("/maintenance/1/delete", brief=True),
+    "markers": Sight("/markers"),
+    "markers-viewer": Sight("/markers", VIEWER, brief=True),
+    "markers-faults": Sight(
+        "/markers", then=press("Add the marker", name="", link="javascript:1"), brief=True
+    ),
+    "marker-delete": Sight("/markers/1/delete", brief=True),
     "contacts": Sight("/contacts"),
     "contacts-viewer": Sight("/contacts", VIEWER, brief=True),
     "contact": Sight("/contacts/1"),
@@ -258,6 +264,7 @@ FIRST_DAY = {
     "deliveries": Sight("/deliveries"),
     "maintenance": Sight("/maintenance"),
     "window-new": Sight("/maintenance/new", brief=True),
+    "markers": Sight("/markers"),
     "contacts": Sight("/contacts"),
     "status-pages": Sight("/status-pages"),
     "status-page-new": Sight("/status-pages/new", brief=True),
@@ -322,6 +329,7 @@ def living(app: Flask) -> dict[str, Any]:
         _windows(ids)
         scene.add_status_pages(ids)
         scene.add_contacts(ids)
+        scene.add_markers(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
     return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}

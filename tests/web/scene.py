@@ -334,6 +334,19 @@ def add_status_pages(ids: dict[str, int]) -> None:
         )  # fmt: skip
 
 
+def add_markers(ids: dict[str, int]) -> None:
+    """Deploys, some shortly before an incident. Needs an application context."""
+    at = now()
+    for name, ago, tags, link in (
+        ("shop v2.1", timedelta(minutes=42), ("shop",), "https://ci.example.com/shop/2.1"),
+        ("api 2026-11-22.4, a rather long name", timedelta(minutes=15), ("api", "prod"), None),
+        ("Firewall rules", timedelta(hours=7), (), None),
+        ("shop v2.0", timedelta(days=3), ("shop",), "https://ci.example.com/shop/2.0"),
+    ):  # fmt: skip
+        fields = {"name": name, "time": at - ago, "tags": tags, "link": link}
+        current_store().markers.create(fields)
+
+
 def add_contacts(ids: dict[str, int]) -> None:
     """Two contacts, one of them used by monitors. Needs an application context."""
     store = current_store()

@@ -58,6 +58,7 @@ def test_the_hour_is_around_the_start_and_ends_now_for_a_young_incident():
     half = timedelta(minutes=30)
     assert hour.around(incident(), late) == (START - half, START + half)
     assert hour.around(incident(), young) == (young - 2 * half, young)
+    assert hour.around(incident(), young - timedelta(seconds=20)) == (young - 2 * half, young)
 
 
 @pytest.mark.sqlite

@@ -52,9 +52,13 @@ class Hour:
 
 def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
     """From when to when: half an hour on each side of the start, or the last hour if that half
-    hour is not over yet.
+    hour is not over yet. Up to a full minute: otherwise the page would change with each second, and
+    be sent again each time that it refreshes.
     """
-    end = max(incident.started_at, min(incident.started_at + AFTER, now))
+    minute = now.replace(second=0, microsecond=0)
+    if minute < now:
+        minute += timedelta(minutes=1)
+    end = max(incident.started_at, min(incident.started_at + AFTER, minute))
     return end - SPAN, end
 
 

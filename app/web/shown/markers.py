@@ -26,10 +26,11 @@ class Deployed:
 
 def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]:
     """The newest markers that concern a monitor, oldest first."""
-    if not servers.offers(Feature.MARKERS):
+    if end < begin or not servers.offers(Feature.MARKERS):
         return ()
     query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MARKED)
-    return current_store().markers.list(query).items[::-1]
+    found = current_store().markers.list(query).items[::-1]
+    return [one for one in found if begin <= one.time <= end]
 
 
 def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
