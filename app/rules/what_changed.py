@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any
-from urllib.parse import urlsplit
 
 from app.records import Change, ChangeKind
 from app.rules.figures import span
@@ -19,11 +18,8 @@ from app.rules.figures import span
 Check = Mapping[str, Any]
 
 # Those that say another program answers, or another answer is meant. Others differ each time.
-HEADERS = (
-    "server", "via", "x-powered-by", "content-type", "content-encoding", "location",
-    "www-authenticate",
-)  # fmt: skip
-NEW_HEADERS = ("retry-after",)  # its value counts down
+HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
+NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
 PHASES = {
     "dns": "look-up",
     "connect": "connect",
@@ -138,6 +134,9 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
 
 def _headers(pair: _Pair) -> Iterator[Change]:
     before, now = _header_values(pair.good), _header_values(pair.failing)
+    for found in (before, now):
+        if "location" in found:
+            found["location"] = _plain(found["location"])
     if not pair.both_answered or not before or not now or _redirects_differ(pair):
         return
     for name in HEADERS:
@@ -265,11 +264,7 @@ def _host(check: Check) -> str:
 
 
 def _plain(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+    return url.partition("#")[0].partition("?")[0]
 
 
 def _header_values(check: Check) -> dict[str, str]:

@@ -115,6 +115,14 @@ def test_a_token_in_a_redirect_is_no_change():
     assert texts(good={"redirects": next(hops)}, redirects=next(hops)) == []
 
 
+def test_a_token_in_a_header_is_no_change():
+    headers = [[*GOOD["headers"], ["Location", f"/login?state={n}"]] for n in (1, 2)]
+    assert texts(good={"headers": headers[0]}, headers=headers[1]) == []
+    nonces = [[*GOOD["headers"], ["WWW-Authenticate", f"Digest nonce={n}"]] for n in (1, 2)]
+    assert texts(good={"headers": nonces[0]}, headers=nonces[1]) == []
+    assert texts(headers=nonces[1]) == ["New header www-authenticate: Digest nonce=2"]
+
+
 def test_another_host_behind_a_redirect_is_one_change_and_not_six():
     """Its address, certificate, headers and size differ because it is another host."""
     failing = {"ip": "198.51.100.7", "tls": [NEW], "body_bytes": 96, "headers": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 
 from app.db import DbSession, db, writing
 from app.db.tables import MarkerRow, MonitorRow
@@ -85,5 +85,9 @@ def _matching(query: MarkerQuery) -> Select[Any]:
     tags = db.session.scalar(select(MonitorRow.tags).where(MonitorRow.id == known))
     if tags is None:
         return statement.where(MarkerRow.id == -1)
-    shared = (MarkerRow.tags.contains(f"\n{tag}\n", autoescape=True) for tag in tags_of(tags))
-    return statement.where(or_(MarkerRow.tags == "", *shared))
+    return statement.where(or_(MarkerRow.tags == "", *map(_has, tags_of(tags))))
+
+
+def _has(tag: str) -> ColumnElement[bool]:
+    """``replace`` and not LIKE, which ignores case in SQLite and not in PostgreSQL."""
+    return func.replace(MarkerRow.tags, f"\n{tag}\n", "") != MarkerRow.tags

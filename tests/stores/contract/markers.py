@@ -57,7 +57,11 @@ class MarkersContract:
         needs(store, Feature.MARKERS)
         shop = add_monitor(store, tags=("prod", "shop"))
         bare = add_monitor(store, tags=())
-        for name, tags in (("all", ()), ("shop", ("other", "shop")), ("api", ("api", "sho"))):
+        for name, tags in (
+            ("all", ()),
+            ("shop", ("other", "shop")),
+            ("api", ("api", "sho", "SHOP", "%")),
+        ):
             add_marker(store, name=name, tags=tags)
         assert sorted(names(store, monitor_id=shop.id)) == ["all", "shop"]
         assert names(store, monitor_id=bare.id) == ["all"]
