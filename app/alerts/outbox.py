@@ -12,7 +12,6 @@ import hmac
 import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -21,6 +20,7 @@ from flask import current_app
 from sqlalchemy import ColumnElement, Update, or_, select, update
 
 from app.alerts import recipients
+from app.alerts.suspects import suspects
 from app.alerts.targets import (
     Source,
     Target,
@@ -34,12 +34,11 @@ from app.alerts.targets import (
 )
 from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
-from app.db.types import Unreadable, readable
+from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
 from app.records import DeliveryStatus, Event
 from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
-from app.rules.what_changed import changes_of
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,6 @@ HELD_FOR_BURSTS = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_RESOLVED})
 
 # A person waits for the result of a test, so quiet hours do not hold it.
 NEVER_QUIET = frozenset({Event.TEST})
-TELLS_CHANGES = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
 
 # They go to those who were alerted to the incident.
 FOLLOW_UPS = frozenset({Event.INCIDENT_ACKNOWLEDGED, Event.INCIDENT_RESOLVED})
@@ -167,6 +165,8 @@ def _write(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     facts = snapshot(event, monitor, incident, now, extra)
+    if found := suspects(session, event, monitor, incident):
+        facts["incident"] |= found
     monitor_id = None if monitor is None else monitor.id
     incident_id = None if incident is None else incident.id
     hours = None if monitor is None else hours_of(monitor)
@@ -250,9 +250,6 @@ def snapshot(
             "comment": incident.comment,
             "unwatched": incident.unwatched or [],
         }
-        if event in TELLS_CHANGES:
-            found = changes_of(readable(incident.evidence))
-            facts["incident"]["changes"] = [asdict(change) for change in found]
     if extra:
         facts["extra"] = {
             name: iso(v) if isinstance(v, datetime) else v for name, v in extra.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from app.records.marks import Id, Mark, TextOrNone
@@ -11,6 +11,9 @@ from app.records.paging import DEFAULT_PAGE_SIZE
 
 MAX_LINK = 2048
 MARKERS_KEPT_DAYS = 400
+# Of an incident: a change earlier than this is no likely cause, and so many are named.
+SUSPECTED = timedelta(hours=1)
+MARKERS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)

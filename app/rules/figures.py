@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
 
 def percent(value: float | None) -> str:
@@ -13,6 +14,14 @@ def percent(value: float | None) -> str:
         return "100%"
     text = f"{int(value * 1000 + 1e-6) / 1000:.3f}".rstrip("0").rstrip(".")
     return f"{text}%"
+
+
+def about(seconds: float) -> str:
+    """A duration in its largest unit, in words: ``3 minutes``."""
+    for size, unit in _UNITS:
+        if count := int(seconds // size):
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "less than a second"
 
 
 def span(seconds: float) -> str:

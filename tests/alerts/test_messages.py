@@ -111,6 +111,13 @@ def test_an_opening_says_first_what_changed() -> None:
     message = compose(told, CONTEXT)
     assert message.text.splitlines()[2] == "What changed: Change 0; Change 1; Change 2"
     assert message.data["incident"]["changes"] == changes
+    deployed = [{"name": "shop v2.1", "link": None, "time": "2026-11-21T07:57:00Z"}]
+    told["incident"] |= {"deployed": deployed}
+    lines = compose(told, CONTEXT).text.splitlines()
+    assert lines[2:4] == [
+        "Deployed: shop v2.1, 3 minutes before",
+        "What changed: Change 0; Change 1; Change 2",
+    ]
     reminder = compose(told | {"event": Event.INCIDENT_REMINDER}, CONTEXT)
     assert "What changed: Change 0" in reminder.text
 

@@ -14,6 +14,7 @@ from app.db.tables import (
     IncidentRow,
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
+    MarkerRow,
     MonitorEvidenceRow,
     MonitorRow,
     MonitorStateRow,
@@ -154,6 +155,23 @@ def test_an_incident_keeps_what_was_usual_and_its_alert_says_what_changed(engine
         "Address 192.0.2.1, was 127.0.0.1",
         "902 ms, 900 ms of it first byte; usually 390 ms",
     ]
+
+
+def test_an_alert_says_what_was_deployed_shortly_before(engine):
+    id = engine.monitor(confirmations=0, tags="\nshop\n")
+    for name, seconds, tags in (
+        ("shop v2.1", -180, "\napi\nshop\n"),
+        ("mail v3", -120, "\nmail\n"),
+        ("all", -60, ""),
+        ("long ago", -3_700, ""),
+        ("later", 1, ""),
+    ):
+        times = dict.fromkeys(("time", "created_at", "updated_at"), at(seconds))
+        db.session.add(MarkerRow(name=name, tags=tags, **times))
+    db.session.commit()
+    engine.check(id, "down", 0)
+    told = db.session.scalars(select(DeliveryRow.facts)).first()
+    assert [one["name"] for one in told["incident"]["deployed"]] == ["all", "shop v2.1"]
 
 
 def test_checks_of_an_earlier_url_are_not_usual(engine):

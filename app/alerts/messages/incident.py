@@ -19,6 +19,7 @@ from app.alerts.messages.facts import (
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
+from app.rules.figures import about
 
 OTHERS_NAMED = 5
 CHANGES_NAMED = 3
@@ -39,6 +40,18 @@ def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
     found = facts["incident"].get("changes") or []
     texts = [words.shorten(change["text"], 120) for change in found[:CHANGES_NAMED]]
     return (("What changed", "; ".join(texts)),) if texts else ()
+
+
+def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What was deployed shortly before, the nearest first."""
+    incident = facts["incident"]
+    started = started_at(incident)
+    texts = [
+        f"{words.shorten(one['name'], words.MAX_NAME_SHOWN)},"
+        f" {about((started - words.read_moment(one['time'])).total_seconds())} before"
+        for one in incident.get("deployed") or []
+    ]
+    return (("Deployed", "; ".join(texts)),) if texts else ()
 
 
 def _flapping(facts: Facts) -> int | None:
@@ -76,6 +89,7 @@ def _about_incident(
 def opened(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     details = [
+        *_deployed(facts),
         *_changes(facts),
         ("Down since", words.clock_time(started_at(incident))),
         address_of(facts),
@@ -113,6 +127,7 @@ def reminder(facts: Facts, context: Context) -> Message:
     so_far = lasted(facts, told_at(facts))
     details = [
         ("Cause", cause_of(incident)),
+        *_deployed(facts),
         *_changes(facts),
         ("Down since", words.clock_time(started_at(incident))),
         address_of(facts),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import Select, select
 
 from app.db import DbSession, db, writing
+from app.db.markers import concerns
 from app.db.tables import MarkerRow, MonitorRow
 from app.errors import NotFound
 from app.records import Marker, MarkerQuery, Page
@@ -85,9 +86,4 @@ def _matching(query: MarkerQuery) -> Select[Any]:
     tags = db.session.scalar(select(MonitorRow.tags).where(MonitorRow.id == known))
     if tags is None:
         return statement.where(MarkerRow.id == -1)
-    return statement.where(or_(MarkerRow.tags == "", *map(_has, tags_of(tags))))
-
-
-def _has(tag: str) -> ColumnElement[bool]:
-    """``replace`` and not LIKE, which ignores case in SQLite and not in PostgreSQL."""
-    return func.replace(MarkerRow.tags, f"\n{tag}\n", "") != MarkerRow.tags
+    return statement.where(concerns(tags))

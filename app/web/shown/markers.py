@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from app.records import Incident, Marker, MarkerQuery
+from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
+from app.rules.figures import about
 from app.stores import Feature, current_store
 from app.web.frame import servers
 
 MARKED = 50  # on one chart; more lines would hide it
-BEFORE = timedelta(hours=1)  # a deploy earlier than this is no likely cause
-NAMED = 3
-_UNITS = ((3600, "hour"), (60, "minute"), (1, "second"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +33,9 @@ def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]
 
 def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
     """Those of the hour before an incident, the nearest first."""
-    since = incident.started_at - BEFORE
+    since = incident.started_at - SUSPECTED
     near = [one for one in markers if since <= one.time <= incident.started_at]
-    return [Deployed(one, _span(incident.started_at - one.time)) for one in near[: -NAMED - 1 : -1]]
-
-
-def _span(length: timedelta) -> str:
-    for size, unit in _UNITS:
-        if count := int(length.total_seconds() // size):
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "less than a second"
+    return [
+        Deployed(one, about((incident.started_at - one.time).total_seconds()))
+        for one in near[: -MARKERS_NAMED - 1 : -1]
+    ]

@@ -15,6 +15,7 @@ from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
 from app.records import (
+    SUSPECTED,
     Classification,
     Delivery,
     DeliveryQuery,
@@ -67,7 +68,7 @@ def show(id: int) -> Response:
 
 def _page(incident: Incident, form: CommentForm) -> Response:
     end = incident.ended_at or times.now()
-    known = markers.between(incident.monitor_id, incident.started_at - hour.SPAN, end)
+    known = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
     return fragments.page(
         "incidents/show.html",
         "incidents/_parts.html",
