@@ -12,7 +12,7 @@ from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import readable
 from app.records import Event
 from app.rules.time import iso
-from app.rules.what_changed import changes_of
+from app.rules.what_changed import changes_of, compared_with
 
 TOLD_WITH = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
 
@@ -24,8 +24,10 @@ def suspects(
     if event not in TOLD_WITH or monitor is None or incident is None:
         return {}
     deployed = markers.shortly_before(session, monitor.tags, incident.started_at)
+    evidence = readable(incident.evidence)
     return {
-        "changes": [asdict(change) for change in changes_of(readable(incident.evidence))],
+        "changes": [asdict(change) for change in changes_of(evidence)],
+        "compared_with": compared_with(evidence),
         "deployed": [
             {"name": one.name, "link": one.link, "time": iso(one.time)} for one in deployed
         ],

@@ -31,6 +31,7 @@ MANY_ADDRESSES = 5  # a name with as many changes its addresses all the time
 SLOWER_TIMES, SLOWER_MS = 2, 100  # a time counts as grown if it is both
 BODY_TIMES, BODY_BYTES = 2, 512
 LONGEST = 120
+LAST_GOOD = "the last good check"
 MOST_CHANGES = 10
 
 
@@ -73,7 +74,7 @@ def compared_with(evidence: Mapping[str, Any] | None) -> str | None:
     before = span((failed - good).total_seconds())
     last = _moment(pair.usual)
     if last is not None and last <= good:
-        return f"the last good check, {before} before"
+        return f"{LAST_GOOD}, {before} before"
     return f"a good check {before} before"
 
 

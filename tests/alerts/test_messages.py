@@ -111,6 +111,9 @@ def test_an_opening_says_first_what_changed() -> None:
     message = compose(told, CONTEXT)
     assert message.text.splitlines()[2] == "What changed: Change 0; Change 1; Change 2"
     assert message.data["incident"]["changes"] == changes
+    told["incident"] |= {"compared_with": "a good check 9 min before"}
+    assert "Change 2 (since a good check 9 min before)" in compose(told, CONTEXT).text
+    told["incident"] |= {"compared_with": "the last good check, 1 min before"}
     deployed = [{"name": "shop v2.1", "link": None, "time": "2026-11-21T07:57:00Z"}]
     told["incident"] |= {"deployed": deployed}
     lines = compose(told, CONTEXT).text.splitlines()

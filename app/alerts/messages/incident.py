@@ -20,6 +20,7 @@ from app.alerts.messages.facts import (
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
 from app.rules.figures import about
+from app.rules.what_changed import LAST_GOOD
 
 OTHERS_NAMED = 5
 CHANGES_NAMED = 3
@@ -36,10 +37,12 @@ def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str]
 
 
 def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """What is different from the last good check, in few words."""
-    found = facts["incident"].get("changes") or []
+    """What is different from the last good check, in few words; of another one, how old it is."""
+    incident = facts["incident"]
+    found, good = incident.get("changes") or [], incident.get("compared_with") or LAST_GOOD
     texts = [words.shorten(change["text"], 120) for change in found[:CHANGES_NAMED]]
-    return (("What changed", "; ".join(texts)),) if texts else ()
+    since = "" if good.startswith(LAST_GOOD) else f" (since {good})"
+    return (("What changed", "; ".join(texts) + since),) if texts else ()
 
 
 def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
