@@ -20,6 +20,7 @@ from flask import current_app
 from sqlalchemy import ColumnElement, Update, or_, select, update
 
 from app.alerts import recipients
+from app.alerts.suspects import suspects
 from app.alerts.targets import (
     Source,
     Target,
@@ -164,6 +165,8 @@ def _write(
     extra: Mapping[str, Any] | None = None,
 ) -> list[DeliveryRow]:
     facts = snapshot(event, monitor, incident, now, extra)
+    if found := suspects(session, event, monitor, incident):
+        facts["incident"] |= found
     monitor_id = None if monitor is None else monitor.id
     incident_id = None if incident is None else incident.id
     hours = None if monitor is None else hours_of(monitor)

@@ -8,6 +8,7 @@ from app.records import Event
 
 MAX_NAME_SHOWN = 80
 MAX_URL_SHOWN = 200
+CLOCK_FORMAT = "%Y-%m-%d %H:%M UTC"
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
@@ -18,7 +19,7 @@ def read_moment(text: str) -> datetime:
 
 def clock_time(at: datetime) -> str:
     """``2026-11-21 08:00 UTC``: a mail may be read in another zone than the sender's."""
-    return at.strftime("%Y-%m-%d %H:%M UTC")
+    return at.strftime(CLOCK_FORMAT)
 
 
 def duration(seconds: float) -> str:

@@ -31,12 +31,14 @@ from app.records import (
     MAX_LOCATIONS,
     ApiKey,
     CertificateChain,
+    Change,
     ComponentName,
     Contact,
     Delivery,
     Group,
     Incident,
     MaintenanceWindow,
+    Marker,
     Monitor,
     MonitorRef,
     MonitorStatus,
@@ -181,6 +183,28 @@ UNREADABLE = array(
     description="Fields whose stored value cannot be read; they are shown as empty, or, where they"
     " cannot be empty, with their default.",
 )
+EVIDENCE = nullable(
+    thing(
+        {
+            name: nullable(thing({}, description=text))
+            for name, text in {
+                "failing": "The first failing check, with what it saw.",
+                "last_good": "A good check before it, with what it saw: the last one, unless"
+                " ``usual.checked_at`` is later.",
+                "usual": "``checked_at`` of the last good check, and over the good checks of"
+                " the day before: the medians ``response_time`` and ``timings`` (ms), and"
+                " ``addresses``.",
+            }.items()
+        },
+        description="What checks saw when the incident opened; ``confirming`` are the repeats of"
+        " the failing check.",
+    )
+)
+CHANGES = array(
+    schema_of(Change),
+    description="What is different in the failing check from the good one in ``evidence``, most"
+    " telling first.",
+)
 UNREADABLE_WINDOW = array(
     STRING, description="Fields whose stored value cannot be read; until then it does not apply."
 )
@@ -196,7 +220,7 @@ MONITOR = schema_of(Monitor, alert_condition=STRING, hours=array(HOUR), unreadab
 
 RECORDS: dict[str, Schema] = {
     "Monitor": record({**MONITOR["properties"], "kind": KIND}, where_asked_for=["hours"]),
-    "Incident": schema_of(Incident, unreadable=UNREADABLE),
+    "Incident": schema_of(Incident, unreadable=UNREADABLE, evidence=EVIDENCE, changes=CHANGES),
     "Result": schema_of(Result),
     "Statistics": record(
         {
@@ -218,6 +242,7 @@ RECORDS: dict[str, Schema] = {
     "Delivery": schema_of(Delivery, unreadable=UNREADABLE),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
+    "Marker": schema_of(Marker),
     "Key": record({**KEY["properties"], "features": array(STRING)}),
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "CertificateChain": schema_of(CertificateChain),

@@ -50,6 +50,7 @@ MENDED_BY = {
     "deliveries": "There is nothing to do: it is deleted by its age.",
     "settings": "Set it again on the Settings page.",
     "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
+    "markers": "Edit the marker through the API, or delete it.",
     "monitor_states": "The next check of that monitor replaces it.",
     "contacts": "Nobody is alerted through it. Edit the contact and enter its channels again.",
     "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",

@@ -64,6 +64,8 @@ def is_evidence(data: Any) -> bool:
     """The evidence of an incident."""
     if not isinstance(data, dict) or not is_checks(data.get("confirming") or []):
         return False
+    if not isinstance(data.get("usual") or {}, dict):
+        return False
     alone = [check for name in ("failing", "last_good") if (check := data.get(name)) is not None]
     return is_checks(alone)
 

@@ -30,6 +30,7 @@ from app.db import db
 from app.db.tables import (
     ContactRow,
     MaintenanceWindowRow,
+    MarkerRow,
     MonitorRow,
     PersonRow,
     PostRow,
@@ -55,6 +56,7 @@ _NOUNS = {
     "monitor_states": "monitor",
     "monitor_evidence": "monitor",
     "maintenance_windows": "maintenance window",
+    "markers": "marker",
     "people": "person",
     "incidents": "incident",
     "deliveries": "delivery",
@@ -83,6 +85,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "monitor_states": MonitorRow.name,
     "monitor_evidence": MonitorRow.name,
     "maintenance_windows": MaintenanceWindowRow.name,
+    "markers": MarkerRow.name,
     "people": PersonRow.email,
     "contacts": ContactRow.name,
     "status_pages": StatusPageRow.name,

@@ -19,6 +19,7 @@ from app.demo import history
 from app.demo.monitors import PAST_INTERVAL, Pairs, monitors
 from app.demo.targets import Targets
 from app.forms.binding import bind
+from app.forms.marker import MarkerForm
 from app.forms.monitor import MonitorForm
 from app.forms.window import WindowForm
 from app.records import Notice, Role
@@ -81,11 +82,24 @@ def _fill(targets: Targets) -> None:
             store.windows.create(bind(WindowForm, _planned(monitor.id, now)))
         if monitor.name == "Newsletter":
             store.monitors.update(monitor.id, {"pause": True})
+    for marker in _deploys(now):
+        store.markers.create(bind(MarkerForm, marker))
     print()
     while rollups.roll(now):
         pass
     for id in made:
         store.monitors.update(id, {"interval": INTERVAL})
+
+
+def _deploys(now: datetime) -> list[Pairs]:
+    return [
+        [("name", name), ("time", (now - ago).strftime("%Y-%m-%dT%H:%M:%S"))]
+        for name, ago in (
+            ("Release 2.1", timedelta(hours=1)),
+            ("Release 2.0", timedelta(hours=22)),
+            ("New firewall", timedelta(days=5)),
+        )
+    ]
 
 
 def _planned(monitor_id: int, now: datetime) -> Pairs:

@@ -26,6 +26,7 @@ from app.db import assignments, changes, db, faults, heartbeats, patience, rollu
 from app.db.tables import (
     AssignmentRow,
     CancelledEventRow,
+    MarkerRow,
     MonitorRow,
     MonitorStateRow,
     ResultRow,
@@ -33,7 +34,7 @@ from app.db.tables import (
 from app.db.types import to_ms
 from app.engine import domains, posts, recorder, report_mails
 from app.engine.canaries import Canaries
-from app.records import Location
+from app.records import MARKERS_KEPT_DAYS, Location
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
 CHANGES_KEPT = timedelta(hours=2)
+MARKERS_KEPT = timedelta(days=MARKERS_KEPT_DAYS)
 CANCELLED_KEPT = timedelta(days=90)  # after the end: calendars have read of it long before
 LOOK_UP_SECONDS = 15.0
 CHORE_SECONDS = 300.0  # time limit of a statement; some read a year of results
@@ -157,8 +159,9 @@ class Housekeeper:
         report_mails.send(self.clock())
 
     def forget_old(self) -> None:
-        """Delete old results, deliveries and changes, expired counters and sessions, subscribers
-        who have not confirmed, cancelled calendar entries, and the heartbeats of dead processes.
+        """Delete old results, deliveries, markers and changes, expired counters and sessions,
+        subscribers who have not confirmed, cancelled calendar entries, and the heartbeats of dead
+        processes.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -181,6 +184,7 @@ class Housekeeper:
             session.execute(
                 delete(CancelledEventRow).where(CancelledEventRow.end_at < now - CANCELLED_KEPT)
             )
+            session.execute(delete(MarkerRow).where(MarkerRow.time < now - MARKERS_KEPT))
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_old_sessions()

@@ -17,6 +17,7 @@ from app.records import (
     MAX_ID,
     DeliveryQuery,
     IncidentQuery,
+    MarkerQuery,
     MonitorQuery,
     PageQuery,
     PostQuery,
@@ -69,6 +70,11 @@ def delivery_query(pairs: Pairs) -> DeliveryQuery:
 def result_query(monitor_id: int, pairs: Pairs) -> ResultQuery:
     values = _paged(queries.ResultQueryForm, pairs)
     return ResultQuery(monitor_id=monitor_id, from_=values.pop("from"), **values)
+
+
+def marker_query(pairs: Pairs) -> MarkerQuery:
+    values = _paged(queries.MarkerQueryForm, pairs)
+    return MarkerQuery(from_=values.pop("from"), **values)
 
 
 def page_query(pairs: Pairs) -> PageQuery:

@@ -28,6 +28,7 @@ from app.forms.contact import ContactDeletionForm, ContactForm
 from app.forms.fields import Switch, with_scheme
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import Names, PairList
+from app.forms.marker import MarkerForm
 from app.forms.monitor import CHANNEL_CHOICES, CheckForm, MonitorForm, name_of
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.post_template import PostTemplateForm
@@ -290,6 +291,10 @@ class BrowserIncidentForm(BrowserForm, IncidentUpdateForm):
 
 class BrowserWindowForm(BrowserForm, WindowForm):
     """A maintenance window. Set ``monitors.choices`` to the monitors that can be chosen."""
+
+
+class BrowserMarkerForm(BrowserForm, MarkerForm):
+    """A marker in a browser."""
 
 
 class BrowserContactForm(BrowserForm, ContactForm):

@@ -143,6 +143,17 @@ class ResultQueryForm(PageForm):
             end.fault("This is before the time in from.")
 
 
+class MarkerQueryForm(PageForm):
+    monitor_id = RecordId("Monitor", description="Only markers that concern this monitor.")
+    from_ = Moment("From", name="from", description="The earliest marker.")
+    to = Moment("To", description="The latest marker.")
+
+    def check_together(self) -> None:
+        start, end = self.from_, self.to
+        if self.flawless(start, end) and start.data and end.data and end.data < start.data:
+            end.fault("This is before the time in from.")
+
+
 class DeliveryQueryForm(PageForm):
     monitor_id = RecordId("Monitor")
     incident_id = RecordId("Incident")

@@ -15,6 +15,7 @@ from app.records.contacts import *
 from app.records.incidents import *
 from app.records.limits import *
 from app.records.locations import *
+from app.records.markers import *
 from app.records.marks import *
 from app.records.monitors import *
 from app.records.notices import *

@@ -44,9 +44,33 @@ class IncidentStatus(StrEnum):
     RESOLVED = "resolved"
 
 
+class ChangeKind(StrEnum):
+    """What may be different in a failing check from a good one before it."""
+
+    ADDRESS = "address"
+    CERTIFICATE = "certificate"
+    STATUS = "status"
+    REDIRECT = "redirect"
+    HEADER = "header"
+    BODY = "body"
+    SPEED = "speed"
+
+
 MAX_CAUSE = 255
 MAX_COMMENT = 10_000
 CLOCK_SKEW_SECONDS = 60  # a time typed as "now" may be this far in the future
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between the failing check and a good one before it, as ``text`` and as its
+    two values; see ``app/rules/what_changed.py``.
+    """
+
+    what: Annotated[str, ChangeKind]
+    text: str
+    before: str | None = None
+    now: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +97,7 @@ class Incident:
     by_hand: bool = False
     classification: Annotated[str | None, Classification] = None
     unreadable: tuple[str, ...] = ()  # ``evidence``, where what is stored cannot be read
+    changes: tuple[Change, ...] = ()  # since the last good check that is known in full
     # From when to when nothing was watched: of an incident that has some, the duration is a limit.
     unwatched: Annotated[tuple[tuple[datetime, datetime], ...], Mark.SPANS] = ()
     created_at: Annotated[datetime | None, Mark.PROMISED] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
 
 
 # How many decimals a percentage has by the seconds that it is of: more would tell apart what the
@@ -24,6 +25,14 @@ def percent(value: float | None, seconds: float | None = None) -> str:
     scale = 10**decimals
     text = f"{int(value * scale + 1e-6) / scale:.{decimals}f}"
     return f"{text.rstrip('0').rstrip('.') if decimals else text}%"
+
+
+def about(seconds: float) -> str:
+    """A duration in its largest unit, in words: ``3 minutes``."""
+    for size, unit in _UNITS:
+        if count := int(seconds // size):
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "less than a second"
 
 
 def span(seconds: float) -> str:

@@ -27,6 +27,8 @@ from app.records import (
     Incident,
     IncidentQuery,
     MaintenanceWindow,
+    Marker,
+    MarkerQuery,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -65,6 +67,7 @@ class Feature(StrEnum):
     STATUS_PAGES = "status_pages"
     CONTACTS = "contacts"
     POST_TEMPLATES = "post_templates"
+    MARKERS = "markers"
     EXTRA_FIELDS = "extra_fields"  # timeout, tags and the other fields of our own
     OVERVIEW = "overview"  # counters, state and tag filters
     HOURS = "hours"  # the last hours: the bars of lists, the chart of three hours
@@ -94,6 +97,7 @@ ADDED_TO_API = (
     Feature.STATUS_PAGES,
     Feature.CONTACTS,
     Feature.POST_TEMPLATES,
+    Feature.MARKERS,
     Feature.UNREADABLE_ALERTS,
     Feature.LIST_ORDER,
     Feature.WINDOW_TAGS,
@@ -361,6 +365,7 @@ class Store(ABC):
     monitors: Monitors
     incidents: Incidents
     windows: Collection[MaintenanceWindow, PageQuery]
+    markers: Collection[Marker, MarkerQuery]
     results: Results
     checks: Checks
     deliveries: Deliveries

@@ -61,7 +61,7 @@ def check_slack(request: Request) -> None:
         assert 1 <= len(texts) <= 10
         for text in texts:
             assert text["type"] == "mrkdwn"
-            assert "<!" not in text["text"]
+            assert "<!" not in text["text"].replace("<!date^", ""), "nobody is called"
             assert 1 <= len(text["text"]) <= (2000 if "fields" in block else 3000)
 
 

@@ -52,6 +52,79 @@ def test_an_opening_says_what_since_when_why_and_what_else() -> None:
     ]
 
 
+def test_nobody_is_asked_to_acknowledge_what_is_acknowledged() -> None:
+    """decisions.md 5: the link is for incidents that are open and not acknowledged."""
+    seen = INCIDENT | {"acknowledged_at": "2026-11-21T08:10:00Z", "acknowledged_by": "Ada"}
+    message = compose(facts(Event.INCIDENT_ACKNOWLEDGED, incident=seen), CONTEXT)
+    assert [link.label for link in message.links] == ["Incident"]
+    assert message.data["incident"]["acknowledge_link"] is None
+
+
+def test_nothing_else_that_is_down_is_not_mentioned() -> None:
+    alone = Context("https://wakeful.example", str, {3: "Shop"})
+    for event in (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER, Event.INCIDENT_RESOLVED):
+        text = compose(facts(event), alone).text
+        assert "Also down" not in text
+        assert "Still down:" not in text.partition("\n")[2]
+
+
+EPOCH = int(datetime(2026, 11, 21, 8, tzinfo=UTC).timestamp())
+
+
+def test_slack_shows_times_in_the_readers_zone_and_its_imitators_in_utc() -> None:
+    """Mattermost takes the text alone, and would show Slack's form of a time as it is."""
+    sent = slack.payload(compose(facts(Event.INCIDENT_OPENED), CONTEXT))
+    fields = [field["text"] for block in sent["blocks"] for field in block.get("fields", ())]
+    date = f"<!date^{EPOCH}^{{date_short_pretty}} {{time}}|2026-11-21 08:00 UTC>"
+    assert f"*Down since*\n{date}" in fields
+    assert "Down since: 2026-11-21 08:00 UTC" in sent["text"]
+    assert "<!date" not in sent["text"]
+
+
+def test_discord_shows_times_in_the_readers_zone() -> None:
+    ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
+    group = {"count": 1, "incidents": [facts(Event.INCIDENT_RESOLVED, incident=ended)],
+             "open": 0, "resolved": 2, "notice_count": 0, "notices": [], "deliveries": [],
+             "since": "2026-11-21T08:00:00Z"}  # fmt: skip
+    (embed,) = discord.payload(compose(facts(Event.INCIDENTS_DIGEST, **group), CONTEXT))["embeds"]
+    lines = embed["description"].splitlines()
+    assert lines[0] == f"Held back since <t:{EPOCH}:f>."
+    assert f"from <t:{EPOCH}:f>" in lines[1]
+    (embed,) = discord.payload(compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT))[
+        "embeds"
+    ]
+    down = next(field["value"] for field in embed["fields"] if field["name"] == "Down")
+    assert down == f"<t:{EPOCH}:f> to <t:{EPOCH + 7_500}:f>"
+
+
+def test_a_time_that_does_not_exist_stays_as_it_was_written() -> None:
+    odd = INCIDENT | {"cause": "Certificate ended 2026-13-41 08:00 UTC *"}
+    (embed,) = discord.payload(compose(facts(Event.INCIDENT_OPENED, incident=odd), CONTEXT))[
+        "embeds"
+    ]
+    assert embed["description"].startswith(discord.escape(odd["cause"]))
+
+
+def test_an_opening_says_first_what_changed() -> None:
+    changes = [{"what": "status", "text": f"Change {n}"} for n in range(4)]
+    told = facts(Event.INCIDENT_OPENED, incident=INCIDENT | {"changes": changes})
+    message = compose(told, CONTEXT)
+    assert message.text.splitlines()[2] == "What changed: Change 0; Change 1; Change 2"
+    assert message.data["incident"]["changes"] == changes
+    told["incident"] |= {"compared_with": "a good check 9 min before"}
+    assert "Change 2 (since a good check 9 min before)" in compose(told, CONTEXT).text
+    told["incident"] |= {"compared_with": "the last good check, 1 min before"}
+    deployed = [{"name": "shop v2.1", "link": None, "time": "2026-11-21T07:57:00Z"}]
+    told["incident"] |= {"deployed": deployed}
+    lines = compose(told, CONTEXT).text.splitlines()
+    assert lines[2:4] == [
+        "Deployed: shop v2.1, 3 minutes before",
+        "What changed: Change 0; Change 1; Change 2",
+    ]
+    reminder = compose(told | {"event": Event.INCIDENT_REMINDER}, CONTEXT)
+    assert "What changed: Change 0" in reminder.text
+
+
 def test_a_recovery_says_how_long_and_has_no_acknowledge_link() -> None:
     ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
     text = compose(facts(Event.INCIDENT_RESOLVED, incident=ended), CONTEXT).text
@@ -76,7 +149,7 @@ def test_an_expiry_alert_says_how_many_days_are_left(days: int, said: str) -> No
 def test_an_expiry_alert_without_a_stored_date_has_no_days() -> None:
     extra = {"days_left": 3}
     message = compose(facts(Event.CERTIFICATE_EXPIRING, incident=None, extra=extra), CONTEXT)
-    assert message.title == "Certificate of Shop: expires soon"
+    assert message.title == "Certificate of Shop expires soon"
 
 
 def test_a_digest_counts_the_days_from_when_it_is_sent() -> None:
@@ -94,7 +167,7 @@ def test_a_digest_counts_the_days_from_when_it_is_sent() -> None:
         "deliveries": [],
     }
     message = compose(facts(Event.INCIDENTS_DIGEST, **digest), CONTEXT)
-    assert str(message.items[0]) == "Certificate of Shop: expires today"
+    assert str(message.items[0]) == "Certificate of Shop expires today"
     assert message.data["notices"][0]["days_left"] == 0
 
 
@@ -214,7 +287,7 @@ def test_each_of_a_group_has_its_cause_and_its_links() -> None:
         "- Shop: was down for 2 hours 5 minutes from 2026-11-21 08:00 UTC. "
         "The server refused the connection.",
         "  Incident: https://wakeful.example/incidents/8",
-        "- Certificate of Shop: expires in 14 days",
+        "- Certificate of Shop expires in 14 days",
         "  Monitor: https://wakeful.example/monitors/3",
         "All incidents: https://wakeful.example/incidents",
     ]

@@ -21,6 +21,8 @@ TARGETS = [
     ("POST", "/incidents"),
     ("PUT", "/incidents/1"),
     ("POST", "/maintenance-windows"),
+    ("POST", "/markers"),
+    ("PATCH", "/markers/1"),
     ("POST", "/post-templates"),
     ("PATCH", "/post-templates/1"),
     ("POST", "/checks"),
@@ -122,6 +124,7 @@ def world(api):
 
     template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
     api.data("POST", "/post-templates", json=template)
+    api.data("POST", "/markers", json={"name": "n", "time": "2026-01-01T00:00:00"})
 
     def snapshot():
         found = [
@@ -134,6 +137,7 @@ def world(api):
                 "/status-pages",
                 "/status-pages/1/posts",
                 "/post-templates",
+                "/markers",
             )
         ]
         return found
@@ -178,7 +182,7 @@ QUERIES = {
 }
 LISTS = ["/monitors", "/incidents", "/deliveries", "/maintenance-windows", "/monitors/1/results",
          "/status-pages", "/status-pages/1/posts", "/status-pages/1/subscribers",
-         "/status-pages/1/draft", "/post-templates"]  # fmt: skip
+         "/status-pages/1/draft", "/post-templates", "/markers"]  # fmt: skip
 
 
 def test_hostile_queries_are_refused(api, world):
@@ -193,7 +197,7 @@ IDS = ["0", str(2**63 - 1), str(2**63), str(2**64), "1" + "0" * 30, "1" + "0" * 
 def test_a_huge_id_is_404(api):
     for digits in IDS:
         for path in ("monitors", "incidents", "maintenance-windows", "status-pages",
-                     "status-pages/1/posts", "post-templates"):  # fmt: skip
+                     "status-pages/1/posts", "post-templates", "markers"):  # fmt: skip
             for method in ("GET", "DELETE", "PATCH"):
                 assert api(method, f"/{path}/{digits}").status_code == 404
         assert api("GET", f"/deliveries/{digits}").status_code == 404

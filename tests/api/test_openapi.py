@@ -96,6 +96,7 @@ def test_answers_match_the_document(app, api, written):
     page = api.data("POST", "/status-pages", json={"name": "p", "monitors": [stored["id"]]})
     template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
     api.data("POST", "/post-templates", data=template)
+    api.data("POST", "/markers", data={"name": "n", "tags": "t"})
     path = f"/status-pages/{page['id']}"
     post = {"title": "t", "state": "identified", "body": "b", "monitors[0]": stored["id"]}
     posted = api.data("POST", f"{path}/posts", data=post)
@@ -108,6 +109,7 @@ def test_answers_match_the_document(app, api, written):
         "Delivery": api.get("/deliveries")["data"],
         "Contact": [api.data("POST", "/contacts", json={"name": "Shop", "channels": MAIL})],
         "MaintenanceWindow": api.get("/maintenance-windows")["data"],
+        "Marker": api.get("/markers")["data"],
         "StatusPage": api.get("/status-pages")["data"],
         "Post": api.get(f"{path}/posts")["data"],
         "ReportMail": [api.data("POST", "/report-mails", json={"contact": "Shop"})],

@@ -251,6 +251,7 @@ def test_section_4_an_incident_is_returned_with_all_its_fields(api):
         "acknowledged_by": None,
         "by_hand": True,
         "classification": None,
+        "changes": [],
         "unwatched": [],
         "unreadable": [],
     }

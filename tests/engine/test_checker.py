@@ -157,6 +157,10 @@ def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
         assert incident.evidence["failing"]["body"] == "ok"
         assert len(incident.evidence["confirming"]) == 2
         assert incident.evidence["last_good"]["status_code"] == 200
+        usual = incident.evidence["usual"]
+        assert usual["checked_at"] == incident.evidence["last_good"]["checked_at"]
+        told = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).first()
+        assert told["incident"]["changes"][0]["text"] == "Status 503, was 200"
         events = db.session.scalars(select(DeliveryRow.event).order_by(DeliveryRow.id)).all()
         assert events == ["incident.opened", "incident.resolved"]
         state = db.session.get(MonitorStateRow, id)

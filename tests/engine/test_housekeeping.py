@@ -16,6 +16,7 @@ from app.db.tables import (
     DeliveryRow,
     DomainRow,
     HeartbeatRow,
+    MarkerRow,
     MonitorRow,
     MonitorStateRow,
     ResultRow,
@@ -219,7 +220,12 @@ def test_old_rows_are_deleted(house):
         session.add(HeartbeatRow(name="checker:dead:1", at=NOW - 2 * DAY))
         session.add(HeartbeatRow(name="checker:alive:1", at=NOW))
         session.add(CounterRow(name="key", window=0, count=1))
+        for days in (399, 401):
+            session.add(
+                MarkerRow(name=str(days), time=NOW - days * DAY, created_at=NOW, updated_at=NOW)
+            )
     house.keeper.forget_old()
+    assert list(db.session.scalars(select(MarkerRow.name))) == ["399"]
     assert db.session.scalar(select(func.count()).select_from(ResultRow)) == 6
     assert db.session.scalar(select(func.min(ResultRow.at))) == to_ms(NOW - 29 * DAY)
     assert db.session.scalars(select(HeartbeatRow.name)).all() == ["checker:alive:1"]

@@ -14,6 +14,7 @@ from app.db.tables import (
     IncidentRow,
     MaintenanceWindowMonitorRow,
     MaintenanceWindowRow,
+    MarkerRow,
     MonitorEvidenceRow,
     MonitorRow,
     MonitorStateRow,
@@ -26,6 +27,7 @@ from app.engine import quorum, recorder
 from app.engine.recorder.monitors import WATCHING_STOPPED
 from app.engine.schedule import Claim, Standing, due, last_slot, next_check
 from app.errors import Conflict, Invalid, NotFound
+from app.records import Timings
 from tests.factories import make_monitor, make_outcome
 
 START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
@@ -133,6 +135,53 @@ def test_an_incident_keeps_what_the_checks_saw(engine):
     assert evidence["failing"]["ip"] == "192.0.2.1"
     assert evidence["failing"]["checked_at"] == "2026-11-21T08:01:00Z"
     assert [check["note"] for check in evidence["confirming"]] == ["second"]
+
+
+def test_an_incident_keeps_what_was_usual_and_its_alert_says_what_changed(engine):
+    id = engine.monitor(confirmations=0)
+    db.session.get(MonitorRow, id).updated_at = at(-3600)
+    db.session.commit()
+    for seconds, ms in enumerate((300, 380, 9_000, 400, 390)):
+        engine.check(id, "up", seconds, response_time=ms, timings=Timings(ttfb=ms - 20))
+    engine.check(id, "down", 60, ip="192.0.2.1", response_time=902, timings=Timings(ttfb=900))
+    (incident,) = engine.incidents(id)
+    usual = incident.evidence["usual"]
+    assert usual["response_time"] == 390, "the median: one slow check does not count"
+    assert usual["timings"]["ttfb"] == 370
+    assert usual["addresses"] == ["127.0.0.1"]
+    assert usual["checked_at"] == "2026-11-21T08:00:04Z"
+    told = db.session.scalars(select(DeliveryRow.facts)).first()
+    assert [one["text"] for one in told["incident"]["changes"]] == [
+        "Address 192.0.2.1, was 127.0.0.1",
+        "902 ms, 900 ms of it first byte; usually 390 ms",
+    ]
+
+
+def test_an_alert_says_what_was_deployed_shortly_before(engine):
+    id = engine.monitor(confirmations=0, tags="\nshop\n")
+    for name, seconds, tags in (
+        ("shop v2.1", -180, "\napi\nshop\n"),
+        ("mail v3", -120, "\nmail\n"),
+        ("all", -60, ""),
+        ("long ago", -3_700, ""),
+        ("later", 1, ""),
+    ):
+        times = dict.fromkeys(("time", "created_at", "updated_at"), at(seconds))
+        db.session.add(MarkerRow(name=name, tags=tags, **times))
+    db.session.commit()
+    engine.check(id, "down", 0)
+    told = db.session.scalars(select(DeliveryRow.facts)).first()
+    assert [one["name"] for one in told["incident"]["deployed"]] == ["all", "shop v2.1"]
+
+
+def test_checks_of_an_earlier_url_are_not_usual(engine):
+    id = engine.monitor(confirmations=0)
+    for seconds in range(5):
+        engine.check(id, "up", seconds, response_time=10)
+    db.session.get(MonitorRow, id).updated_at = at(30)
+    db.session.commit()
+    engine.check(id, "down", 60)
+    assert engine.incidents(id)[0].evidence["usual"] is None
 
 
 def test_a_cancelled_failure_leaves_no_evidence_for_the_next_incident(engine):

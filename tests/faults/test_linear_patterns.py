@@ -25,7 +25,7 @@ import zstandard
 from gunicorn.config import Config
 
 import app
-from app.alerts.channels import apprise_child, discord, slack, teams
+from app.alerts.channels import apprise_child, discord, moments, slack, teams
 from app.alerts.channels.answer import retry_after
 from app.api.body import FORM, JSON, Body
 from app.checks.expiry import rdap, whois
@@ -59,7 +59,7 @@ from app.rules import (
 from app.rules import text as rules
 from app.stores.remote import connection
 from app.web.frame import fragments
-from app.web.shown import comments, months
+from app.web.shown import comments, months, timeline
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BASE = url.parse_url("http://a.example/dir/page")
@@ -278,6 +278,8 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ),
     ("apprise: log", lambda s: apprise_child.refused_for_good([s]), times("error=1"), 30_000),
     ("slack: calls", slack.escape, times("@channe"), 30_000),
+    ("messages: times", lambda s: moments.localized(s, str, lambda at, _text: str(at)),
+     times("2026-11-21 08:00 UT"), 60_000),
     ("teams: markdown", teams._MARKDOWN.findall, times("*_"), 30_000),
     ("discord: markdown", discord.escape, times("*_"), 30_000),
     ("remote: spaces", remote_answer, times(" "), 200_000),
@@ -376,6 +378,8 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("form: month", lambda s: months._MONTH.fullmatch(s), times("1"), 30_000),
     ("comment: heads", comments.remarks, times("[2026-01-01 00:00:00 UTC, a\n"), 10_000),
     ("comment: brackets", comments.remarks, times("["), 10_000),
+    ("timeline: durations", lambda s: timeline._DURATION.sub("", s), times("9"), 60_000),
+    ("timeline: dots", lambda s: timeline._DURATION.sub("", s), times("9.9 "), 60_000),
     ("live: texts", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
      times("<time data-ago"), 30_000),
     ("live: tokens", lambda s: fragments._TOKEN.sub("", fragments._AGING.sub("", s)),
@@ -428,6 +432,7 @@ PATTERNS = """
 alerts/channels/apprise_child.py _STATUS
 alerts/channels/discord.py _MARKDOWN
 alerts/channels/email.py _DOTS
+alerts/channels/moments.py _WRITTEN
 alerts/channels/slack.py _CALLS_PEOPLE
 alerts/channels/teams.py _MARKDOWN
 api/__init__.py _BELOW_API
@@ -485,6 +490,7 @@ web/frame/fragments.py _TOKEN
 web/shown/comments.py _HEAD
 pages/history.py _MONTH
 web/shown/months.py _MONTH
+web/shown/timeline.py _DURATION
 """
 
 

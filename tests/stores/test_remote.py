@@ -63,6 +63,21 @@ def asking(server: Any) -> Iterator[RemoteStore]:
         yield remote_store(url, SECRET)
 
 
+def test_what_changed_is_told_of_servers_that_send_the_evidence_alone() -> None:
+    checks = {
+        "failing": {"status_code": 503, "response_time": 902, "timings": {"ttfb": 900}},
+        "last_good": {"status_code": 200, "response_time": 380, "timings": {"ttfb": 370}},
+        "usual": {"response_time": 100, "timings": {"ttfb": 90}, "addresses": "odd"},
+    }
+    sent = INCIDENT | {"monitor": MONITOR, "evidence": checks}
+    with asking(Scripted({"data": sent})) as store:
+        incident = store.incidents.get(9)
+    assert [change.text for change in incident.changes] == [
+        "Status 503, was 200",
+        "902 ms, 900 ms of it first byte; usually 100 ms",
+    ]
+
+
 # What the server answers, and what reading a monitor of it raises, with a word of the sentence.
 ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"message": "x"}, 401, {}, Denied, "WAKEFUL_REMOTE_KEY"),

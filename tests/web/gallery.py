@@ -231,6 +231,12 @@ LIVING = {
     "window-edit": Sight("/maintenance/1/edit", brief=True),
     "window-faults": Sight("/maintenance/new", then=press("Save", **TROUBLED)),
     "window-delete": Sight("/maintenance/1/delete", brief=True),
+    "markers": Sight("/markers"),
+    "markers-viewer": Sight("/markers", VIEWER, brief=True),
+    "markers-faults": Sight(
+        "/markers", then=press("Add the marker", name="", link="javascript:1"), brief=True
+    ),
+    "marker-delete": Sight("/markers/1/delete", brief=True),
     "contacts": Sight("/contacts"),
     "contacts-viewer": Sight("/contacts", VIEWER, brief=True),
     "contact": Sight("/contacts/1"),
@@ -308,6 +314,7 @@ FIRST_DAY = {
     "deliveries": Sight("/deliveries"),
     "maintenance": Sight("/maintenance"),
     "window-new": Sight("/maintenance/new", brief=True),
+    "markers": Sight("/markers"),
     "contacts": Sight("/contacts"),
     "status-pages": Sight("/status-pages"),
     "status-page-new": Sight("/status-pages/new", brief=True),
@@ -386,6 +393,7 @@ def living(app: Flask) -> dict[str, Any]:
         scene.add_contacts(ids)
         contact = current_store().contacts.names()[0]
         current_store().report_mails.create({"contact": contact, "tag": "prod"})
+        scene.add_markers(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
         _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")

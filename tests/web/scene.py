@@ -173,6 +173,7 @@ def _good_verdict(part: Part, ms: int) -> Verdict:
     return Verdict.DEGRADED if slow_after and ms > slow_after else Verdict.UP
 
 
+UNAVAILABLE = "The server answered 503 Service Unavailable"
 SEEN = {
     "url": "https://shop.example.com/",
     "request": {"method": "GET", "hops": 1},
@@ -209,10 +210,10 @@ def _good(part: Part, results: list[Result]) -> dict[str, Any]:
 
 EVIDENCE = {
     "failing": SEEN | {"checked_at": "2026-11-21T08:00:00Z", "verdict": "down", "status_code": 503,
-                       "response_time": 165, "cause": "The server answered 503"},
+                       "response_time": 165, "cause": UNAVAILABLE},
     "confirming": [
         {"checked_at": f"2026-11-21T08:00:{second}Z", "verdict": "down", "status_code": 503,
-         "response_time": 160, "cause": "The server answered 503"} for second in (12, 24)
+         "response_time": 160, "cause": UNAVAILABLE} for second in (12, 24)
     ],
     "last_good": SEEN | {"checked_at": "2026-11-21T07:59:00Z", "verdict": "up",
                          "status_code": 200, "response_time": 181, "cause": None,
@@ -221,6 +222,9 @@ EVIDENCE = {
                          "body": "<html><head><title>Shop</title></head>\n<body><h1>Welcome</h1>",
                          "timings": {"dns": 11, "connect": 22, "tls": 40, "ttfb": 106,
                                      "download": 2}},
+    "usual": {"checked_at": "2026-11-21T07:59:00Z", "response_time": 180,
+              "timings": {"dns": 11, "connect": 22, "tls": 40, "ttfb": 105, "download": 2},
+              "addresses": ["203.0.113.7"]},
 }  # fmt: skip
 
 
@@ -236,6 +240,7 @@ def _evidence(started: datetime) -> dict[str, Any]:
         "failing": at(EVIDENCE["failing"], 0),
         "confirming": [at(first, 12), at(second, 24)],
         "last_good": at(EVIDENCE["last_good"], -60),
+        "usual": at(EVIDENCE["usual"], -60),
     }
 
 
@@ -336,6 +341,19 @@ def add_status_pages(ids: dict[str, int]) -> None:
                 ("webhook", "https://hooks.example.com/status/abcdef123456"),
             ))
         )  # fmt: skip
+
+
+def add_markers(ids: dict[str, int]) -> None:
+    """Deploys, some shortly before an incident. Needs an application context."""
+    at = now()
+    for name, ago, tags, link in (
+        ("shop v2.1", timedelta(minutes=42), ("shop",), "https://ci.example.com/shop/2.1"),
+        ("api 2026-11-22.4, a rather long name", timedelta(minutes=15), ("api", "prod"), None),
+        ("Firewall rules", timedelta(hours=7), (), None),
+        ("shop v2.0", timedelta(days=3), ("shop",), "https://ci.example.com/shop/2.0"),
+    ):  # fmt: skip
+        fields = {"name": name, "time": at - ago, "tags": tags, "link": link}
+        current_store().markers.create(fields)
 
 
 def add_contacts(ids: dict[str, int]) -> None:

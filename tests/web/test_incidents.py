@@ -51,7 +51,9 @@ def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_delete
 
 
 def test_all_that_was_seen_stands_on_the_page(app, editor):
-    make_incident(app, make_monitor(app), evidence=scene.EVIDENCE)
+    cause, started = scene.UNAVAILABLE, datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+    monitor = make_monitor(app)
+    make_incident(app, monitor, cause=cause, started_at=started, evidence=scene.EVIDENCE)
     text = editor.open("/incidents/1").text
     for seen in (scene.EVIDENCE["failing"], scene.EVIDENCE["last_good"]):
         for one in seen["tls"]:
@@ -59,8 +61,11 @@ def test_all_that_was_seen_stands_on_the_page(app, editor):
             assert one["issuer"] in text
         for words in (seen["status_line"], *seen["resolved"], *map(": ".join, seen["headers"])):
             assert words in text
-    assert "Recheck 2 failed too" in text
-    assert "A good check before it" in text
+    assert "Failed 3 times in 24 s" in text
+    assert (
+        "What changed Compared with the last good check, 1 min before. Status 503, was 200" in text
+    )
+    assert "The last good check, 1 min before" in text
 
 
 def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):

@@ -139,6 +139,7 @@ def known(app: Flask) -> dict[str, int]:
             "window": store.windows.create(window).id,
             "page": page,
             "post": store.posts.list(PostQuery(page)).items[0].id,
+            "marker": store.markers.create({"name": "v2", "link": "https://ci.example/"}).id,
             "template": store.post_templates.create(TEMPLATE).id,
         }
 
@@ -149,7 +150,7 @@ def known(app: Flask) -> dict[str, int]:
         (("/",), "Asia/Tokyo"),
         (("/wall", "/monitors"), "Asia/Tokyo"),
         (("/monitors/{monitor}",), "America/New_York"),
-        (("/incidents", "/incidents/{incident}"), "Asia/Tokyo"),
+        (("/incidents", "/incidents/{incident}", "/markers"), "Asia/Tokyo"),
         (("/deliveries", "/deliveries/{delivery}", "/reports"), "America/New_York"),
         (("/maintenance", "/maintenance/{window}"), "Asia/Tokyo"),
         (("/status-pages", "/status-pages/{page}", "/status-pages/{page}/edit"), "Asia/Tokyo"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
+from app.alerts.channels.moments import localized
 from app.alerts.messages import COLOURS, SIGNS, Link, Message
 from app.alerts.words import shorten
 from app.rules.time import iso
@@ -38,7 +39,7 @@ def payload(message: Message) -> dict[str, Any]:
         "fields": [
             {
                 "name": shorten(label, MAX_FIELD_NAME),
-                "value": escape(value)[:MAX_FIELD_VALUE],
+                "value": _shown(value)[:MAX_FIELD_VALUE],
                 "inline": False,
             }
             for label, value in message.details[:MAX_FIELDS]
@@ -53,8 +54,8 @@ def payload(message: Message) -> dict[str, Any]:
 
 
 def _description(message: Message) -> str:
-    lines = [escape(message.summary)]
-    lines += [" ".join([f"• {escape(item.text)}", *_links(item.links)]) for item in message.items]
+    lines = [_shown(message.summary)]
+    lines += [" ".join([f"• {_shown(item.text)}", *_links(item.links)]) for item in message.items]
     if message.links:
         lines.append(" | ".join(_links(message.links)))
     return "\n".join(lines)
@@ -62,6 +63,15 @@ def _description(message: Message) -> str:
 
 def _links(links: tuple[Link, ...]) -> list[str]:
     return [f"[{link.label}]({link.url})" for link in links]
+
+
+def _shown(raw: str) -> str:
+    return localized(raw, escape, _date)
+
+
+def _date(seconds: int, _written: str) -> str:
+    """https://discord.com/developers/docs/reference#message-formatting-timestamp-styles"""
+    return f"<t:{seconds}:f>"
 
 
 def escape(raw: str) -> str:

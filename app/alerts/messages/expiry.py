@@ -17,9 +17,11 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
     when, at = "expires soon", told_at(facts)
     monitor = facts["monitor"]
     details = [("Monitor", name_of(facts)), address_of(facts)]
+    advice = "Renew it in time."
     if extra.get("expires_at"):
         expires = words.read_moment(extra["expires_at"])
         when, extra = expiry(expires, at), {**extra, "days_left": days_left(expires, at)}
+        advice = "Renew it now." if expires <= at else advice
         details.insert(0, ("Expires", words.clock_time(expires)))
     if host := extra.get("host"):  # differs from the URL's if that redirects
         details.insert(0, ("Host", words.shorten(str(host), 100)))
@@ -27,7 +29,7 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
         event=facts["event"],
         tone=Tone.WARNING,
         title=f"{what} {when}",
-        summary="Renew it in time. There will be no second alert for this date.",
+        summary=f"{advice} There will be no second alert for this date.",
         at=at,
         details=tuple(details),
         links=(Link("Monitor", f"{context.base_url}/monitors/{monitor['id']}"),),
@@ -36,12 +38,12 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
 
 
 def certificate(facts: Facts, context: Context) -> Message:
-    return _expiring(facts, context, f"Certificate of {name_of(facts)}:")
+    return _expiring(facts, context, f"Certificate of {name_of(facts)}")
 
 
 def domain(facts: Facts, context: Context) -> Message:
     domain = (facts.get("extra") or {}).get("domain") or name_of(facts)
-    return _expiring(facts, context, f"Domain {words.shorten(str(domain), 80)}:")
+    return _expiring(facts, context, f"Domain {words.shorten(str(domain), 80)}")
 
 
 NOTICES: dict[str, Callable[[Facts, Context], Message]] = {

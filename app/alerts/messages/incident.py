@@ -19,8 +19,11 @@ from app.alerts.messages.facts import (
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
+from app.rules.figures import about
+from app.rules.what_changed import LAST_GOOD
 
 OTHERS_NAMED = 5
+CHANGES_NAMED = 3
 
 
 def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str], ...]:
@@ -31,6 +34,27 @@ def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str]
     shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
     more = len(names) - OTHERS_NAMED
     return ((label, f"{shown} and {more} more" if more > 0 else shown),)
+
+
+def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What is different from the last good check, in few words; of another one, how old it is."""
+    incident = facts["incident"]
+    found, good = incident.get("changes") or [], incident.get("compared_with") or LAST_GOOD
+    texts = [words.shorten(change["text"], 120) for change in found[:CHANGES_NAMED]]
+    since = "" if good.startswith(LAST_GOOD) else f" (since {good})"
+    return (("What changed", "; ".join(texts) + since),) if texts else ()
+
+
+def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What was deployed shortly before, the nearest first."""
+    incident = facts["incident"]
+    started = started_at(incident)
+    texts = [
+        f"{words.shorten(one['name'], words.MAX_NAME_SHOWN)},"
+        f" {about((started - words.read_moment(one['time'])).total_seconds())} before"
+        for one in incident.get("deployed") or []
+    ]
+    return (("Deployed", "; ".join(texts)),) if texts else ()
 
 
 def _flapping(facts: Facts) -> int | None:
@@ -68,6 +92,8 @@ def _about_incident(
 def opened(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     details = [
+        *_deployed(facts),
+        *_changes(facts),
         ("Down since", words.clock_time(started_at(incident))),
         address_of(facts),
         *_others("Also down", facts, context),
@@ -104,6 +130,8 @@ def reminder(facts: Facts, context: Context) -> Message:
     so_far = lasted(facts, told_at(facts))
     details = [
         ("Cause", cause_of(incident)),
+        *_deployed(facts),
+        *_changes(facts),
         ("Down since", words.clock_time(started_at(incident))),
         address_of(facts),
         *_others("Also down", facts, context),

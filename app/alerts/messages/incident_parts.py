@@ -10,10 +10,10 @@ from app.alerts.messages.message import Link
 
 
 def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
-    """The incident's page and, while it is open, the acknowledge page."""
+    """The incident's page and, while nobody has acknowledged it, the acknowledge page."""
     incident = facts["incident"]
     links = [Link("Incident", context.incident_url(incident["id"]))]
-    if not incident["ended_at"]:
+    if _is_unresolved(incident):
         links.append(Link("Acknowledge", context.acknowledge_url(incident["id"])))
     return tuple(links)
 
@@ -31,6 +31,10 @@ def incident_data(facts: Facts, context: Context) -> dict[str, Any]:
     incident["monitor_id"] = facts["monitor"]["id"]
     incident["duration"] = max(0, int((ended_at(facts) - started_at(incident)).total_seconds()))
     incident["link"] = context.incident_url(incident["id"])
-    open_ = not incident["ended_at"]
-    incident["acknowledge_link"] = context.acknowledge_url(incident["id"]) if open_ else None
+    link = context.acknowledge_url(incident["id"]) if _is_unresolved(incident) else None
+    incident["acknowledge_link"] = link
     return incident
+
+
+def _is_unresolved(incident: Facts) -> bool:
+    return not (incident["ended_at"] or incident["acknowledged_at"])

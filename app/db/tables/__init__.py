@@ -11,6 +11,7 @@ from app.db.tables.contacts import *
 from app.db.tables.deliveries import *
 from app.db.tables.domains import *
 from app.db.tables.incidents import *
+from app.db.tables.markers import *
 from app.db.tables.monitors import *
 from app.db.tables.report_mails import *
 from app.db.tables.results import *

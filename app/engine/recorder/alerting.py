@@ -27,7 +27,7 @@ def open_automatic(
     Its cause is the first failing check's: a repeat may fail for another reason, as when a server
     first hangs and then refuses.
     """
-    kept = evidence.of_incident(session, monitor_id)
+    kept = evidence.of_incident(session, monitor_id, since)
     first = kept["failing"] or {}
     cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
     incident = IncidentRow(

@@ -1,7 +1,8 @@
 """The evidence that is kept of checks, to show why an incident opened.
 
-``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check}``:
-the first failing check, its repeats, and the last good one before them (null when there was none).
+``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check,
+"usual": figures}``: the first failing check, its repeats, the last good one before them that is
+known in full (null when there was none), and what was usual (app/engine/recorder/usual.py).
 A check is the result's fields and, beside them, what the prober saw (app/checks/http/evidence.py).
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from flask import current_app
@@ -16,6 +18,7 @@ from flask import current_app
 from app.db import AnySession
 from app.db.tables import MonitorEvidenceRow
 from app.db.types import readable
+from app.engine.recorder.usual import usual
 from app.records import Outcome, Verdict
 from app.rules.time import iso
 
@@ -73,9 +76,9 @@ def drop_failing(session: AnySession, monitor_id: int) -> None:
         row.failing = None
 
 
-def of_incident(session: AnySession, monitor_id: int) -> dict[str, Any]:
-    """The evidence for an incident that opens now. Parts that cannot be read are dropped: they must
-    not keep an incident from opening.
+def of_incident(session: AnySession, monitor_id: int, since: datetime) -> dict[str, Any]:
+    """The evidence for an incident that opens now and began at ``since``. Parts that cannot be read
+    are dropped: they must not keep an incident from opening.
     """
     row = _row(session, monitor_id)
     checks = readable(row.failing) or []
@@ -85,6 +88,7 @@ def of_incident(session: AnySession, monitor_id: int) -> dict[str, Any]:
         "failing": checks[0] if checks else None,
         "confirming": checks[1:],
         "last_good": row.last_good,
+        "usual": usual(session, monitor_id, since),
     }
 
 

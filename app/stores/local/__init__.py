@@ -11,6 +11,7 @@ from app.stores.local.checks import Checks
 from app.stores.local.contacts import Contacts
 from app.stores.local.deliveries import Deliveries
 from app.stores.local.incidents import Incidents
+from app.stores.local.markers import Markers
 from app.stores.local.monitors import Monitors
 from app.stores.local.post_templates import PostTemplates
 from app.stores.local.posts import Posts
@@ -32,6 +33,7 @@ class LocalStore(Store):
         self.monitors = Monitors(self, settings.confirm_seconds)
         self.incidents = Incidents(self)
         self.windows = Windows(self)
+        self.markers = Markers(self)
         self.results = Results(self)
         self.checks = Checks(self)
         self.deliveries = Deliveries(self)

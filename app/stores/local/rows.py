@@ -25,6 +25,7 @@ from app.records import (
     MonitorRef,
     Pair,
 )
+from app.rules.what_changed import changes_of
 
 # Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")
@@ -85,10 +86,12 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
 def incident_record(
     row: IncidentRow, monitor: MonitorRef, now: datetime, *, brief: bool = False
 ) -> Incident:
+    evidence = None if brief else readable(row.evidence)
     return Incident(
         **_of_incident(row),
         status=incident_status(row),
-        evidence=None if brief else readable(row.evidence),
+        evidence=evidence,
+        changes=changes_of(evidence),
         duration=max(0, int(((row.ended_at or now) - row.started_at).total_seconds())),
         monitor=monitor,
         unreadable=() if brief or not isinstance(row.evidence, Unreadable) else ("evidence",),

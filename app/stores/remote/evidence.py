@@ -31,6 +31,19 @@ def evidence(data: Any) -> Mapping[str, Any] | None:
         "failing": _check(data.get("failing")),
         "last_good": _check(data.get("last_good")),
         "confirming": [check for one in checks if (check := _check(one))],
+        "usual": _usual(data.get("usual")),
+    }
+
+
+def _usual(data: Any) -> dict[str, Any] | None:
+    """Figures over the good checks before the failure."""
+    if not isinstance(data, Mapping):
+        return None
+    return {
+        "checked_at": time(data.get("checked_at")),
+        "response_time": whole(data.get("response_time")),
+        "timings": phases(data.get("timings")),
+        "addresses": list(texts(data.get("addresses"))),
     }
 
 

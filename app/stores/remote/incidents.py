@@ -18,6 +18,7 @@ from app.records import (
     MonitorRef,
 )
 from app.rules import brackets
+from app.rules.what_changed import changes_of
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.remote.collection import Collection
@@ -80,6 +81,7 @@ def _read(data: Any, now: datetime) -> Incident:
         read,
         status=word(IncidentStatus, data.get("status")) or _status(read),
         duration=max(0, so_far) if read.duration is None else read.duration,
+        changes=changes_of(read.evidence),  # older servers have the evidence alone
     )
 
 

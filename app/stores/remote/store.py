@@ -13,6 +13,7 @@ from app.stores.remote.connection import Connection
 from app.stores.remote.contacts import Contacts
 from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
+from app.stores.remote.markers import Markers
 from app.stores.remote.monitors import Monitors
 from app.stores.remote.offers import Offers
 from app.stores.remote.post_templates import PostTemplates
@@ -34,6 +35,7 @@ class RemoteStore(Store):
         self.monitors = Monitors(*here)
         self.incidents = Incidents(*here)
         self.windows = Windows(*here)
+        self.markers = Markers(*here)
         self.results = Results(*here)
         self.checks = Checks(*here)
         self.deliveries = Deliveries(*here)

@@ -13,6 +13,7 @@ from typing import Any
 
 from app.stats.series import day_state
 from app.stats.tally import PHASES
+from app.web.shown.marker_lines import MarkerLine, marker_lines
 
 WIDTH, HEIGHT = 900, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 6, 10, 26
@@ -69,6 +70,7 @@ class Chart:
     y_ticks: Sequence[Tick]
     dots: Sequence[Point] = ()
     slow: Threshold | None = None
+    markers: Sequence[MarkerLine] = ()
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -104,12 +106,14 @@ def response_chart(
     slow_after: int | None = None,
     marks: Iterable[tuple[datetime, str]] = (),
     incidents: Iterable[tuple[datetime, datetime | None, str, str]] = (),
+    markers: Iterable[tuple[datetime, str]] = (),
 ) -> Chart:
     """The chart of a ``statistics`` answer.
 
     ``say`` formats the moment of a bucket, ``marks`` are labels of the axis. ``stacked`` shows the
     phases on top of each other instead of average and 95th percentile. ``slow_after``: the
     threshold in ms, if there is one. ``incidents``: start, end, title and link of each.
+    ``markers``: moment and name of each, oldest first.
     """
     buckets = statistics["buckets"]
     highest = max((_highest(bucket, stacked) for bucket in buckets), default=0)
@@ -134,6 +138,10 @@ def response_chart(
         y_ticks=[Tick(scale.y(ms), milliseconds(ms)) for ms in _steps(scale.top_ms)],
         dots=dots,
         slow=_threshold(scale, slow_after),
+        markers=marker_lines(
+            [(_place(buckets, scale, at), name, f"{say(at)}: {name}") for at, name in markers],
+            WIDTH - RIGHT,
+        ),
     )
 
 

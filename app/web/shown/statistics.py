@@ -27,7 +27,7 @@ from app.rules.figures import DAY
 from app.stats import RANGES
 from app.stores import Feature, current_store
 from app.web.frame import servers
-from app.web.shown import axis, charts, looks, monitor_rows, readings, times, zoom
+from app.web.shown import axis, charts, looks, markers, monitor_rows, readings, times, zoom
 
 DEFAULT_RANGE = "24h"
 BAR_DAYS = 90
@@ -153,6 +153,7 @@ def drawn(
         slow_after=monitor.slow_after,
         marks=axis.of_statistics(statistics, times.zone()),
         incidents=real,
+        markers=_markers(monitor_id, buckets),
     )
     return {
         "chart": chart,
@@ -167,6 +168,15 @@ def _larger(id: int) -> str:
     """Where a part of the chart is shown larger."""
     phases = 1 if _stacked() else None
     return url_for("monitors.show", id=id, _anchor=zoom.ANCHOR, phases=phases)
+
+
+def _markers(monitor_id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[datetime, str]]:
+    if not buckets:
+        return []
+    first, last = (
+        datetime.fromisoformat(buckets[n][end]) for n, end in ((0, "start"), (-1, "end"))
+    )
+    return [(one.time, one.name) for one in markers.between(monitor_id, first, last)]
 
 
 def _results(monitor_id: int) -> Page[Result] | None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
-from app.records import Channel, Delivery, DeliveryStatus, Incident
+from app.records import Channel, Delivery, DeliveryStatus, Incident, Marker
 from app.rules.channel_values import CHANNELS
 from app.web.shown import comments, looks, times
 from app.web.views.deliveries import reason_text
 
+# A duration in a cause, which differs from one check to the next that fails in the same way.
+_DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
+
 # The kinds of steps, in their order at the same moment: a cause comes before its effect.
-CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(6)
+DEPLOYED, CHECK, OPENED, GAP, PERSON, ENDED, TOLD = range(7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +35,12 @@ class Step:
     delivery_id: int | None = None
 
 
-def steps(incident: Incident, deliveries: Iterable[Delivery] = ()) -> list[Step]:
+def steps(
+    incident: Incident, deliveries: Iterable[Delivery] = (), markers: Iterable[Marker] = ()
+) -> list[Step]:
     """All steps, oldest first."""
     found = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
+    found += [Step(one.time, DEPLOYED, f"Deployed: {one.name}", "flag") for one in markers]
     found += [step for delivery in deliveries if (step := _delivery(delivery))]
     return sorted(found, key=lambda step: (step.at, step.kind))
 
@@ -47,15 +55,34 @@ def last_good(evidence: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _checks(incident: Incident) -> Iterator[Step]:
-    title = "Reported by hand" if incident.by_hand else "First failing check"
-    yield Step(incident.started_at, CHECK, title, "down", "down", incident.cause)
-    again: Sequence[Mapping[str, Any]] = (incident.evidence or {}).get("confirming") or ()
-    for number, check in enumerate(again, 1):
-        at, cause = times.moment(str(check.get("checked_at"))), check.get("cause")
-        if at is not None:
-            yield Step(at, CHECK, f"Recheck {number} failed too", "down", "down", cause)
+    """The failing checks, with those that failed in the same way, one after the other, as one."""
+    checks = [(incident.started_at, incident.cause), *_rechecks(incident)]
+    number = 0
+    for _same, found in groupby(checks, lambda check: _DURATION.sub("", check[1] or "")):
+        run = list(found)
+        (since, cause), (last, _) = run[0], run[-1]
+        title = _title(incident, number, len(run), (last - since).total_seconds())
+        yield Step(since, CHECK, title, "down", "down", cause)
+        number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
         yield Step(incident.created_at, OPENED, "Incident opened", "bell", "down")
+
+
+def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
+    """``number``: how many checks came before these ``count``."""
+    if count > 1:
+        return f"Failed {count} times in {times.span(max(0, seconds))}"
+    if number:
+        return f"Recheck {number} failed too"
+    return "Reported by hand" if incident.by_hand else "First failing check"
+
+
+def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
+    again: Sequence[Mapping[str, Any]] = (incident.evidence or {}).get("confirming") or ()
+    for check in again:
+        at, cause = times.moment(str(check.get("checked_at"))), check.get("cause")
+        if at is not None:
+            yield at, cause
 
 
 def _gaps(incident: Incident) -> Iterator[Step]:

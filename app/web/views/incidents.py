@@ -15,6 +15,7 @@ from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
 from app.records import (
+    SUSPECTED,
     Classification,
     Delivery,
     DeliveryQuery,
@@ -22,12 +23,13 @@ from app.records import (
     IncidentStatus,
     StatusPage,
 )
+from app.rules.what_changed import compared_with
 from app.stores import Feature, current_store
 from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import comments, timeline, times
+from app.web.shown import comments, hour, markers, timeline, times
 
 blueprint = guarded(Blueprint("incidents", __name__, url_prefix="/incidents"))
 
@@ -65,13 +67,18 @@ def show(id: int) -> Response:
 
 
 def _page(incident: Incident, form: CommentForm) -> Response:
+    end = incident.ended_at or times.now()
+    known = markers.between(incident.monitor_id, incident.started_at - SUSPECTED, end)
     return fragments.page(
         "incidents/show.html",
         "incidents/_parts.html",
         incident=incident,
-        steps=timeline.steps(incident, _deliveries(incident.id)),
+        steps=timeline.steps(incident, _deliveries(incident.id), known),
+        deployed=markers.before(incident, known),
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
+        compared_with=compared_with(incident.evidence),
+        hour=hour.of(incident, known),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),
         form=form,

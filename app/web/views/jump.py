@@ -26,6 +26,7 @@ PAGES = (
     ("Incidents", "incidents.index", Role.VIEWER),
     ("Report an incident", "incidents.new", Role.EDITOR),
     ("Maintenance", "windows.index", Role.VIEWER),
+    ("Markers", "markers.index", Role.VIEWER),
     ("Status pages", "status_pages.index", Role.VIEWER),
     ("Post templates", "post_templates.index", Role.VIEWER),
     ("Deliveries", "deliveries.index", Role.VIEWER),
@@ -41,6 +42,7 @@ PAGES = (
 # What a server has to offer for a page; the others are always there.
 NEEDS = {
     "windows.index": Feature.WINDOWS,
+    "markers.index": Feature.MARKERS,
     "status_pages.index": Feature.STATUS_PAGES,
     "post_templates.index": Feature.POST_TEMPLATES,
     "deliveries.index": Feature.DELIVERIES,

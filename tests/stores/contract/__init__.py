@@ -15,6 +15,7 @@ from tests.stores.contract.checks import ChecksContract
 from tests.stores.contract.contacts import ContactsContract
 from tests.stores.contract.deliveries import DeliveriesContract
 from tests.stores.contract.incidents import IncidentsContract
+from tests.stores.contract.markers import MarkersContract
 from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
 from tests.stores.contract.posts import PostsContract
@@ -29,6 +30,7 @@ class StoreContract(
     MonitorsContract,
     IncidentsContract,
     WindowsContract,
+    MarkersContract,
     ResultsContract,
     ChecksContract,
     DeliveriesContract,

@@ -1,0 +1,34 @@
+"""What may be behind an incident: what is different from the last good check, and what was deployed
+shortly before. Alerts say it while the incident is open and nobody has acknowledged it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from app.db import AnySession, markers
+from app.db.tables import IncidentRow, MonitorRow
+from app.db.types import readable
+from app.records import Event
+from app.rules.time import iso
+from app.rules.what_changed import changes_of, compared_with
+
+TOLD_WITH = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
+
+
+def suspects(
+    session: AnySession, event: str, monitor: MonitorRow | None, incident: IncidentRow | None
+) -> dict[str, Any]:
+    """Facts for the incident of a message, JSON-ready; none for events that do not tell them."""
+    if event not in TOLD_WITH or monitor is None or incident is None:
+        return {}
+    deployed = markers.shortly_before(session, monitor.tags, incident.started_at)
+    evidence = readable(incident.evidence)
+    return {
+        "changes": [asdict(change) for change in changes_of(evidence)],
+        "compared_with": compared_with(evidence),
+        "deployed": [
+            {"name": one.name, "link": one.link, "time": iso(one.time)} for one in deployed
+        ],
+    }

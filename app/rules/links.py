@@ -1,0 +1,21 @@
+"""Links to pages elsewhere, which people follow from ours. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+NO_LINK = "This is no link. It looks like https://example.com/page."
+
+
+def is_link(text: str) -> bool:
+    """Whether this is an http or https URL: a ``javascript:`` one would run on our page."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def check_link(text: str) -> None:
+    if not is_link(text):
+        raise ValueError(NO_LINK)

@@ -1,0 +1,297 @@
+"""What is different between a failing check and a good one before it. Pure.
+
+It compares what ``app/engine/recorder/evidence.py`` keeps of an incident. Any part may be missing:
+another kind of check, an older version or another server may not have written it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any
+
+from app.records import Change, ChangeKind
+from app.rules.figures import span
+
+Check = Mapping[str, Any]
+
+# Those that say another program answers, or another answer is meant. Others differ each time.
+HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
+NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
+PHASES = {
+    "dns": "look-up",
+    "connect": "connect",
+    "tls": "TLS",
+    "ttfb": "first byte",
+    "download": "body",
+}
+MANY_ADDRESSES = 5  # a name with as many changes its addresses all the time
+SLOWER_TIMES, SLOWER_MS = 2, 100  # a time counts as grown if it is both
+BODY_TIMES, BODY_BYTES = 2, 512
+LONGEST = 120
+LAST_GOOD = "the last good check"
+MOST_CHANGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """``usual``: figures over the good checks before the failure; may be empty."""
+
+    failing: Check
+    good: Check
+    usual: Mapping[str, Any]
+
+    @property
+    def same_host(self) -> bool:
+        return _host(self.failing) == _host(self.good)
+
+    @property
+    def both_answered(self) -> bool:
+        return all(_number(check, "status_code") for check in (self.failing, self.good))
+
+
+def changes_of(evidence: Mapping[str, Any] | None) -> tuple[Change, ...]:
+    """What changed, most telling first; nothing where one of the two checks is not known."""
+    pair = _pair(evidence)
+    if pair is None:
+        return ()
+    found = [change for rule in _RULES for change in rule(pair)]
+    return tuple(found[:MOST_CHANGES])
+
+
+def compared_with(evidence: Mapping[str, Any] | None) -> str | None:
+    """Which good check the evidence has: the last one, or how old it is. Evidence of good checks is
+    kept every ten minutes, and when an answer changes.
+    """
+    pair = _pair(evidence)
+    if pair is None:
+        return None
+    good, failed = _moment(pair.good), _moment(pair.failing)
+    if good is None or failed is None:
+        return "a good check before it"
+    before = span((failed - good).total_seconds())
+    last = _moment(pair.usual)
+    if last is not None and last <= good:
+        return f"{LAST_GOOD}, {before} before"
+    return f"a good check {before} before"
+
+
+def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
+    found = evidence if isinstance(evidence, Mapping) else {}
+    failing, good, usual = (found.get(name) for name in ("failing", "last_good", "usual"))
+    if not isinstance(failing, Mapping) or not isinstance(good, Mapping):
+        return None
+    return _Pair(failing, good, usual if isinstance(usual, Mapping) else {})
+
+
+# --- The rules, in the order in which their findings are told -------------------------------------
+
+
+def _address(pair: _Pair) -> Iterator[Change]:
+    often = _texts(pair.usual.get("addresses"))
+    before, now = _addresses(pair.good), _addresses(pair.failing)
+    known = {*often, *_texts(pair.good.get("resolved")), *before}
+    if not pair.same_host or not before or not now or len(often) >= MANY_ADDRESSES:
+        return
+    if not known & {*now}:
+        yield _change(ChangeKind.ADDRESS, "Address", ", ".join(before), ", ".join(now))
+
+
+def _certificate(pair: _Pair) -> Iterator[Change]:
+    before, now = _leaf(pair.good), _leaf(pair.failing)
+    if not pair.same_host or before is None or now is None:
+        return
+    if before.get("sha256") != now.get("sha256"):
+        texts = _issued(before), _issued(now)
+        yield _change(ChangeKind.CERTIFICATE, "Certificate", *texts)
+        return
+    ends, failed, good = _time(now.get("not_after")), _moment(pair.failing), _moment(pair.good)
+    if ends and failed and good and good < ends <= failed:
+        text = f"The certificate expired {span((failed - ends).total_seconds())} before"
+        yield Change(ChangeKind.CERTIFICATE, text, now=_issued(now))
+
+
+def _status(pair: _Pair) -> Iterator[Change]:
+    before, now = _number(pair.good, "status_code"), _number(pair.failing, "status_code")
+    if before and now and before != now:
+        yield _change(ChangeKind.STATUS, "Status", str(before), str(now))
+
+
+def _redirect(pair: _Pair) -> Iterator[Change]:
+    if not _redirects_differ(pair):
+        return
+    before, now = _redirects(pair.good), _redirects(pair.failing)
+    texts = [", then ".join(found) for found in (before, now)]
+    if before and now:
+        yield _change(ChangeKind.REDIRECT, "Redirect to", *texts)
+    elif now:
+        yield Change(ChangeKind.REDIRECT, f"New redirect to {_cut(texts[1])}", now=_cut(texts[1]))
+    else:
+        text = f"No redirect any more, was to {_cut(texts[0])}"
+        yield Change(ChangeKind.REDIRECT, text, before=_cut(texts[0]))
+
+
+def _headers(pair: _Pair) -> Iterator[Change]:
+    before, now = _header_values(pair.good), _header_values(pair.failing)
+    for found in (before, now):
+        if "location" in found:
+            found["location"] = _plain(found["location"])
+    if not pair.both_answered or not before or not now or _redirects_differ(pair):
+        return
+    for name in HEADERS:
+        yield from _header(name, before.get(name), now.get(name))
+    for name in NEW_HEADERS:
+        if name not in before:
+            yield from _header(name, None, now.get(name))
+
+
+def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
+    if (before or "").casefold() == (now or "").casefold():
+        return
+    if before and now:
+        yield _change(ChangeKind.HEADER, f"Header {name}:", before, now)
+    elif now:
+        yield Change(ChangeKind.HEADER, f"New header {name}: {_cut(now)}", now=_cut(now))
+    elif before:
+        text = f"No header {name} any more, was {_cut(before)}"
+        yield Change(ChangeKind.HEADER, text, before=_cut(before))
+
+
+def _body(pair: _Pair) -> Iterator[Change]:
+    if not pair.both_answered or _redirects_differ(pair):
+        return
+    before, now = _number(pair.good, "body_bytes"), _number(pair.failing, "body_bytes")
+    if before is None or now is None or abs(before - now) < BODY_BYTES:
+        return
+    if max(before, now) >= BODY_TIMES * min(before, now):
+        yield _change(ChangeKind.BODY, "Body", f"{before:,} bytes", f"{now:,} bytes")
+
+
+def _slower(pair: _Pair) -> Iterator[Change]:
+    """The phase that grew most, if the whole has grown by much."""
+    usual = pair.usual if _took(pair.usual) is not None else pair.good
+    before, now = _took(usual), _took(pair.failing)
+    if before is None or now is None or not _grew(before, now):
+        return
+    was, spent = _timings(usual), _timings(pair.failing)
+    phase = max(spent, key=lambda name: spent[name] - was.get(name, 0), default=None)
+    part = f", {_ms(spent[phase])} of it {PHASES[phase]}" if phase else ""
+    often = "usually" if usual is pair.usual else "before:"
+    text = f"{_ms(now)}{part}; {often} {_ms(before)}"
+    yield Change(ChangeKind.SPEED, text, before=_ms(before), now=_ms(now))
+
+
+_RULES: Sequence[Callable[[_Pair], Iterator[Change]]] = (
+    _address, _certificate, _status, _redirect, _headers, _body, _slower,
+)  # fmt: skip
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+def _change(kind: ChangeKind, label: str, before: str, now: str) -> Change:
+    before, now = _cut(before), _cut(now)
+    return Change(kind, f"{label} {now}, was {before}", before=before, now=now)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def _number(check: Check, name: str) -> int | None:
+    value = check.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _texts(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo else None
+
+
+def _moment(check: Mapping[str, Any]) -> datetime | None:
+    return _time(check.get("checked_at"))
+
+
+def _addresses(check: Check) -> list[str]:
+    """The address that was connected to; if there was no connection, all that were found."""
+    ip = check.get("ip")
+    return [ip] if isinstance(ip, str) else _texts(check.get("resolved"))
+
+
+def _leaf(check: Check) -> Mapping[str, Any] | None:
+    chain = check.get("tls")
+    found = chain[0] if isinstance(chain, list) and chain else None
+    return found if isinstance(found, Mapping) and found.get("sha256") else None
+
+
+def _issued(certificate: Mapping[str, Any]) -> str:
+    ends = _time(certificate.get("not_after"))
+    until = f", valid until {ends:%-d %b %Y}" if ends else ""
+    return f"from {certificate.get('issuer') or 'an unknown issuer'}{until}"
+
+
+def _redirects(check: Check) -> list[str]:
+    """Where it was redirected to, without the queries, which may differ each time."""
+    found = check.get("redirects")
+    urls = [
+        one.get("url") if isinstance(one, Mapping) else one
+        for one in (found if isinstance(found, list) else [])
+    ]
+    return [_plain(url) for url in urls if isinstance(url, str)]
+
+
+def _redirects_differ(pair: _Pair) -> bool:
+    """A check that ended on the way did not see the rest of it."""
+    before, now = _redirects(pair.good), _redirects(pair.failing)
+    if _number(pair.failing, "status_code") is None:
+        before = before[: len(now)]
+    return any(one != other for one, other in zip_longest(before, now))
+
+
+def _host(check: Check) -> str:
+    url = check.get("url")
+    addresses = [url if isinstance(url, str) else "", *_redirects(check)]
+    return addresses[-1].partition("://")[2].partition("/")[0].casefold()
+
+
+def _plain(url: str) -> str:
+    return url.partition("#")[0].partition("?")[0]
+
+
+def _header_values(check: Check) -> dict[str, str]:
+    found: dict[str, str] = {}
+    pairs = check.get("headers")
+    for pair in pairs if isinstance(pairs, list) else []:
+        if isinstance(pair, list | tuple) and len(pair) == 2:
+            found.setdefault(str(pair[0]).casefold(), str(pair[1]).strip())
+    return found
+
+
+def _timings(check: Mapping[str, Any]) -> dict[str, int]:
+    found = check.get("timings")
+    timings = found if isinstance(found, Mapping) else {}
+    return {name: ms for name in PHASES if (ms := _number(timings, name)) is not None}
+
+
+def _took(check: Mapping[str, Any]) -> int | None:
+    """How long it took in all; what never ended took as long as its phases."""
+    whole = _number(check, "response_time")
+    return whole if whole is not None else sum(_timings(check).values()) or None
+
+
+def _grew(before: int, now: int) -> bool:
+    return now >= SLOWER_TIMES * before and now - before >= SLOWER_MS
+
+
+def _ms(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:.3g} s"

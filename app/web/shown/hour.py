@@ -1,0 +1,195 @@
+"""The chart of the hour around an incident: each check by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.errors import NotFound
+from app.records import Incident, Marker, Result, ResultQuery
+from app.stores import Feature, current_store
+from app.web.frame import servers
+from app.web.shown import charts, times
+from app.web.shown.marker_lines import MarkerLine, marker_lines
+
+SPAN, AFTER, STEP = timedelta(hours=1), timedelta(minutes=30), timedelta(minutes=10)
+# In units of the SVG. Narrow, so that its letters can be read on a phone without scrolling.
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 70, 8, 12, 30
+PER_PAGE, PAGES = 100, 3  # of results: an interval of 30 s, twice and a half
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One check, with what its title says. ``y`` is the lower edge for one that failed."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """What the macro draws. ``lines`` are SVG paths between good checks without a failure
+    between them.
+    """
+
+    label: str
+    lines: Sequence[str]
+    good: Sequence[Dot]
+    failed: Sequence[Dot]
+    incident: charts.Band
+    x_ticks: Sequence[charts.Tick]
+    y_ticks: Sequence[charts.Tick]
+    markers: Sequence[MarkerLine] = ()
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+def around(incident: Incident, now: datetime) -> tuple[datetime, datetime]:
+    """From when to when: half an hour on each side of the start, or the last hour if that half
+    hour is not over yet. Up to a full minute: otherwise the page would change with each second, and
+    be sent again each time that it refreshes.
+    """
+    minute = now.replace(second=0, microsecond=0)
+    if minute < now:
+        minute += timedelta(minutes=1)
+    end = max(incident.started_at, min(incident.started_at + AFTER, minute))
+    return end - SPAN, end
+
+
+def of(incident: Incident, markers: Sequence[Marker] = ()) -> Hour | None:
+    """The hour of an incident, with those of the ``markers`` that are in it; None without results,
+    which are kept for a while only.
+    """
+    if not servers.offers(Feature.RESULTS):
+        return None
+    begin, end = around(incident, times.now())
+    results = list(_results(incident.monitor_id, begin, end))
+    return drawn(incident, results, begin, end, markers) if results else None
+
+
+def drawn(
+    incident: Incident,
+    results: Sequence[Result],
+    begin: datetime,
+    end: datetime,
+    markers: Sequence[Marker] = (),
+) -> Hour:
+    """``results``: between ``begin`` and ``end``, oldest first."""
+    scale = _Scale(begin, charts.nice_top(max(_took(results), default=0)))
+    good = [one for one in results if one.is_good and one.response_time is not None]
+    failed = [one for one in results if not one.is_good]
+    first = max(begin, incident.started_at)
+    last = min(end, incident.ended_at or end)
+    left = scale.x(first)
+    return Hour(
+        label=_label(results, good, failed, begin, end),
+        lines=[_path(run) for run in _runs(results, scale) if len(run) > 1],
+        good=[scale.dot(one, _said(one)) for one in good],
+        failed=[scale.dot(one, _said(one)) for one in failed],
+        incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), "Incident"),
+        x_ticks=[charts.Tick(scale.x(at), f"{times.local(at):%H:%M}") for at in _marks(begin, end)],
+        y_ticks=[
+            charts.Tick(scale.y(ms), charts.milliseconds(ms))
+            for ms in (0, scale.top_ms / 2, scale.top_ms)
+        ],
+        markers=marker_lines(
+            [
+                (scale.x(one.time), one.name, f"{times.clock(one.time)}: {one.name}")
+                for one in markers
+                if begin <= one.time <= end
+            ],
+            WIDTH - RIGHT,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    begin: datetime
+    top_ms: int
+
+    def x(self, at: datetime) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * ((at - self.begin) / SPAN), 1)
+
+    def y(self, ms: float) -> float:
+        return round(TOP + (HEIGHT - TOP - BOTTOM) * (1 - ms / self.top_ms), 1)
+
+    def dot(self, result: Result, title: str) -> Dot:
+        height = result.response_time if result.is_good else None
+        return Dot(self.x(result.checked_at), self.y(height or 0), title)
+
+
+def _took(results: Iterable[Result]) -> Iterator[int]:
+    return (one.response_time for one in results if one.is_good and one.response_time is not None)
+
+
+def _runs(results: Sequence[Result], scale: _Scale) -> Iterator[list[charts.Point]]:
+    """The points of good checks in runs, split where one failed: a line across an outage would
+    say that it answered meanwhile.
+    """
+    run: list[charts.Point] = []
+    for one in results:
+        if one.is_good and one.response_time is not None:
+            run.append((scale.x(one.checked_at), scale.y(one.response_time)))
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _path(run: Sequence[charts.Point]) -> str:
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in run)
+
+
+def _said(result: Result) -> str:
+    at = times.clock(result.checked_at)
+    if result.is_good:
+        return f"{at}: {charts.milliseconds(result.response_time or 0)}"
+    return f"{at}: {result.cause or result.verdict}"
+
+
+def _label(
+    results: Sequence[Result],
+    good: Sequence[Result],
+    failed: Sequence[Result],
+    begin: datetime,
+    end: datetime,
+) -> str:
+    found = list(_took(good))
+    average = f", {charts.milliseconds(sum(found) / len(found))} on average" if found else ""
+    return (
+        f"Checks from {times.clock(begin)} to {times.clock(end)}: {len(results)}, of which"
+        f" {len(failed)} failed{average}."
+    )
+
+
+def _marks(begin: datetime, end: datetime) -> Iterator[datetime]:
+    """Every round ten minutes. Zones differ from UTC by quarters of an hour, and are as round."""
+    place = begin.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    while place <= end:
+        if place >= begin:
+            yield place
+        place += STEP
+
+
+def _results(monitor_id: int, begin: datetime, end: datetime) -> list[Result]:
+    """Oldest first; none where another server has lost the monitor."""
+    found: list[Result] = []
+    to = end + timedelta(seconds=1)
+    for number in range(1, PAGES + 1):
+        query = ResultQuery(monitor_id, from_=begin, to=to, per_page=PER_PAGE, page=number)
+        try:
+            page = current_store().results.list(query)
+        except NotFound:
+            return []
+        found += page.items
+        if number >= page.last_number or len(page.items) < PER_PAGE:
+            break
+    return found[::-1]

@@ -1,0 +1,41 @@
+"""The markers that charts and incidents show, if the store has any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.records import MARKERS_NAMED, SUSPECTED, Incident, Marker, MarkerQuery
+from app.rules.figures import about
+from app.stores import Feature, current_store
+from app.web.frame import servers
+
+MARKED = 50  # on one chart; more lines would hide it
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A marker before an incident, with how long before in words."""
+
+    marker: Marker
+    before: str
+
+
+def between(monitor_id: int, begin: datetime, end: datetime) -> Sequence[Marker]:
+    """The newest markers that concern a monitor, oldest first."""
+    if end < begin or not servers.offers(Feature.MARKERS):
+        return ()
+    query = MarkerQuery(monitor_id, from_=begin, to=end, per_page=MARKED)
+    found = current_store().markers.list(query).items[::-1]
+    return [one for one in found if begin <= one.time <= end]
+
+
+def before(incident: Incident, markers: Sequence[Marker]) -> list[Deployed]:
+    """Those of the hour before an incident, the nearest first."""
+    since = incident.started_at - SUSPECTED
+    near = [one for one in markers if since <= one.time <= incident.started_at]
+    return [
+        Deployed(one, about((incident.started_at - one.time).total_seconds()))
+        for one in near[: -MARKERS_NAMED - 1 : -1]
+    ]

@@ -1,0 +1,175 @@
+"""An incident on a phone: what failed, in few lines, and what to do about it under the thumb."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.db import journal, writing
+from app.records import Incident, Location, Result, Timings, Verdict
+from app.web.shown import hour, timeline
+from tests.factories import make_incident, make_monitor, now
+from tests.web import scene
+
+START = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+REFUSED = "The connection was refused by 192.0.2.1: nothing listens there."
+
+
+def incident(*again: tuple[int, str], **fields: object) -> Incident:
+    """``again``: seconds after the first failing check, and the cause of each repeat."""
+    checks = [
+        {"checked_at": (START + timedelta(seconds=after)).isoformat(), "cause": cause}
+        for after, cause in again
+    ]
+    known = {"cause": REFUSED, "evidence": {"failing": None, "confirming": checks}} | fields
+    return Incident(1, 1, started_at=START, **known)
+
+
+def titles(shown: Incident) -> list[str]:
+    return [step.title for step in timeline.steps(shown)]
+
+
+def test_rechecks_that_failed_in_the_same_way_are_one_line():
+    assert titles(incident((10, REFUSED), (21, REFUSED))) == ["Failed 3 times in 21 s"]
+    late = "No answer came within 29998 ms."
+    assert titles(incident((10, "No answer came within 30001 ms."), cause=late)) == [
+        "Failed 2 times in 10 s"
+    ]
+
+
+def test_a_recheck_that_failed_in_another_way_has_its_own_line():
+    other = "The server answered 503."
+    assert titles(incident((10, other), (21, other), (30, REFUSED))) == [
+        "First failing check",
+        "Failed 2 times in 11 s",
+        "Recheck 3 failed too",
+    ]
+    assert titles(incident(by_hand=True)) == ["Reported by hand"]
+
+
+def result(minutes: float, ms: int | None, verdict: Verdict = Verdict.UP) -> Result:
+    at = START + timedelta(minutes=minutes)
+    return Result(at, verdict, response_time=ms, cause=None if ms else REFUSED)
+
+
+def test_the_hour_is_around_the_start_and_ends_now_for_a_young_incident():
+    late, young = START + timedelta(days=1), START + timedelta(minutes=10)
+    half = timedelta(minutes=30)
+    assert hour.around(incident(), late) == (START - half, START + half)
+    assert hour.around(incident(), young) == (young - 2 * half, young)
+    assert hour.around(incident(), young - timedelta(seconds=20)) == (young - 2 * half, young)
+
+
+@pytest.mark.sqlite
+def test_no_line_is_drawn_across_an_outage(app):
+    begin, end = START - timedelta(minutes=30), START + timedelta(minutes=30)
+    results = [
+        result(-10, 100),
+        result(-5, 120),
+        result(0, None, Verdict.DOWN),
+        result(5, 90),
+        result(10, 95),
+    ]
+    with app.test_request_context():
+        drawn = hour.drawn(incident(), results, begin, end)
+    assert len(drawn.lines) == 2
+    assert (len(drawn.good), len(drawn.failed)) == (4, 1)
+    assert drawn.failed[0].x == drawn.incident.x
+    assert drawn.label.startswith("Checks from")
+    assert "5, of which 1 failed, 101 ms on average." in drawn.label
+
+
+def with_hour(app, **fields):
+    """An incident of ten minutes ago, with a check every minute since an hour ago."""
+    monitor = make_monitor(app, name="Shop")
+    started = now() - timedelta(minutes=10)
+    rows = [
+        Result(
+            now() - timedelta(minutes=ago),
+            Verdict.UP if ago > 10 else Verdict.DOWN,
+            monitor_id=monitor.id,
+            response_time=100 if ago > 10 else None,
+            timings=Timings(),
+        )
+        for ago in range(60, 0, -1)
+    ]
+    with app.app_context(), writing() as session:
+        journal.known_numbers(rows)
+        journal.keep([journal.row_of(row, Location.DEFAULT) for row in rows])
+        session.flush()
+    return make_incident(
+        app, monitor, started_at=started, created_at=started, evidence=scene.EVIDENCE, **fields
+    )
+
+
+@pytest.mark.sqlite
+def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor):
+    with_hour(app)
+    make_incident(app, make_monitor(app, name="Old"), started_at=now() - timedelta(days=300))
+    assert "The hour around it" in editor.open("/incidents/1").text
+    assert editor.page.text.count('class="failed"') == 11, "ten checks and the legend"
+    assert "The hour around it" not in editor.open("/incidents/2").text
+
+
+@pytest.mark.sqlite
+def test_a_viewer_sees_no_bar(app, viewer):
+    with_hour(app)
+    page = viewer.open("/incidents/1")
+    assert "The hour around it" in page.text
+    assert "thumb-bar" not in page.page.text
+
+
+# Everything that is pressed, without links within a sentence and what the page hides.
+SMALL = """() => [...document.querySelectorAll('main a, main button, main summary')]
+  .map((one) => [one.textContent.trim(), one.getBoundingClientRect()])
+  .filter(([_text, box]) => box.height > 0 && box.height < 44)
+  .map(([text, box]) => `${text}: ${box.height}`)"""
+PHONE = pytest.mark.parametrize("screen", [(390, "dark")], indirect=True)
+
+
+@pytest.mark.browser
+@PHONE
+def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
+    with_hour(app)
+    page = visit("/incidents/1")
+    bar = page.locator(".thumb-bar")
+    height = page.viewport_size["height"]
+    assert [one.inner_text() for one in bar.locator(".btn").all()] == [
+        "Acknowledge",
+        "Comment",
+        "Resolve",
+    ]
+    ends = [one.bounding_box() for one in bar.locator(".btn").all()]
+    assert max(one["x"] + one["width"] for one in ends) <= 390, "all of it is on the screen"
+    for place in (0, 100_000):
+        page.evaluate("(place) => window.scrollTo(0, place)", place)
+        box = bar.bounding_box()
+        assert round(box["y"] + box["height"]) == height
+    last = page.get_by_role("button", name="Add the comment").bounding_box()
+    assert last["y"] + last["height"] <= box["y"], "the end of the page stays above the bar"
+    assert page.evaluate(SMALL) == []
+    page.locator(".more summary").click()
+    assert page.get_by_role("link", name="Delete").is_visible()
+    assert page.evaluate(SMALL) == []
+
+
+@pytest.mark.browser
+@PHONE
+def test_comment_in_the_bar_leads_into_the_field(app, visit):
+    with_hour(app)
+    page = visit("/incidents/1")
+    page.locator(".thumb-bar").get_by_role("link", name="Comment").click()
+    page.locator("#text:focus").wait_for()
+    field, bar = page.locator("#text").bounding_box(), page.locator(".thumb-bar").bounding_box()
+    assert field["y"] + field["height"] <= bar["y"]
+
+
+@pytest.mark.browser
+@PHONE
+def test_was_it_real_keeps_its_distance_from_the_comment(app, visit):
+    with_hour(app, ended_at=now())
+    page = visit("/incidents/1")
+    above = page.get_by_role("button", name="Add the comment").bounding_box()
+    title = page.get_by_role("heading", name="Was it a real incident?").bounding_box()
+    assert title["y"] - above["y"] - above["height"] >= 24
