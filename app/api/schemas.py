@@ -8,6 +8,7 @@ from enum import StrEnum
 from app.checks.kinds import KINDS, kinds_that_know
 from app.codec import schema_of
 from app.codec.schema import (
+    ALERT_DAYS,
     BOOLEAN,
     CLOCK_TIME,
     INTEGER,
@@ -76,7 +77,10 @@ def _kind(field: SchemaField) -> Schema:
         return dict(BOOLEAN)
     if isinstance(field, f.Options):
         values = [v.value if isinstance(v, StrEnum) else v for v in field.allowed.values()]
-        return {"type": "integer" if isinstance(values[0], int) else "string", "enum": values}
+        kind: Schema = STRING if isinstance(values[-1], str) else INTEGER
+        if isinstance(field, f.CertificateDays):
+            kind = ALERT_DAYS
+        return {**kind, "enum": values}
     if isinstance(field, f.Number):
         return INTEGER | {
             name: bound

@@ -69,6 +69,7 @@ class Feature(StrEnum):
     CLASSIFY = "classify"  # say afterwards what an incident was
     REPORTS = "reports"  # figures between any two times
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
+    CERTIFICATE_LIFE = "certificate_life"  # ``auto`` as a monitor's ``ssl_alert_days``
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
 
@@ -83,6 +84,7 @@ ADDED_TO_API = (
     Feature.CONTACTS,
     Feature.POST_TEMPLATES,
     Feature.UNREADABLE_ALERTS,
+    Feature.CERTIFICATE_LIFE,
 )
 
 

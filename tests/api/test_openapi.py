@@ -17,6 +17,7 @@ from app.api.operations import PATHS
 from app.db.tables import MonitorRow
 from app.records import (
     ALERT_DAYS,
+    AUTO,
     CONTACT,
     INTERVALS,
     PAGE_SIZES,
@@ -67,7 +68,8 @@ def test_the_documents_choices_and_limits_are_those_of_the_forms(written):
     assert properties["interval"]["enum"] == list(INTERVALS)
     assert properties["alert_condition"]["enum"] == [*AlertCondition, None]
     assert properties["request_method"]["enum"] == [*RequestMethod, None]
-    assert properties["ssl_alert_days"]["enum"] == [*ALERT_DAYS, None]
+    assert properties["ssl_alert_days"]["enum"] == [AUTO, *ALERT_DAYS, None]
+    assert properties["ssl_alert_days"]["type"] == ["integer", "string", "null"]
     assert properties["alerts"]["items"]["properties"]["key"]["enum"] == [*Channel, CONTACT]
     assert properties["name"]["maxLength"] == 255
     assert properties["timeout"]["default"] == 30

@@ -14,8 +14,8 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.fields import with_scheme
-from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of
-from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, Pair
+from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of, warns_by_default
+from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS, MAX_TAG, PAGE_SIZES, Monitor, Pair
 from app.rules.brackets import write
 from app.stores import Feature, current_store
 from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm
@@ -249,12 +249,17 @@ def read_lines(text: str, shared: Sequence[tuple[str, str]]) -> list[Line]:
             continue
         name, url = split(line)
         url = with_scheme(url)
-        pairs = [("url", url), ("name", name or name_of(url)), *shared]
+        pairs = [("url", url), ("name", name or name_of(url)), *_warning(url), *shared]
         try:
             found.append(Line(number, line, binding.bind(MonitorForm, pairs)))
         except Invalid as fault:
             found.append(Line(number, line, fault=_sentences(fault)))
     return found
+
+
+def _warning(url: str) -> list[tuple[str, str]]:
+    days = ("ssl_alert_days", str(DEFAULT_SSL_ALERT_DAYS))
+    return [days] if warns_by_default(url) else []
 
 
 def split(line: str) -> tuple[str, str]:

@@ -23,10 +23,11 @@ from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, days_label, name_of
+from app.forms.monitor import OWN_FIELDS, name_of
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
     Monitor,
     MonitorQuery,
@@ -39,7 +40,7 @@ from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import looks, monitor_rows, statistics, times
+from app.web.shown import expiries, looks, monitor_rows, statistics, times
 from app.web.views import channel_tests
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -55,6 +56,7 @@ LIST_UPTIME = ("30d",)  # the range that the list shows
 # What a new form starts with, besides what is empty.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
+    "ssl_alert_days": DEFAULT_SSL_ALERT_DAYS,
     "timeout": DEFAULT_TIMEOUT,
     "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
     "confirmations": DEFAULT_CONFIRMATIONS,
@@ -112,7 +114,7 @@ def show(id: int) -> Response:
         here=links.here,
         tried=channel_tests.shown(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
-        days_label=days_label,
+        expiries=expiries,
         **seen,
     )
 
@@ -166,7 +168,10 @@ def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
     data = None if record else _starts_with()
-    return _shaped(BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings()))
+    form = BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings())
+    if not servers.offered()[Feature.CERTIFICATE_LIFE]:
+        form.leave_out_auto()
+    return _shaped(form)
 
 
 def _starts_with() -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""A first monitor without friction, in a browser that runs no script."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.db import db
+from app.db.tables import MonitorRow
+from app.stores import current_store
+from tests.factories import make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+
+
+def stored(app) -> list[MonitorRow]:
+    with app.app_context():
+        found = list(db.session.scalars(db.select(MonitorRow).order_by(MonitorRow.id)))
+        db.session.expunge_all()
+        return found
+
+
+# --- Address, name and certificate
+
+
+@pytest.mark.parametrize(
+    ("typed", "url", "name"),
+    [
+        ("127.0.0.1:9/health?key=x", "https://127.0.0.1:9/health?key=x", "127.0.0.1:9/health"),
+        ("localhost:9", "https://localhost:9", "localhost:9"),
+        ("[::1]:8443/a/", "https://[::1]:8443/a/", "[::1]:8443/a"),
+        ("127.0.0.1:9?a=1", "https://127.0.0.1:9?a=1", "127.0.0.1:9"),
+    ],
+)
+def test_a_bare_host_is_enough_for_a_monitor(app, editor, typed, url, name):
+    editor.open("/monitors/new").press("Save", url=typed)
+    assert editor.path == "/monitors/1"
+    [monitor] = stored(app)
+    assert (monitor.url, monitor.name, monitor.ssl_alert_days) == (url, name, 14)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "tcp://127.0.0.1:9"])
+def test_no_certificate_is_warned_about_where_nobody_chose_it_and_there_is_none(app, editor, url):
+    editor.open("/monitors/new").press("Save", url=url)
+    assert [one.ssl_alert_days for one in stored(app)] == [None]
+
+
+def test_other_days_are_kept_for_http_which_may_redirect_to_https(app, editor):
+    editor.open("/monitors/new").press("Save", url="http://127.0.0.1:9/", ssl_alert_days="30")
+    assert [one.ssl_alert_days for one in stored(app)] == [30]
+
+
+def test_a_monitor_that_becomes_a_tcp_one_loses_the_warning(app, editor):
+    make_monitor(app, url="https://127.0.0.1:9/", ssl_alert_days=14)
+    editor.open("/monitors/1/edit").press("Save", url="tcp://127.0.0.1:9")
+    assert [(one.url, one.ssl_alert_days) for one in stored(app)] == [("tcp://127.0.0.1:9", None)]
+
+
+def test_a_check_before_saving_does_not_stumble_over_the_suggested_days(editor):
+    editor.open("/monitors/new").press("Check now", url="tcp://127.0.0.1:9")
+    assert "do not have this field" not in editor.text
+    assert "Connection refused" in editor.text or "refused" in editor.text
+
+
+def test_the_api_stores_no_warning_that_was_not_sent(app):
+    with app.app_context():
+        made = current_store().monitors.create(
+            {"name": "Shop", "url": "https://127.0.0.1:9/", "interval": 60}
+        )
+    assert made.ssl_alert_days is None
+
+
+def test_pasted_https_urls_get_the_warning_and_others_do_not(app, editor):
+    urls = "127.0.0.1:9/a?b=c\nhttp://127.0.0.1:9/b\ntcp://127.0.0.1:9"
+    editor.open("/monitors/import").press("Create the monitors", urls=urls)
+    found = [(one.name, one.ssl_alert_days) for one in stored(app)]
+    assert found == [("127.0.0.1:9/a", 14), ("127.0.0.1:9/b", None), ("127.0.0.1:9", None)]
+
+
+def test_automatic_days_are_stored_shown_and_listed_by_the_life_of_the_certificate(app, editor):
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9", ssl_alert_days="auto")
+    assert "expiry unknown , alert when a third of its life remains" in editor.text
+    noon = now().replace(hour=12)
+    for days, listed in ((14, True), (17, False)):
+        expires = noon + timedelta(days=days)
+        life = {"ssl_issued_at": expires - timedelta(days=47), "ssl_expires_at": expires}
+        made = make_monitor(app, name=f"In {days}", ssl_alert_days="auto", state=life)
+        assert "alert 15 days before (automatic)" in editor.open(f"/monitors/{made.id}").text
+        assert (f"certificate {days} days" in editor.open("/monitors").text) == listed
+    assert editor.open("/monitors/1/edit").form_with("Save")[0].values.count(
+        ("ssl_alert_days", "auto")
+    )
