@@ -135,6 +135,10 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     @abstractmethod
+    def watching(self, url: str) -> Sequence[MonitorRef]:
+        """The monitors that check this address already, by id: the first few."""
+
+    @abstractmethod
     def overview(self) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``."""
 

@@ -88,6 +88,64 @@ def test_automatic_days_are_stored_shown_and_listed_by_the_life_of_the_certifica
         made = make_monitor(app, name=f"In {days}", ssl_alert_days="auto", state=life)
         assert "alert 15 days before (automatic)" in editor.open(f"/monitors/{made.id}").text
         assert (f"certificate {days} days" in editor.open("/monitors").text) == listed
-    assert editor.open("/monitors/1/edit").form_with("Save")[0].values.count(
-        ("ssl_alert_days", "auto")
+    assert (
+        editor.open("/monitors/1/edit")
+        .form_with("Save")[0]
+        .values.count(("ssl_alert_days", "auto"))
     )
+
+
+# --- A URL that another monitor checks already
+
+
+def test_a_url_that_another_monitor_checks_is_pointed_out_and_not_refused(app, editor):
+    make_monitor(app, name="Shop", url="https://127.0.0.1:9")
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9/", name="Again")
+    assert "Shop already checks this URL." in editor.text
+    assert 'href="/monitors/1">Shop</a>' in editor.page.text
+    assert len(stored(app)) == 1
+    editor.press("Create anyway", name="Again")
+    assert editor.path == "/monitors/2"
+    assert [one.name for one in stored(app)] == ["Shop", "Again"]
+
+
+def test_another_url_is_looked_at_again(app, editor):
+    make_monitor(app, name="Shop", url="https://127.0.0.1:9/")
+    make_monitor(app, name="Blog", url="https://127.0.0.1:9/blog")
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9")
+    editor.press("Create anyway", url="127.0.0.1:9/blog#top")
+    assert "Blog already checks this URL." in editor.text
+    editor.press("Create anyway", url="127.0.0.1:9/Blog")  # paths have case
+    assert editor.path == "/monitors/3"
+
+
+def test_who_has_checked_before_saving_was_told_and_is_not_asked_again(app, editor):
+    make_monitor(app, name="Shop", url="http://127.0.0.1:9/")
+    editor.open("/monitors/new").press("Check now", url="http://127.0.0.1:9/")
+    assert "Shop already checks this URL." in editor.text
+    editor.press("Save")
+    assert editor.path == "/monitors/2"
+
+
+def test_neither_an_edit_nor_a_clone_asks_about_the_url_that_it_had(app, editor):
+    for name in ("Shop", "Shop too"):
+        make_monitor(app, name=name, url="http://127.0.0.1:9/")
+    make_monitor(app, name="Blog", url="http://127.0.0.1:9/blog")
+    editor.open("/monitors/1/edit").press("Save", name="Store")
+    assert editor.path == "/monitors/1"
+    editor.open("/monitors/1/clone").press("Save")
+    assert editor.path == "/monitors/4"
+    editor.open("/monitors/3/edit").press("Save", url="http://127.0.0.1:9")
+    assert "Store , Shop too , Store (copy) already check this URL." in editor.text
+    editor.press("Save anyway")
+    assert editor.path == "/monitors/3"
+
+
+def test_pasted_urls_that_are_checked_already_are_named(app, editor):
+    make_monitor(app, name="Shop", url="https://127.0.0.1:9/")
+    urls = "127.0.0.1:9\n127.0.0.1:9/blog\nBlog too,https://127.0.0.1:9/blog"
+    editor.open("/monitors/import").press("Create the monitors", urls=urls)
+    assert "3 monitors created." in editor.text
+    assert "127.0.0.1:9 checks the same URL as Shop ." in editor.text
+    assert "Blog too checks the same URL as 127.0.0.1:9/blog ." in editor.text
+    assert 'href="/monitors/1">Shop</a>' in editor.page.text

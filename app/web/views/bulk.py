@@ -9,13 +9,22 @@ from itertools import count
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, session, url_for
+from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.fields import with_scheme
 from app.forms.monitor import MonitorForm, MonitorUpdateForm, name_of, warns_by_default
-from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS, MAX_TAG, PAGE_SIZES, Monitor, Pair
+from app.records import (
+    CONTACT,
+    DEFAULT_SSL_ALERT_DAYS,
+    MAX_TAG,
+    PAGE_SIZES,
+    Monitor,
+    MonitorRef,
+    Pair,
+)
 from app.rules.brackets import write
 from app.stores import Feature, current_store
 from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm
@@ -26,6 +35,7 @@ from app.web.views import monitors
 blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
 
 Answer = str | Response | tuple[str, int]
+Twins = tuple[Monitor, MonitorRef]  # a new monitor, and an older one of the same URL
 
 DONE = {
     "pause": "paused",
@@ -215,8 +225,10 @@ def paste() -> Answer:
         return _wrong(form, wrong, 422)
     good = [line for line in lines if line.fields is not None]
     refused: list[Line] = []
-    made, left, trouble = progress.work(good, lambda line: _made(line, refused))
+    again: list[Twins] = []
+    made, left, trouble = progress.work(good, lambda line: _made(line, refused, again))
     made += progress.said("made")
+    repeated = _tell_twins(again, progress.said("again"))
     wrong += refused
     texts = [line.text for line in (*left, *wrong)]
     if trouble:
@@ -225,11 +237,14 @@ def paste() -> Answer:
         form.trouble = f"{_count_made(made)} {trouble}"
         return _import_page(form, 503, made)
     if left:
-        fields = [("urls", "\n".join(texts)), ("made", str(made)), *form.repeated(),
+        fields = [("urls", "\n".join(texts)), ("made", str(made)),
+                  ("again", str(repeated)), *form.repeated(),
                   *([("skip", "1")] if form.skip.data else [])]  # fmt: skip
         back = url_for("monitors.index")
         return progress.page("Creating monitors", made, len(left), fields, "", back)
     flash(_count_made(made), "success" if made else "info")
+    if repeated > TOLD:
+        flash(f"{repeated - TOLD} more check a URL that another monitor checks.", "warning")
     if not wrong:
         return redirect(url_for("monitors.index"))
     form.urls.shown = "\n".join(texts)
@@ -272,15 +287,34 @@ def split(line: str) -> tuple[str, str]:
     return name.strip(), url
 
 
-def _made(line: Line, refused: list[Line]) -> bool:
+def _made(line: Line, refused: list[Line], again: list[Twins]) -> bool:
     if line.fields is None:
         return False
+    monitors = current_store().monitors
     try:
-        current_store().monitors.create(line.fields)
+        twins = monitors.watching(line.fields["url"])
+        made = monitors.create(line.fields)
     except Invalid as fault:
         refused.append(replace(line, fault=_sentences(fault)))
         return False
+    if twins:
+        again.append((made, twins[0]))
     return True
+
+
+def _tell_twins(again: Sequence[Twins], told: int) -> int:
+    """Say which new monitors check a URL that another one checks already; how many they are with
+    those that earlier steps ``told``. A session remembers little: only the first are named.
+    """
+    for made, twin in again[: max(0, TOLD - told)]:
+        said = Markup("{} checks the same URL as {}.").format(_link(made), _link(twin))
+        flash(said, "warning")
+    return told + len(again)
+
+
+def _link(one: Monitor | MonitorRef) -> Markup:
+    address = url_for("monitors.show", id=one.id)
+    return Markup('<a href="{}">{}</a>').format(address, one.name[:60])
 
 
 def _count_made(made: int) -> str:

@@ -31,11 +31,12 @@ from app.records import (
     DEFAULT_TIMEOUT,
     Monitor,
     MonitorQuery,
+    MonitorRef,
     Outcome,
     Pair,
     Verdict,
 )
-from app.stores import Feature, current_store
+from app.stores import Feature, current_store, same_url
 from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
@@ -234,6 +235,8 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         return _tested(form, monitor)
     if form.validate_on_submit():
         try:
+            if twins := _twins(form, monitor):
+                return _form_page(form, monitor, twins=twins)
             record = _save(form, monitor)
         except Invalid as fault:
             show_errors(form, fault)
@@ -243,6 +246,17 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
             saved(form, f"{record.name} saved.")
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
+
+
+def _twins(form: BrowserMonitorForm, monitor: Monitor | None) -> Sequence[MonitorRef]:
+    """Other monitors that check the URL already, unless the person has seen that, or the monitor
+    that is edited or cloned has this URL too.
+    """
+    url = form.url.data or ""
+    seen = [request.form.get("anyway", ""), monitor.url if monitor else ""]
+    if any(same_url.is_same(url, one) for one in seen):
+        return ()
+    return current_store().monitors.watching(url)
 
 
 def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
@@ -257,6 +271,7 @@ def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
 def _form_page(
     form: BrowserMonitorForm, monitor: Monitor | None, *, status: int = 200, **more: Any
 ) -> Answer:
+    """``more``: what the page says besides the form, such as the outcome of a test."""
     if CONTACTS in form:
         names = choices.contacts(form, form.contacts.data)
         form.contacts.choices = [(name, name) for name in names]
@@ -281,8 +296,10 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
     check = BrowserCheckForm(record=monitor, **_surroundings())
     outcome: Outcome | None = None
     failure: str | None = None
+    twins: Sequence[MonitorRef] = ()
     if check.validate():
         try:
+            twins = _twins(form, monitor)
             outcome = current_store().checks.run_unsaved(
                 check.fields(), secrets_from=monitor.id if monitor else None
             )
@@ -291,9 +308,10 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
     else:
         _show_faults(form, check)
     kind = kind_of(check.url.data or "")
-    shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind}
+    shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind, "twins": twins}
     if request.headers.get("X-Fragment") == "test":
-        return render_template("monitors/_test.html", faults=check.error_summary(), **shown)
+        faults = check.error_summary()
+        return render_template("monitors/_test.html", form=form, faults=faults, **shown)
     judged = outcome is not None or failure is not None
     return _form_page(form, monitor, status=200 if judged else 422, **shown)
 
