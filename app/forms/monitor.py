@@ -85,7 +85,7 @@ OWN_FIELDS = (
 )
 
 
-AUTO_LABEL = "Automatic: when a third of its life remains"
+AUTO_LABEL = "Automatic (when a third of its life remains)"
 
 
 def interval_label(seconds: int) -> str:

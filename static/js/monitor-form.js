@@ -26,6 +26,15 @@ function showKind() {
 url.addEventListener("input", showKind);
 showKind();
 
+// The suggested days of the certificate warning are for https.
+const days = form.querySelector("#ssl_alert_days");
+const suggested = form.dataset.suggests;
+let chosen = !suggested;
+days.addEventListener("change", () => { chosen = true; });
+url.addEventListener("input", () => {
+  if (!chosen) days.value = /^\s*(?!https:)[a-z][a-z0-9+.-]*:\/\//i.test(url.value) ? "" : suggested;
+});
+
 function showFaulty() {
   for (const link of place.querySelectorAll("a[href^='#']")) {
     const input = document.getElementById(link.hash.slice(1));

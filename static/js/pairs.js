@@ -9,16 +9,11 @@ function renumber(list) {
   });
 }
 
-// The fold's heading shows how many rows are filled in. "Send test alert to all" needs two rows.
+// "Send test alert to all" needs two rows.
 function count(list) {
   const rows = [...list.querySelectorAll("[data-pair]")];
   const all = list.querySelector("[data-try-all]");
   if (all) all.hidden = rows.length < 2;
-  const sum = document.querySelector(`[data-sum="${list.dataset.pairs}"]`);
-  if (!sum) return;
-  const filled = rows.filter((row) => [...row.querySelectorAll("input, select")].some((input) => input.value.trim())).length;
-  const { one, none } = sum.dataset;
-  sum.textContent = filled ? `${filled} ${one}${filled === 1 ? "" : "s"}` : none;
 }
 
 function blank(row) {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import html
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,6 +14,7 @@ from app.stores import current_store
 from tests.factories import make_monitor, now
 
 pytestmark = pytest.mark.sqlite
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def stored(app) -> list[MonitorRow]:
@@ -149,3 +152,45 @@ def test_pasted_urls_that_are_checked_already_are_named(app, editor):
     assert "127.0.0.1:9 checks the same URL as Shop ." in editor.text
     assert "Blog too checks the same URL as 127.0.0.1:9/blog ." in editor.text
     assert 'href="/monitors/1">Shop</a>' in editor.page.text
+
+
+# --- What the folded sections hold
+
+
+def summaries(page: str) -> dict[str, str]:
+    found = re.findall(r"<summary>([^<]+) <span class=\"sum\"[^>]*>([^<]*)</span>", page)
+    return {title: html.unescape(said) for title, said in found}
+
+
+def test_folded_sections_say_what_they_hold(app, editor):
+    said = summaries(editor.open("/monitors/new").page.text)
+    assert said == {
+        "When to alert": "The URL is unavailable, within 30 s, 2 rechecks",
+        "Who to alert": "Nobody yet",
+        "Request": "GET, expects 200-399",
+        "Certificate and domain": "Certificate: 14 days before, Domain: Off",
+        "Maintenance": "None planned",
+    }
+    make_monitor(
+        app,
+        alert_condition="url_text", alert_text_lookup="Sold out", slow_after=900, confirmations=1,
+        alerts=[["email", "ops@example.com"], ["email", "shop@example.com"]], remind_after=30,
+        quiet_start="22:00", quiet_end="07:00", request_headers=[["A", "b"]],
+        request_auth_username="ada", follow_redirects=False, verify_tls=False,
+        ssl_alert_days="auto", maintenance_start_at=NOON, maintenance_end_at=NOON,
+    )  # fmt: skip
+    assert summaries(editor.open("/monitors/1/edit").page.text) == {
+        "When to alert": "The response contains the text, “Sold out”, within 30 s, slow after"
+        " 900 ms, 1 recheck",
+        "Who to alert": "2 channels, reminder every 30 minutes, quiet from 22:00, until 07:00",
+        "Request": "GET, expects 200-399, no redirects, 1 header, as ada",
+        "Certificate and domain": "Certificate: Automatic (when a third of its life remains),"
+        " Domain: Off, certificate not verified",
+        "Maintenance": "From 2026-11-21 12:00:00, until 2026-11-21 12:00:00",
+    }
+
+
+def test_the_summary_says_nothing_of_what_the_kind_does_not_have(app, editor):
+    make_monitor(app, url="tcp://127.0.0.1:9")
+    said = summaries(editor.open("/monitors/1/edit").page.text)
+    assert said["Certificate and domain"] == "Domain: Off"

@@ -41,7 +41,7 @@ from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import expiries, looks, monitor_rows, statistics, times
+from app.web.shown import expiries, form_sums, looks, monitor_rows, statistics, times
 from app.web.views import channel_tests
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -275,7 +275,7 @@ def _form_page(
     if CONTACTS in form:
         names = choices.contacts(form, form.contacts.data)
         form.contacts.choices = [(name, name) for name in names]
-    page = render_template("monitors/form.html", form=form, monitor=monitor, **more)
+    page = render_template("monitors/form.html", form=form, monitor=monitor, sums=form_sums, **more)
     # What was typed comes back, a password too: nothing may keep a copy of that.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
     return Response(page, status, headers, mimetype="text/html")
