@@ -14,6 +14,7 @@ from app.codec.schema import (
     INTEGER,
     MOMENT,
     NUMBER,
+    PAIR,
     STRING,
     Schema,
     array,
@@ -210,6 +211,7 @@ RECORDS: dict[str, Schema] = {
         }
     ),
     "Delivery": schema_of(Delivery, unreadable=UNREADABLE),
+    "ChannelSetup": record({"not_set_up": array(PAIR)}),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Key": record({**KEY["properties"], "features": array(STRING)}),

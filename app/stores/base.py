@@ -70,6 +70,7 @@ class Feature(StrEnum):
     REPORTS = "reports"  # figures between any two times
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     CERTIFICATE_LIFE = "certificate_life"  # ``auto`` as a monitor's ``ssl_alert_days``
+    CHANNEL_SETUP = "channel_setup"  # which channels cannot work on this installation
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
 
@@ -85,6 +86,7 @@ ADDED_TO_API = (
     Feature.POST_TEMPLATES,
     Feature.UNREADABLE_ALERTS,
     Feature.CERTIFICATE_LIFE,
+    Feature.CHANNEL_SETUP,
 )
 
 
@@ -226,6 +228,12 @@ class Channels(ABC):
     @abstractmethod
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         """Send ``test`` to all channels of a monitor; the delivery ids."""
+
+    @abstractmethod
+    def not_set_up(self) -> Mapping[str, str]:
+        """The channels that cannot work on this installation, each with a sentence; none where a
+        store cannot tell.
+        """
 
     @abstractmethod
     def failed(self) -> Sequence[Delivery]:

@@ -23,7 +23,7 @@ function blank(row) {
     input.removeAttribute("aria-describedby");
   }
   for (const fault of row.querySelectorAll(".fault")) fault.remove();
-  for (const told of row.querySelectorAll("[data-told]")) told.replaceChildren();
+  for (const told of row.querySelectorAll("[data-told], [data-lacks-said]")) told.replaceChildren();
 }
 
 function add(list) {
@@ -52,11 +52,15 @@ function remove(list, row) {
   next.focus();
 }
 
-// Show the example of the chosen channel.
+// Show the example of the chosen channel, and why it cannot work, if it cannot.
 document.addEventListener("change", (event) => {
-  const hint = event.target.selectedOptions?.[0]?.dataset.hint;
-  const value = event.target.closest("[data-pair]")?.querySelector("input");
-  if (hint && value) value.placeholder = hint;
+  const row = event.target.closest("[data-pair]");
+  const chosen = event.target.selectedOptions?.[0];
+  if (!row || !chosen) return;
+  const value = row.querySelector("input");
+  if (chosen.dataset.hint && value) value.placeholder = chosen.dataset.hint;
+  const said = row.querySelector("[data-lacks-said]");
+  if (said) said.textContent = chosen.dataset.lacks ? `This channel cannot alert anybody yet. ${chosen.dataset.lacks}` : "";
 });
 
 for (const list of document.querySelectorAll("[data-pairs]")) {

@@ -194,3 +194,38 @@ def test_the_summary_says_nothing_of_what_the_kind_does_not_have(app, editor):
     make_monitor(app, url="tcp://127.0.0.1:9")
     said = summaries(editor.open("/monitors/1/edit").page.text)
     assert said["Certificate and domain"] == "Domain: Off"
+
+
+# --- Channels that cannot work
+
+NO_MAIL = "This channel cannot alert anybody yet. No mail server is set. Set WAKEFUL_SMTP_URL."
+
+
+def test_a_channel_that_cannot_work_says_so_before_it_is_saved(app, editor):
+    editor.open("/monitors/new")
+    assert "Email (not set up)" in editor.text
+    assert "SMS (not set up)" in editor.text
+    assert NO_MAIL not in editor.text
+    row = {"alerts[0][key]": "email", "alerts[0][value]": "ops@example.com"}
+    editor.press("Add a channel", **row)
+    assert NO_MAIL in editor.text
+    editor.press("Save", url="127.0.0.1:9")
+    assert editor.path == "/monitors/1"  # it is no error: the server may be set later
+
+
+def test_a_contact_that_cannot_be_reached_says_so_where_it_is_chosen(app, editor):
+    make_monitor(app)
+    editor.open("/contacts/new")
+    row = {"channels[0][key]": "email", "channels[0][value]": "ops@example.com"}
+    editor.press("Add a channel", name="Shop team", **row)
+    assert NO_MAIL in editor.text
+    editor.press("Save")
+    for path in ("/monitors/new", "/monitors", "/monitors/import"):
+        assert "Shop team (Email is not set up)" in editor.open(path).text, path
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9/a", contacts=["Shop team"])
+    assert "Shop team" in editor.text
+
+
+@pytest.mark.settings(smtp_url="smtp://mail.example", sms_url="twilio://a:b@+15550100")
+def test_channels_that_are_set_up_say_nothing(editor):
+    assert "not set up" not in editor.open("/monitors/new").text

@@ -30,6 +30,7 @@ from app.stores import Feature, current_store
 from app.web.forms import CONTACT_ACTIONS, BulkForm, ImportForm
 from app.web.frame import choices, links, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded, safe_next
+from app.web.shown import channel_setup
 from app.web.views import monitors
 
 blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
@@ -337,5 +338,5 @@ def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
 def _import_page(form: ImportForm, status: int, made: int = 0) -> Answer:
     if "contacts" in form:
         names = choices.contacts(form, form.ticked())
-        form.contacts.choices = [(name, name) for name in names]
+        form.contacts.choices = channel_setup.contact_choices(names)
     return render_template("monitors/import.html", form=form, made=made), status

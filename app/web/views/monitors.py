@@ -41,7 +41,7 @@ from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import expiries, form_sums, looks, monitor_rows, statistics, times
+from app.web.shown import channel_setup, expiries, form_sums, looks, monitor_rows, statistics, times
 from app.web.views import channel_tests
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
@@ -90,7 +90,8 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form = BulkForm(**kwargs)
     if not servers.offers(Feature.EXTRA_FIELDS):
         form.leave_out_tags()
-    form.contacts = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
+    names = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
+    form.contacts = channel_setup.contact_choices(names)
     if not form.contacts:
         form.leave_out_contacts()
     return form
@@ -274,8 +275,11 @@ def _form_page(
     """``more``: what the page says besides the form, such as the outcome of a test."""
     if CONTACTS in form:
         names = choices.contacts(form, form.contacts.data)
-        form.contacts.choices = [(name, name) for name in names]
-    page = render_template("monitors/form.html", form=form, monitor=monitor, sums=form_sums, **more)
+        form.contacts.choices = channel_setup.contact_choices(names)
+    lacking = channel_setup.lacking()
+    page = render_template(
+        "monitors/form.html", form=form, monitor=monitor, sums=form_sums, lacking=lacking, **more
+    )
     # What was typed comes back, a password too: nothing may keep a copy of that.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
     return Response(page, status, headers, mimetype="text/html")
