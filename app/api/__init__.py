@@ -26,6 +26,7 @@ from app.api import (  # noqa: F401
     post_templates,
     posts,
     reports,
+    shared_channels,
     status_pages,
     subscribers,
     windows,

@@ -47,6 +47,7 @@ from app.records import (
     PostTemplate,
     PostUpdate,
     Result,
+    SharedChannel,
     StatisticsRange,
     StatusPage,
     Subscriber,
@@ -216,6 +217,7 @@ RECORDS: dict[str, Schema] = {
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Key": record({**KEY["properties"], "features": array(STRING)}),
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
+    "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "CertificateChain": schema_of(CertificateChain),
     "Report": record(
         {

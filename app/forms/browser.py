@@ -38,6 +38,7 @@ from app.forms.monitor import (
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.post_template import PostTemplateForm
 from app.forms.schema import Context, SchemaForm
+from app.forms.shared_channel import SharedChannelForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.records import (
@@ -321,6 +322,10 @@ class BrowserWindowForm(BrowserForm, WindowForm):
 
 class BrowserContactForm(BrowserForm, ContactForm):
     """A contact."""
+
+
+class BrowserSharedChannelForm(BrowserForm, SharedChannelForm):
+    """A contact in place of a channel."""
 
 
 class BrowserContactDeletionForm(BrowserForm, ContactDeletionForm):

@@ -39,6 +39,7 @@ from app.records import (
     PostTemplate,
     Result,
     ResultQuery,
+    SharedChannel,
     StatusPage,
     Subscriber,
     SubscriberQuery,
@@ -71,6 +72,7 @@ class Feature(StrEnum):
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     CERTIFICATE_LIFE = "certificate_life"  # ``auto`` as a monitor's ``ssl_alert_days``
     CHANNEL_SETUP = "channel_setup"  # which channels cannot work on this installation
+    SHARED_CHANNELS = "shared_channels"  # channels that several monitors have
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
 
@@ -87,6 +89,7 @@ ADDED_TO_API = (
     Feature.UNREADABLE_ALERTS,
     Feature.CERTIFICATE_LIFE,
     Feature.CHANNEL_SETUP,
+    Feature.SHARED_CHANNELS,
 )
 
 
@@ -266,6 +269,16 @@ class Contacts(Collection[Contact, PageQuery]):
     @abstractmethod
     def test(self, id: int) -> tuple[int, ...]:
         """Send ``test`` to all channels of a contact; the delivery ids."""
+
+    @abstractmethod
+    def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
+        """The monitor's own channels that several monitors have; none where a store cannot tell."""
+
+    @abstractmethod
+    def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
+        """Make a contact of a channel (``SharedChannel.mark``), and put it in the place of that
+        channel in every monitor, all at once. Raises Conflict where it was changed meanwhile.
+        """
 
     @abstractmethod
     def id_of(self, value: str) -> int | None:

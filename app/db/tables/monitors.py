@@ -75,6 +75,8 @@ class MonitorRow(Model):
     maintenance_end_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     # [[channel, value], ...]
     alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
+    # Keyed hashes of these, each between line breaks: equal values are found without decrypting
+    alert_lanes: Mapped[str | None] = mapped_column(Text)
     # Seconds
     timeout: Mapped[int] = mapped_column(Bounded(1, AN_HOUR, DEFAULT_TIMEOUT, small=True))
     accepted_statuses: Mapped[str] = mapped_column(

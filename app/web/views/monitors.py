@@ -42,7 +42,7 @@ from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
 from app.web.shown import channel_setup, expiries, form_sums, looks, monitor_rows, statistics, times
-from app.web.views import channel_tests
+from app.web.views import channel_tests, shared_channels
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
 
@@ -245,6 +245,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
             saved(form, f"{record.name} saved.")
+            shared_channels.offer(record, () if monitor is None or form.clone else monitor.alerts)
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
 
