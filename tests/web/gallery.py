@@ -66,6 +66,10 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
 
 
+def choose_email(page: Page) -> None:
+    page.get_by_label("Alerts, row 1: Channel").select_option("email")
+
+
 def tick_and_choose(action: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
         for box in page.get_by_label("Tick ").all()[1:4]:
@@ -151,6 +155,8 @@ LIVING = {
     "day": Sight(f"/monitors/12/days/{(now() - timedelta(days=2)):%Y-%m-%d}"),
     "form-new": Sight("/monitors/new"),
     "form-unfolded": Sight("/monitors/new", then=unfold),
+    "form-channel": Sight("/monitors/new", then=choose_email),
+    "form-twin": Sight("/monitors/new", then=press("Save", url="warehouse.example.com")),
     "form-edit": Sight("/monitors/1/edit", brief=True),
     "form-clone": Sight("/monitors/6/clone", brief=True),
     "form-faults": Sight("/monitors/new", then=press("Save", **FAULTY)),
@@ -188,6 +194,7 @@ LIVING = {
     "contact-unused": Sight("/contacts/2", brief=True),
     "contact-new": Sight("/contacts/new"),
     "contact-faults": Sight("/contacts/new", then=press("Save", name="4711"), brief=True),
+    "contact-from-channel": Sight("/contacts/from-channel?monitor=1&mark={mark}"),
     "contact-edit": Sight("/contacts/1/edit", brief=True),
     "contact-delete": Sight("/contacts/1/delete", brief=True),
     "status-pages": Sight("/status-pages"),
@@ -324,7 +331,10 @@ def living(app: Flask) -> dict[str, Any]:
         scene.add_contacts(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
-    return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}
+        mark = current_store().contacts.shared(1)[-1].mark
+    return {
+        "by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token, "mark": mark,
+    }  # fmt: skip
 
 
 def _deliveries(app: Flask) -> int:

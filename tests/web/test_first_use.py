@@ -158,7 +158,10 @@ def test_pasted_urls_that_are_checked_already_are_named(app, editor):
 
 
 def summaries(page: str) -> dict[str, str]:
-    found = re.findall(r"<summary>([^<]+) <span class=\"sum\"[^>]*>([^<]*)</span>", page)
+    found = re.findall(
+        r"<summary><span class=\"what\">([^<]+)</span> <span class=\"sum\"[^>]*>([^<]*)</span>",
+        page,
+    )
     return {title: html.unescape(said) for title, said in found}
 
 

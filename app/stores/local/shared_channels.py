@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
 
 from app.alerts.outbox import lane
 from app.alerts.targets import contacts_of, in_order
@@ -26,6 +26,12 @@ MARK = 16  # characters of a lane: enough to know a channel of one monitor again
 AT_ONCE = 500
 CHANGED = "This channel was changed or removed meanwhile. Open the monitor again."
 _AROUND = "\n"
+_MONITORS = MonitorRow.__table__
+_FILL_IN = (
+    update(_MONITORS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
+    .where(_MONITORS.c.id == bindparam("of"), _MONITORS.c.alert_lanes.is_(None))
+    .values(alert_lanes=bindparam("lanes"))
+)
 
 
 def lanes_text(alerts: Iterable[Sequence[str]]) -> str:
@@ -113,15 +119,11 @@ def _fill_in() -> None:
         select(MonitorRow.id, MonitorRow.alerts).where(lacking, MonitorRow.alerts.is_not(None))
     ).all()
     values = [
-        (id, lanes_text(alerts or ())) for id, alerts in rows if not isinstance(alerts, Unreadable)
+        {"of": id, "lanes": lanes_text(alerts or ())}
+        for id, alerts in rows
+        if not isinstance(alerts, Unreadable)
     ]
     db.session.rollback()
     for start in range(0, len(values), AT_ONCE):
         with writing() as session:
-            for id, text in values[start : start + AT_ONCE]:
-                session.execute(
-                    update(MonitorRow)
-                    .where(MonitorRow.id == id, lacking)
-                    .values(alert_lanes=text)
-                    .execution_options(synchronize_session=False)
-                )
+            session.execute(_FILL_IN, values[start : start + AT_ONCE])
