@@ -36,6 +36,7 @@ function show() {
   }
 }
 
+show(); // other scripts may have filled fields in
 for (const type of ["input", "change", "click"]) {
   // After the scripts that show, hide, add and remove fields.
   document.addEventListener(type, () => setTimeout(show));

@@ -31,9 +31,11 @@ const days = form.querySelector("#ssl_alert_days");
 const suggested = form.dataset.suggests;
 let chosen = !suggested;
 days.addEventListener("change", () => { chosen = true; });
-url.addEventListener("input", () => {
+function suggestDays() {
   if (!chosen) days.value = /^\s*(?!https:)[a-z][a-z0-9+.-]*:\/\//i.test(url.value) ? "" : suggested;
-});
+}
+url.addEventListener("input", suggestDays);
+if (days.value === suggested) suggestDays();
 
 function showFaulty() {
   for (const link of place.querySelectorAll("a[href^='#']")) {

@@ -95,6 +95,8 @@ def test_answers_match_the_document(app, api, written):
     api.data("POST", f"/monitors/{stored['id']}/test-alert")
     window = {"name": "w", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-02T00:00:00"}
     api.data("POST", "/maintenance-windows", data=window)
+    for _ in range(2):
+        api.monitor(**channel)  # with it, three have this channel
     page = api.data("POST", "/status-pages", json={"name": "p", "monitors": [stored["id"]]})
     template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
     api.data("POST", "/post-templates", data=template)
@@ -118,6 +120,8 @@ def test_answers_match_the_document(app, api, written):
         "Subscriber": api.get(f"{path}/subscribers")["data"],
         "Cleared": [api("DELETE", f"{path}/subscribers").json],
         "Key": [api.get("/me")["data"]],
+        "SharedChannels": [api.get(f"/monitors/{stored['id']}/shared-channels")["data"]],
+        "ChannelSetup": [api.get("/alerts/channels")["data"]],
         "MonitorsNamed": [api.get("/alerts/unreadable")["data"]],
         "Overview": [api.get("/overview")["data"]],
         "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],

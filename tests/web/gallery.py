@@ -136,6 +136,7 @@ LIVING = {
     "monitors-far-page": Sight("/monitors?page=7", brief=True),
     "monitors-misspelt": Sight("/monitors?sort_by=colour", status=422, brief=True),
     "monitors-ticked": Sight("/monitors", then=tick_and_choose("interval")),
+    "monitors-contact": Sight("/monitors", then=tick_and_choose("contact"), brief=True),
     "bulk-delete": Sight("/monitors", then=ask_to_delete_ticked),
     "bulk-progress": Sight("/monitors?state=up", then=stop_midway, brief=True),
     "monitor-down": Sight("/monitors/1"),

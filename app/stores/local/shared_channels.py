@@ -18,7 +18,7 @@ from app.alerts.targets import contacts_of, in_order
 from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
-from app.errors import Conflict
+from app.errors import Invalid
 from app.records import Pair, SharedChannel
 
 SEVERAL = 3
@@ -60,11 +60,11 @@ def replace(
     session: DbSession, contact: ContactRow, monitor_id: int, mark: str, now: datetime
 ) -> None:
     """Give ``contact``, which is new, the monitor's own channel of this mark, and put it in the
-    place of that channel in every monitor. Raises Conflict where there is no such channel any more.
+    place of that channel in every monitor. Raises Invalid where there is no such channel any more.
     """
     target = _channel(session.get(MonitorRow, monitor_id), mark)
     if target is None:
-        raise Conflict(CHANGED)
+        raise Invalid({"mark": [CHANGED]})
     contact.channels = [target]
     session.flush()
     name = lane(*target)

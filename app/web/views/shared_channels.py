@@ -8,7 +8,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid
+from app.errors import Invalid
 from app.forms.browser import BrowserSharedChannelForm
 from app.records import Channel, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
@@ -69,11 +69,10 @@ def make() -> Answer:
             contact = current_store().contacts.from_channel(
                 form.name.data, form.monitor_id.data, form.mark.data
             )
-        except (Invalid, Conflict) as fault:
-            if isinstance(fault, Invalid):
-                show_errors(form, fault)
-            else:
-                form.trouble = str(fault)
+        except Invalid as fault:
+            gone = fault.errors.pop("mark", ())  # no field of the page: it names the channel
+            show_errors(form, fault)
+            form.trouble = " ".join(gone) or form.trouble
         except NOT_TAKEN as fault:
             return _page(form, None, not_saved(form, fault))
         else:

@@ -171,13 +171,13 @@ class ContactsContract:
         [shared] = store.contacts.shared(ids[2])
         assert (shared.place, shared.key, shared.monitors) == (1, "slack", 3)
         assert shared.value == hook.masked().value
-        with pytest.raises(Conflict):
+        with pytest.raises(Invalid):
             store.contacts.from_channel("Shop team", ids[0], "another")
         made = store.contacts.from_channel("Shop team", ids[0], shared.mark)
         assert (made.name, made.channels, made.monitors) == ("Shop team", (hook,), 3)
         contact = Pair("contact", "Shop team")
         found = [store.monitors.get(id).alerts for id in ids]
         assert found == [(contact, mail), (contact,), (mail, contact)]
-        with pytest.raises(Conflict):  # nobody has it any more
+        with pytest.raises(Invalid):  # nobody has it any more
             store.contacts.from_channel("Again", ids[0], shared.mark)
         not_found(lambda: store.contacts.get(made.id + 1))
