@@ -165,6 +165,7 @@ def make_outcome(verdict: str = "up", at: datetime | None = None, **fields: Any)
 
 OUTCOME_FIELDS = {
     "evidence",
+    "ssl_issued_at",
     "ssl_expires_at",
     "ssl_fingerprint",
     "ssl_host",

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import func, or_, select, update
 
+from app.alerts import held
 from app.alerts.giving_up import give_up_unreadable
 from app.alerts.messages import FIRST_NAMED
 from app.alerts.outbox import (
@@ -24,6 +25,7 @@ from app.alerts.outbox import (
     new_row,
     snapshot,
     unleased,
+    update_deliveries,
 )
 from app.alerts.targets import contact_hours, hours_of, quiet_until, source_ids
 from app.db import AnySession
@@ -102,13 +104,16 @@ def release(session: AnySession, now: datetime) -> int:
     """
     lanes: dict[str, list[Any]] = defaultdict(list)
     over = waiting(session, now)
-    held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
-    for row in session.execute(held.order_by(DeliveryRow.id)):
+    rows_held = select(*_HELD).where(*_WAITS, DeliveryRow.monitor_id.in_({id for id, _ in over}))
+    for row in session.execute(rows_held.order_by(DeliveryRow.id)):
         if (row.monitor_id, row.sources) in over:
             lanes[row.lane].append(row)
     if not lanes:
         return 0
     known = _incidents(session, [row for rows in lanes.values() for row in rows])
+    _settle(session, lanes, known)
+    for lane, rows in lanes.items():
+        rows.extend(_recoveries(session, lane, rows, now))
     # The digest is a reminder too, so the next one is due a whole period from now. Incidents are
     # written before deliveries, as everywhere: in another order, two writers could deadlock.
     session.execute(
@@ -118,6 +123,46 @@ def release(session: AnySession, now: datetime) -> int:
         .execution_options(synchronize_session=False)
     )
     return sum(_write_digest(session, rows, known, now) for rows in lanes.values())
+
+
+def _settle(session: AnySession, lanes: dict[str, list[Any]], known: Known) -> None:
+    """Take out what is left of incidents whose outage was told before and whose recovery is told
+    outside of the digest, such as an acknowledgement that only a quiet contact wants.
+    """
+    told = held.told(session, list(known), Reason.BURST)
+    for lane, rows in list(lanes.items()):
+        with_recovery = {row.incident_id for row in rows if row.event == Event.INCIDENT_RESOLVED}
+        over = {
+            id
+            for id in told.get(lane, frozenset()) - with_recovery
+            if known[id][0].ended_at is not None
+        }
+        settled = [row.id for row in rows if row.incident_id in over]
+        session.execute(
+            update_deliveries()
+            .where(DeliveryRow.id.in_(settled))
+            .values(reason=Reason.SETTLED, next_attempt_at=None)
+        )
+        lanes[lane] = [row for row in rows if row.incident_id not in over]
+        if not lanes[lane]:
+            del lanes[lane]
+
+
+def _recoveries(
+    session: AnySession, lane: str, rows: Sequence[Any], now: datetime
+) -> Sequence[Any]:
+    """The recoveries that wait for an outage among these rows: the digest tells them too."""
+    opened = [row.incident_id for row in rows if row.event == Event.INCIDENT_OPENED]
+    by_hand = func.coalesce(DeliveryRow.reason, "") == Reason.BY_HAND
+    query = select(*_HELD).where(
+        DeliveryRow.lane == lane,
+        DeliveryRow.event == Event.INCIDENT_RESOLVED,
+        DeliveryRow.status == DeliveryStatus.PENDING,
+        DeliveryRow.incident_id.in_(opened),
+        ~by_hand,
+        unleased(now),
+    )
+    return session.execute(query).all() if opened else ()
 
 
 def _write_digest(session: AnySession, rows: Sequence[Any], known: Known, now: datetime) -> bool:
@@ -146,7 +191,12 @@ def _write_digest(session: AnySession, rows: Sequence[Any], known: Known, now: d
     session.execute(
         update(DeliveryRow)
         .where(DeliveryRow.id.in_(ids))
-        .values(covered_by=made.id, next_attempt_at=None)
+        .values(
+            status=DeliveryStatus.HELD,
+            reason=Reason.QUIET_HOURS,
+            covered_by=made.id,
+            next_attempt_at=None,
+        )
         .execution_options(synchronize_session=False)
     )
     return True

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, true
+from sqlalchemy import Select, select, true
 
 from app.alerts.lane_rules import History, Opening, Waiting
+from app.alerts.outbox import Reason
 from app.db import AnySession
 from app.db.tables import DeliveryRow, IncidentRow
 from app.records import DeliveryStatus, Event
@@ -96,10 +97,12 @@ def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dic
         )
         .order_by(DeliveryRow.id)
     )
+    reminded = session.scalars(_reminded(lane, incidents)).all() if incidents else ()
     covered: dict[int, int] = {}
     for known, id, status, reason, group in session.execute(query) if incidents else ():
         incident = known or 0
-        found[incident] = Opening(id, status, reason)
+        told = reason == Reason.QUIET_HOURS and incident in reminded
+        found[incident] = Opening(id, DeliveryStatus.DELIVERED if told else status, reason)
         covered.pop(incident, None)
         if group is not None:
             covered[incident] = group
@@ -110,3 +113,13 @@ def _openings(session: AnySession, lane: str, incidents: Collection[int]) -> dic
     for incident, group in covered.items():
         found[incident] = Opening(group, states.get(group, DeliveryStatus.DELIVERED))
     return found
+
+
+def _reminded(lane: str, incidents: Collection[int]) -> Select[int | None]:
+    """Those of these incidents that a reminder has told."""
+    return select(DeliveryRow.incident_id).where(
+        DeliveryRow.lane == lane,
+        DeliveryRow.event == Event.INCIDENT_REMINDER,
+        DeliveryRow.status == DeliveryStatus.DELIVERED,
+        DeliveryRow.incident_id.in_(list(incidents)),
+    )

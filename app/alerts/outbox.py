@@ -19,15 +19,17 @@ from typing import Any
 from flask import current_app
 from sqlalchemy import ColumnElement, Update, or_, select, update
 
-from app.alerts import recipients
+from app.alerts import held, recipients
 from app.alerts.suspects import suspects
 from app.alerts.targets import (
     Source,
     Target,
     Targets,
     channels_of,
+    contact_hours,
     hours_of,
     quiet_until,
+    source_ids,
     sources_text,
     targets_of,
     unreadable_sources,
@@ -36,7 +38,7 @@ from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
-from app.records import Channel, DeliveryStatus, Event
+from app.records import QUIET_HOURS, Channel, DeliveryStatus, Event
 from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
 
@@ -77,7 +79,7 @@ class Reason(StrEnum):
     BURST = "burst"
     FLAPPING = "flapping"
     OUTAGE_NOT_DELIVERED = "outage not delivered"
-    QUIET_HOURS = "quiet hours"
+    QUIET_HOURS = QUIET_HOURS
     SETTLED = "settled"  # a reminder whose incident was acknowledged or ended meanwhile
     BY_HAND = "retried by hand"  # while it is pending again; nothing holds it back
     GIVEN_UP = "given up by hand"
@@ -141,7 +143,23 @@ def _targets_of_follow_up(
     still = {target: one for target, one in present.items() if lane(*target) in known}
     if event != Event.INCIDENT_RESOLVED:
         return _wanted(still, event)
-    return _own([target for target in known.values() if target is not None]) | still
+    gone = _own([target for target in known.values() if target is not None])
+    return {**gone, **_with_those_told(session, incident.id, still)}
+
+
+def _with_those_told(session: AnySession, incident_id: int, found: Targets) -> Targets:
+    """With the sources that told the outage, though the monitor may have lost them since: whoever
+    was told at night is told of the recovery at night.
+    """
+    told = recipients.sources_told(session, incident_id)
+    hours = contact_hours(session, told.values())
+    wider = {}
+    for target, sources in found.items():
+        name = lane(*target)
+        known = {source.id for source in sources}
+        more = set(source_ids(told[name])) - known if name in told else set()
+        wider[target] = [*sources, *(Source(id, hours.get(id)) for id in sorted(more))]
+    return wider
 
 
 def _wanted(found: Targets, event: Event) -> Targets:
@@ -170,6 +188,8 @@ def _write(
     monitor_id = None if monitor is None else monitor.id
     incident_id = None if incident is None else incident.id
     hours = None if monitor is None else hours_of(monitor)
+    follows = event in FOLLOW_UPS and incident is not None
+    before = held.untold(session, incident.id) if follows and incident is not None else {}
     rows = []
     for (channel, value), sources in targets.items():
         row = new_row(
@@ -177,6 +197,8 @@ def _write(
         )
         row.sources = sources_text(sources)
         until = quiet_until(hours, [source.quiet for source in sources], now)
+        if row.lane in before:  # one digest tells both
+            row.sources, until = before[row.lane].sources, before[row.lane].until
         if until is not None and event not in NEVER_QUIET:
             row.status, row.reason = DeliveryStatus.HELD, Reason.QUIET_HOURS
             row.next_attempt_at = until

@@ -19,7 +19,7 @@ from app.records import DeliveryStatus, Event
 Target = tuple[str, str]  # channel and value
 
 # The events that say that an incident is open.
-_OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
+OPEN_EVENTS = (Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER)
 _UNSENT = retries.given_up(None)
 
 
@@ -29,13 +29,26 @@ def lanes_alerted(session: AnySession, incident_id: int) -> dict[str, Target | N
     """
     query = (
         select(DeliveryRow.lane, DeliveryRow.channel, DeliveryRow.value)
-        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(_OPEN_EVENTS))
+        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(OPEN_EVENTS))
         .order_by(DeliveryRow.id)
     )
     return {
         lane: None if isinstance(value, Unreadable) else (channel, value)
         for lane, channel, value in session.execute(query)
     }
+
+
+def sources_told(session: AnySession, incident_id: int) -> Mapping[str, str | None]:
+    """By lane, the sources through which an alert of this incident was written that quiet hours do
+    not hold, as the column has them.
+    """
+    held = (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None)
+    query = (
+        select(DeliveryRow.lane, DeliveryRow.sources)
+        .where(DeliveryRow.incident_id == incident_id, DeliveryRow.event.in_(OPEN_EVENTS), ~held)
+        .order_by(DeliveryRow.id)
+    )
+    return {row.lane: row.sources for row in session.execute(query)}
 
 
 def unsent_openings(

@@ -28,6 +28,7 @@ from app.api import (  # noqa: F401
     posts,
     report_mails,
     reports,
+    shared_channels,
     status_pages,
     subscribers,
     windows,

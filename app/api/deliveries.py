@@ -47,6 +47,14 @@ def unreadable(call: Call) -> Response:
     return one({"monitors": [asdict(monitor) for monitor in found]})
 
 
+@operation("GET", "/alerts/channels", "List channels that cannot work", "ChannelSetup")
+def channels(call: Call) -> Response:
+    """Because the installation lacks what they send with: each with a sentence."""
+    call.without_input()
+    found = call.store.channels.not_set_up()
+    return one({"not_set_up": [{"key": key, "value": said} for key, said in found.items()]})
+
+
 @operation("POST", DELIVERY + "/retry", "Send a delivery again", "Delivery")
 def retry(call: Call) -> Response:
     call.store.deliveries.get(call.id)

@@ -8,11 +8,13 @@ from enum import StrEnum
 from app.checks.kinds import KINDS, kinds_that_know
 from app.codec import schema_of
 from app.codec.schema import (
+    ALERT_DAYS,
     BOOLEAN,
     CLOCK_TIME,
     INTEGER,
     MOMENT,
     NUMBER,
+    PAIR,
     STRING,
     Schema,
     array,
@@ -48,6 +50,7 @@ from app.records import (
     PostUpdate,
     ReportMail,
     Result,
+    SharedChannel,
     StatisticsRange,
     StatusPage,
     Subscriber,
@@ -79,7 +82,10 @@ def _kind(field: SchemaField) -> Schema:
         return dict(BOOLEAN)
     if isinstance(field, f.Options):
         values = [v.value if isinstance(v, StrEnum) else v for v in field.allowed.values()]
-        return {"type": "integer" if isinstance(values[0], int) else "string", "enum": values}
+        kind: Schema = STRING if isinstance(values[-1], str) else INTEGER
+        if isinstance(field, f.CertificateDays):
+            kind = ALERT_DAYS
+        return {**kind, "enum": values}
     if isinstance(field, f.Number):
         return INTEGER | {
             name: bound
@@ -240,11 +246,13 @@ RECORDS: dict[str, Schema] = {
         }
     ),
     "Delivery": schema_of(Delivery, unreadable=UNREADABLE),
+    "ChannelSetup": record({"not_set_up": array(PAIR)}),
     "DeliveryIds": record({"deliveries": array(INTEGER)}),
     "MaintenanceWindow": schema_of(MaintenanceWindow, unreadable=UNREADABLE_WINDOW),
     "Marker": schema_of(Marker),
     "Key": record({**KEY["properties"], "features": array(STRING)}),
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
+    "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "CertificateChain": schema_of(CertificateChain),
     "Report": record(
         {

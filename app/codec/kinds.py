@@ -50,6 +50,7 @@ ARRAYS: Mapping[object, Kind] = {str: TEXTS, Pair: PAIRS}
 MARKED: Mapping[Mark, Kind] = {
     Mark.ID: Kind(schema.INTEGER, values.own_id),
     Mark.BIT: Kind({**schema.INTEGER, "enum": list(CACHE_BUSTER)}, values.bit, int),
+    Mark.ALERT_DAYS: Kind(schema.ALERT_DAYS, values.alert_days),
     Mark.PERCENT: Kind(schema.NUMBER, values.percent),
     Mark.CLOCK_TIME: Kind(schema.CLOCK_TIME, values.text),
     Mark.TIME_TEXT: Kind(schema.MOMENT, values.time),

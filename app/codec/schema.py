@@ -16,6 +16,9 @@ MOMENT: Schema = {"type": "string", "format": "date-time", "example": "2026-11-2
 CLOCK_TIME: Schema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
 
 
+ALERT_DAYS: Schema = {"type": ["integer", "string"]}  # a number of days, or "auto"
+
+
 def array(of: Schema, **more: Any) -> Schema:
     return {"type": "array", "items": of, **more}
 
@@ -37,7 +40,8 @@ def nullable(schema: Schema) -> Schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if "enum" in plain:
         plain["enum"] = [*plain["enum"], None]
-    return {"type": [kind, "null"], **plain}
+    kinds = kind if isinstance(kind, list) else [kind]
+    return {"type": [*kinds, "null"], **plain}
 
 
 def words(of: type[StrEnum]) -> Schema:

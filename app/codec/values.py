@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from app.records import MAX_ID, Pair
+from app.records import AUTO, MAX_ID, Pair
 from app.rules.time import iso
 
 T = TypeVar("T")
@@ -50,6 +50,10 @@ def whole(value: Any) -> int | None:
         return int(value) if abs(float(value)) <= MAX_ID else None
     except (ValueError, OverflowError):
         return None
+
+
+def alert_days(value: Any) -> int | str | None:
+    return AUTO if value == AUTO else whole(value)
 
 
 def bit(value: Any) -> int | None:

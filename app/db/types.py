@@ -24,6 +24,8 @@ from flask import current_app
 from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from app.records import AUTO
+
 T = TypeVar("T")
 
 
@@ -156,6 +158,19 @@ class Bounded(TypeDecorator[int]):
         if value is None or (isinstance(value, int) and self.least <= value <= self.most):
             return value
         return Unreadable(Why.ODD)
+
+
+class AlertDays(TypeDecorator[int | str]):
+    """A number of days, or ``auto``, which is stored as -1."""
+
+    impl = SmallInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: int | str | None, dialect: Dialect) -> int | None:
+        return -1 if value == AUTO else value  # type: ignore[return-value] # no other text is bound
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> int | str | None:
+        return AUTO if value == -1 else value
 
 
 class Word(TypeDecorator[str]):

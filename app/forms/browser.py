@@ -25,20 +25,29 @@ from flask_wtf import FlaskForm
 
 from app.checks.kinds import kind_of
 from app.forms.contact import ContactDeletionForm, ContactForm
-from app.forms.fields import Switch, with_scheme
+from app.forms.fields import CertificateDays, Switch, with_scheme
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import Names, PairList
 from app.forms.marker import MarkerForm
-from app.forms.monitor import CHANNEL_CHOICES, CheckForm, MonitorForm, name_of
+from app.forms.monitor import (
+    CHANNEL_CHOICES,
+    CheckForm,
+    MonitorForm,
+    name_of,
+    warns_by_default,
+)
 from app.forms.post import PostForm, PostUpdateForm
 from app.forms.post_template import PostTemplateForm
 from app.forms.report_mail import ReportMailForm
 from app.forms.schema import Context, SchemaForm
+from app.forms.shared_channel import SharedChannelForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
 from app.records import (
+    AUTO,
     CHECK_FIELDS,
     CONTACT,
+    DEFAULT_SSL_ALERT_DAYS,
     MAX_ALERTS,
     MAX_CONTACT_NAME,
     Pair,
@@ -203,7 +212,27 @@ class _WithPassword(BrowserForm):
         return fields
 
 
-class BrowserMonitorForm(_WithPassword, MonitorForm):
+class _WithCertificate(_WithPassword):
+    """The days that the form suggests are for https alone: elsewhere nobody has chosen them."""
+
+    def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
+        super().process(formdata, *args, **kwargs)
+        field = self["ssl_alert_days"]
+        url = with_scheme(self.submitted.get("url", "")) if self.submitted else "https:"
+        kind = kind_of(url)
+        if kind is None or field.data != DEFAULT_SSL_ALERT_DAYS or warns_by_default(url):
+            return
+        if self.record is None or self.clone or "ssl_alert_days" not in kind.fields:
+            field.data = None
+
+    def leave_out_auto(self) -> None:
+        """For a server that does not know it."""
+        field = self["ssl_alert_days"]
+        if isinstance(field, CertificateDays) and field.data != AUTO:
+            field.leave_out(AUTO)
+
+
+class BrowserMonitorForm(_WithCertificate, MonitorForm):
     """New, edit and clone. For a clone, ``fields()`` has a password only if one was typed (or None:
     removed). A URL without a name is enough: the script that fills the name in may not run.
 
@@ -269,7 +298,7 @@ class BrowserMonitorForm(_WithPassword, MonitorForm):
             self.name.process_formdata([name_of(url)])
 
 
-class BrowserCheckForm(_WithPassword, CheckForm):
+class BrowserCheckForm(_WithCertificate, CheckForm):
     """The monitor page's "test before saving": the same inputs, but only the URL is required."""
 
     def fields(self) -> dict[str, Any]:
@@ -299,6 +328,10 @@ class BrowserMarkerForm(BrowserForm, MarkerForm):
 
 class BrowserContactForm(BrowserForm, ContactForm):
     """A contact."""
+
+
+class BrowserSharedChannelForm(BrowserForm, SharedChannelForm):
+    """A contact in place of a channel."""
 
 
 class BrowserContactDeletionForm(BrowserForm, ContactDeletionForm):

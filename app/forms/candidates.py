@@ -9,10 +9,10 @@ from typing import Any
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.fields import with_scheme
-from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of
+from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of, warns_by_default
 from app.forms.schema import Context
 from app.imports.candidates import Candidate, shown
-from app.records import CONTACT, MAX_NAME, Pair
+from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS, MAX_NAME, Pair
 from app.rules import brackets
 
 # Values that no sentence and no page repeats.
@@ -87,8 +87,10 @@ def judge(
 def _values(candidate: Candidate, shared: Shared) -> dict[str, Any]:
     url = with_scheme(candidate.url)
     name = candidate.name or name_of(url)
+    warning = {"ssl_alert_days": str(DEFAULT_SSL_ALERT_DAYS)} if warns_by_default(url) else {}
     values = {
         "interval": str(shared.interval),
+        **warning,
         **candidate.fields,
         "url": url,
         "name": name[:MAX_NAME],

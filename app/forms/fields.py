@@ -21,7 +21,7 @@ from wtforms.validators import ValidationError
 
 from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
-from app.records import MASK, mask
+from app.records import AUTO, MASK, mask
 from app.rules import text
 from app.rules.brackets import Name, Typed
 from app.rules.quiet_hours import parse_clock, parse_zone, zones
@@ -144,11 +144,18 @@ def with_scheme(text: str) -> str:
     ``example.com``, ``example.com:8443/health`` or ``localhost``.
     """
     text = text.strip()
-    host = text.partition("/")[0]
+    host = before_any(text, "/?#")
     _name, colon, port = host.rpartition(":")
     bare = port.isdigit() if colon and not host.endswith("]") else bool(host)
     known = "." in host or bool(colon) or host == "localhost"
     return f"https://{text}" if bare and known and "://" not in text else text
+
+
+def before_any(text: str, marks: str) -> str:
+    """The text before the first of these characters."""
+    for mark in marks:
+        text = text.partition(mark)[0]
+    return text
 
 
 class Secret(Text):
@@ -287,6 +294,13 @@ class NumberChoice(Options):
 
     def read(self, value: str) -> Any:
         return super().read(str(text.integer(value)))
+
+
+class CertificateDays(NumberChoice):
+    """Some days before a certificate expires, or ``auto``."""
+
+    def read(self, value: str) -> Any:
+        return AUTO if value == AUTO and AUTO in self.allowed else super().read(value)
 
 
 class Switch(OneValue):

@@ -8,6 +8,7 @@ from wtforms.fields.core import Field
 
 from app.checks.kinds import KINDS, strange_fields
 from app.forms.fields import (
+    CertificateDays,
     ClockTime,
     Moment,
     Number,
@@ -21,12 +22,14 @@ from app.forms.fields import (
     Url,
     Word,
     Zone,
+    before_any,
     form_of,
 )
 from app.forms.lists import PairList, Places, Tags
 from app.forms.schema import SchemaForm
 from app.records import (
     ALERT_DAYS,
+    AUTO,
     CONFIRMATIONS,
     CONTACT,
     DEFAULT_ACCEPTED_STATUSES,
@@ -56,6 +59,7 @@ from app.rules import text
 from app.rules.channel_values import CHANNELS, check_value
 from app.rules.statuses import parse_statuses
 from app.rules.together import RULES
+from app.rules.url import scheme_of
 
 CONDITION_LABELS = {
     AlertCondition.URL_UNAVAILABLE: "The URL is unavailable",
@@ -81,14 +85,23 @@ OWN_FIELDS = (
 )
 
 
+AUTO_LABEL = "Automatic (when a third of its life remains)"
+
+
 def interval_label(seconds: int) -> str:
     count, unit = (seconds // 3600, "hour") if seconds >= 3600 else (seconds // 60, "minute")
     return f"Every {unit}" if count == 1 else f"Every {count} {unit}s"
 
 
 def name_of(url: str) -> str:
-    """The name of a monitor until somebody gives it one."""
-    return url.partition("://")[2].strip("/")[:MAX_NAME] or url[:MAX_NAME]
+    """The name of a monitor until somebody gives it one: host and path."""
+    address = before_any(url.partition("://")[2], "?#")  # a query may hold a token
+    return address.strip("/")[:MAX_NAME] or url[:MAX_NAME]
+
+
+def warns_by_default(url: str) -> bool:
+    """Whether a new monitor of this URL starts with the warning of its certificate's expiry."""
+    return scheme_of(url) == "https"
 
 
 def days_label(days: int) -> str:
@@ -277,11 +290,12 @@ class MonitorForm(SchemaForm):
         default=DEFAULT_CONFIRMATIONS,
         description="How many times a failure is confirmed before an incident opens.",
     )
-    ssl_alert_days = NumberChoice(
+    ssl_alert_days = CertificateDays(
         "Certificate expiry",
-        labels=[(days, days_label(days)) for days in ALERT_DAYS],
+        labels=[(AUTO, AUTO_LABEL), *((days, days_label(days)) for days in ALERT_DAYS)],
         none="Off",
-        description="When to warn that the certificate expires.",
+        description="When to warn that the certificate expires. auto: when a third of its life"
+        " remains, or half where it lives 10 days or less.",
     )
     domain_alert_days = NumberChoice(
         "Domain expiry",

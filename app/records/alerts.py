@@ -51,6 +51,7 @@ class DeliveryStatus(StrEnum):
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
 # the channel may work.
 NOT_SENT = "Not sent: "
+QUIET_HOURS = "quiet hours"  # the reason of a delivery that waits for their end, or waited
 
 
 class Attempt(TypedDict):
@@ -85,6 +86,12 @@ class Delivery:
     def is_lost(self) -> bool:
         """Given up without an attempt: this says nothing about the channel."""
         return self.status == DeliveryStatus.FAILED and (self.reason or "").startswith(NOT_SENT)
+
+    @property
+    def in_digest(self) -> bool:
+        """Held in quiet hours, and told in the digest at their end."""
+        held = self.status == DeliveryStatus.HELD and self.reason == QUIET_HOURS
+        return held and self.next_attempt_at is None
 
 
 @dataclass(frozen=True, slots=True)

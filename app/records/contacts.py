@@ -36,6 +36,19 @@ def own_alerts(alerts: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedChannel:
+    """A channel of a monitor that several monitors have as their own. ``place``: among the
+    monitor's own channels. ``value`` is masked; ``mark`` names it. ``monitors``: how many have it.
+    """
+
+    place: int
+    key: str
+    value: TextOrNone
+    mark: str
+    monitors: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contact:
     """``channels`` are here in the clear; whoever shows them masks them first."""
 

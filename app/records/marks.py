@@ -24,6 +24,7 @@ class Mark(Enum):
     TIME_TEXT = auto()  # a time that is text here too
     MAY_LACK = auto()  # text that other servers may not have: then the default, or the empty text
     SPANS = auto()  # pairs of times, from and to
+    ALERT_DAYS = auto()  # a whole number, or ``auto``
     ALERTS = auto()  # pairs of channel and value, or of ``contact`` and its name
     # of a field
     PROMISED = auto()  # None only where another server did not say it: ours always has it
@@ -41,6 +42,7 @@ class Keys:
 
 Id = Annotated[int, Mark.ID]
 Bit = Annotated[int, Mark.BIT]
+AlertDays = Annotated[int | str, Mark.ALERT_DAYS]
 Percent = Annotated[float, Mark.PERCENT]
 ClockTime = Annotated[str, Mark.CLOCK_TIME]
 TimeText = Annotated[str, Mark.TIME_TEXT]

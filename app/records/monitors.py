@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from app.records.locations import DEFAULT_LOCATIONS
-from app.records.marks import Bit, ClockTime, Id, Keys, Mark, Percent, TextOrNone
+from app.records.marks import AlertDays, Bit, ClockTime, Id, Keys, Mark, Percent, TextOrNone
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 from app.records.secrets import Pair
 
@@ -48,6 +48,8 @@ class MonitorSortBy(StrEnum):
 
 INTERVALS = (60, 180, 300, 600, 900, 1800, 3600)  # seconds
 ALERT_DAYS = (0, 1, 2, 3, 7, 14, 30, 60)
+AUTO = "auto"  # of ``ssl_alert_days``: as many days as fit the certificate's life
+DEFAULT_SSL_ALERT_DAYS = 14  # what the dashboard's forms start with
 CACHE_BUSTER = (0, 1)
 UPTIME_RANGES = ("24h", "7d", "30d", "90d")  # those that a monitor carries (decisions.md 3)
 # Methods whose answer has no body to search (decisions.md 3).
@@ -119,7 +121,7 @@ class Monitor:
     request_auth_password_set: bool = False
     request_body: Annotated[str | None, Mark.SECRET] = None
     cache_buster: Bit = 0
-    ssl_alert_days: int | None = None
+    ssl_alert_days: AlertDays | None = None
     domain_alert_days: int | None = None
     maintenance_start_at: datetime | None = None
     maintenance_end_at: datetime | None = None
@@ -156,6 +158,7 @@ class Monitor:
     open_incident_id: int | None = None
     created_at: Annotated[datetime | None, Mark.PROMISED] = None
     updated_at: Annotated[datetime | None, Mark.PROMISED] = None
+    ssl_issued_at: datetime | None = None  # when the life of the certificate began
     # see ``app.stats.strip``
     hours: Annotated[Sequence[Mapping[str, Any]], Mark.WHERE_ASKED_FOR] = ()
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from app.records.marks import TextOrNone
+from app.records.marks import AlertDays, TextOrNone
 from app.records.monitors import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_TIMEOUT,
@@ -133,7 +133,7 @@ class CheckSpec:
     verify_tls: bool = True
     cache_buster: bool = False
     slow_after: int | None = None  # ms
-    ssl_alert_days: int | None = None
+    ssl_alert_days: AlertDays | None = None
     fault: str | None = None  # why this check cannot be made: a stored field cannot be read
 
 
@@ -173,13 +173,15 @@ class Outcome:
     """What the prober hands back: the result, and what only a recorder or a curious person needs.
 
     ``evidence`` is JSON-ready and redacted (each kind in app/checks says what is in it). There
-    is some for every check that is not up, and for the last good one. ``ssl_expires_at``,
-    ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that ends first.
+    is some for every check that is not up, and for the last good one. ``ssl_issued_at``,
+    ``ssl_expires_at``, ``ssl_fingerprint`` and ``ssl_host`` are those of the hops' certificate that
+    ends first.
     ``matched`` is the piece of the body around the looked-up text, for "test before saving".
     """
 
     result: Result
     evidence: Mapping[str, Any] | None = None
+    ssl_issued_at: datetime | None = None
     ssl_expires_at: datetime | None = None
     ssl_fingerprint: str | None = None  # SHA-256 of the leaf, hex
     ssl_host: str | None = None  # who sent it: a host that redirects, or the last

@@ -42,6 +42,7 @@ from app.records import (
     ReportMail,
     Result,
     ResultQuery,
+    SharedChannel,
     StatusPage,
     Subscriber,
     SubscriberQuery,
@@ -80,6 +81,9 @@ class Feature(StrEnum):
     CERTIFICATES = "certificates"  # the chain that a monitor's target sent
     LIST_ORDER = "list_order"  # monitors by state and response time; counters of a filtered list
     WINDOW_TAGS = "window_tags"  # maintenance windows by tag
+    CERTIFICATE_LIFE = "certificate_life"  # ``auto`` as a monitor's ``ssl_alert_days``
+    CHANNEL_SETUP = "channel_setup"  # which channels cannot work on this installation
+    SHARED_CHANNELS = "shared_channels"  # channels that several monitors have
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
 
 
@@ -101,6 +105,9 @@ ADDED_TO_API = (
     Feature.UNREADABLE_ALERTS,
     Feature.LIST_ORDER,
     Feature.WINDOW_TAGS,
+    Feature.CERTIFICATE_LIFE,
+    Feature.CHANNEL_SETUP,
+    Feature.SHARED_CHANNELS,
 )
 
 
@@ -149,6 +156,10 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """Names and URLs alone, by name, for choosing and for links: at most ``limit`` of all
         monitors, of those with these ``ids``, or of those with ``search`` in the name or URL.
         """
+
+    @abstractmethod
+    def watching(self, url: str) -> Sequence[MonitorRef]:
+        """The monitors that check this address already, by id: the first few."""
 
     @abstractmethod
     def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
@@ -252,6 +263,12 @@ class Channels(ABC):
         """Send ``test`` to all channels of a monitor; the delivery ids."""
 
     @abstractmethod
+    def not_set_up(self) -> Mapping[str, str]:
+        """The channels that cannot work on this installation, each with a sentence; none where a
+        store cannot tell.
+        """
+
+    @abstractmethod
     def failed(self) -> Sequence[Delivery]:
         """Of each channel value that has delivered nothing since, the newest delivery that was
         given up; the newest first. None where a store cannot tell.
@@ -282,6 +299,16 @@ class Contacts(Collection[Contact, PageQuery]):
     @abstractmethod
     def test(self, id: int) -> tuple[int, ...]:
         """Send ``test`` to all channels of a contact; the delivery ids."""
+
+    @abstractmethod
+    def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
+        """The monitor's own channels that several monitors have; none where a store cannot tell."""
+
+    @abstractmethod
+    def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
+        """Make a contact of a channel (``SharedChannel.mark``), and put it in the place of that
+        channel in every monitor, all at once. Raises Invalid where it was changed meanwhile.
+        """
 
     @abstractmethod
     def id_of(self, value: str) -> int | None:

@@ -11,7 +11,7 @@ from app.forms.candidates import Judged, Shared
 from app.forms.candidates import judge as judge_one
 from app.forms.schema import Context
 from app.imports.candidates import Candidate
-from app.rules.url import DEFAULT_PORTS, scheme_of, take_apart
+from app.stores import same_url
 from app.stores.base import Feature, Store
 
 # More than any list has; a remote store looks at its first pages alone.
@@ -86,7 +86,9 @@ class Importer:
         known = (
             self.store.monitors.refs(limit=MOST_KNOWN) if any(one.fits for one in judged) else ()
         )
-        return _with_twins(judged, {same(one.url): one.name for one in known if one.url})
+        return _with_twins(
+            judged, {same_url.address(one.url): one.name for one in known if one.url}
+        )
 
     def create(self, judged: Judged) -> str:
         """Store a monitor; if the store refuses it, the reason as a sentence."""
@@ -112,20 +114,11 @@ def _with_twins(judged: Sequence[Judged], watched: Mapping[str, str]) -> list[Ro
     rows: list[Row] = []
     earlier: dict[str, str] = {}
     for one in judged:
-        url = same(one.url) if one.fits else ""
+        url = same_url.address(one.url) if one.fits else ""
         rows.append(Row(one, watched.get(url, ""), earlier.get(url, "")))
         if url:
             earlier.setdefault(url, one.candidate.place)
     return rows
-
-
-def same(url: str) -> str:
-    """What two spellings of one URL have in common."""
-    scheme = scheme_of(url) or ""
-    try:
-        return take_apart(url, {scheme: DEFAULT_PORTS.get(scheme)}).url
-    except ValueError:
-        return url
 
 
 def sentences(fault: Invalid) -> str:

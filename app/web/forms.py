@@ -260,7 +260,7 @@ class BulkForm(BrowserForm):
     tag = Text("Tag", most=MAX_TAG)
     interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
     contact = Text("Contact", most=MAX_CONTACT_NAME)
-    contacts: Sequence[str] = ()  # those that can be chosen
+    contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
 
     def leave_out_contacts(self) -> None:
         """For a server that has none, or where there are none yet."""

@@ -5,13 +5,10 @@ const url = form.querySelector("#url");
 const name = form.querySelector("#name");
 let follows = name.value === "";
 
+// As the server names a monitor without a name: host and path.
 function hostOf(text) {
-  try {
-    const { host, pathname } = new URL(text.includes("://") ? text : `https://${text}`);
-    return (host + (pathname === "/" ? "" : pathname)).slice(0, 255);
-  } catch {
-    return "";
-  }
+  const address = text.trim().replace(/^[a-z][a-z0-9+.-]*:(\/\/|\/?$)/i, "").split(/[?#]/)[0];
+  return address.replace(/^\/+|\/+$/g, "").slice(0, 255);
 }
 name.addEventListener("input", () => { follows = name.value === ""; });
 url.addEventListener("input", () => { if (follows) name.value = hostOf(url.value); });
@@ -28,6 +25,17 @@ function showKind() {
 }
 url.addEventListener("input", showKind);
 showKind();
+
+// The suggested days of the certificate warning are for https.
+const days = form.querySelector("#ssl_alert_days");
+const suggested = form.dataset.suggests;
+let chosen = !suggested;
+days.addEventListener("change", () => { chosen = true; });
+function suggestDays() {
+  if (!chosen) days.value = /^\s*(?!https:)[a-z][a-z0-9+.-]*:\/\//i.test(url.value) ? "" : suggested;
+}
+url.addEventListener("input", suggestDays);
+if (days.value === suggested) suggestDays();
 
 function showFaulty() {
   for (const link of place.querySelectorAll("a[href^='#']")) {

@@ -9,16 +9,11 @@ function renumber(list) {
   });
 }
 
-// The fold's heading shows how many rows are filled in. "Send test alert to all" needs two rows.
+// "Send test alert to all" needs two rows.
 function count(list) {
   const rows = [...list.querySelectorAll("[data-pair]")];
   const all = list.querySelector("[data-try-all]");
   if (all) all.hidden = rows.length < 2;
-  const sum = document.querySelector(`[data-sum="${list.dataset.pairs}"]`);
-  if (!sum) return;
-  const filled = rows.filter((row) => [...row.querySelectorAll("input, select")].some((input) => input.value.trim())).length;
-  const { one, none } = sum.dataset;
-  sum.textContent = filled ? `${filled} ${one}${filled === 1 ? "" : "s"}` : none;
 }
 
 function blank(row) {
@@ -28,7 +23,7 @@ function blank(row) {
     input.removeAttribute("aria-describedby");
   }
   for (const fault of row.querySelectorAll(".fault")) fault.remove();
-  for (const told of row.querySelectorAll("[data-told]")) told.replaceChildren();
+  for (const told of row.querySelectorAll("[data-told], [data-lacks-said]")) told.replaceChildren();
 }
 
 function add(list) {
@@ -57,11 +52,15 @@ function remove(list, row) {
   next.focus();
 }
 
-// Show the example of the chosen channel.
+// Show the example of the chosen channel, and why it cannot work, if it cannot.
 document.addEventListener("change", (event) => {
-  const hint = event.target.selectedOptions?.[0]?.dataset.hint;
-  const value = event.target.closest("[data-pair]")?.querySelector("input");
-  if (hint && value) value.placeholder = hint;
+  const row = event.target.closest("[data-pair]");
+  const chosen = event.target.selectedOptions?.[0];
+  if (!row || !chosen) return;
+  const value = row.querySelector("input");
+  if (chosen.dataset.hint && value) value.placeholder = chosen.dataset.hint;
+  const said = row.querySelector("[data-lacks-said]");
+  if (said) said.textContent = chosen.dataset.lacks ? `This channel cannot alert anybody yet. ${chosen.dataset.lacks}` : "";
 });
 
 for (const list of document.querySelectorAll("[data-pairs]")) {

@@ -191,7 +191,8 @@ def test_quiet_hours_that_are_removed_end_at_once(box: Outbox, sink: HttpSink) -
     box.turn(1)
     box.turn(6)
     box.turn(2)
-    assert types(sink) == ["incidents.digest", "incident.resolved"]
+    assert types(sink) == ["incidents.digest"], "nor told twice"
+    assert said(sink)[0]["data"]["resolved"] == 1
 
 
 def test_a_digest_of_a_hundred_incidents_gives_the_count_and_the_first_ten(

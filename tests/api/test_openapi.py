@@ -17,6 +17,7 @@ from app.api.operations import PATHS
 from app.db.tables import MonitorRow
 from app.records import (
     ALERT_DAYS,
+    AUTO,
     CONTACT,
     INTERVALS,
     PAGE_SIZES,
@@ -67,7 +68,8 @@ def test_the_documents_choices_and_limits_are_those_of_the_forms(written):
     assert properties["interval"]["enum"] == list(INTERVALS)
     assert properties["alert_condition"]["enum"] == [*AlertCondition, None]
     assert properties["request_method"]["enum"] == [*RequestMethod, None]
-    assert properties["ssl_alert_days"]["enum"] == [*ALERT_DAYS, None]
+    assert properties["ssl_alert_days"]["enum"] == [AUTO, *ALERT_DAYS, None]
+    assert properties["ssl_alert_days"]["type"] == ["integer", "string", "null"]
     assert properties["alerts"]["items"]["properties"]["key"]["enum"] == [*Channel, CONTACT]
     assert properties["name"]["maxLength"] == 255
     assert properties["timeout"]["default"] == 30
@@ -93,6 +95,8 @@ def test_answers_match_the_document(app, api, written):
     api.data("POST", f"/monitors/{stored['id']}/test-alert")
     window = {"name": "w", "start_at": "2026-01-01T00:00:00", "end_at": "2026-01-02T00:00:00"}
     api.data("POST", "/maintenance-windows", data=window)
+    for _ in range(2):
+        api.monitor(**channel)  # with it, three have this channel
     page = api.data("POST", "/status-pages", json={"name": "p", "monitors": [stored["id"]]})
     template = {"name": "n", "title": "t", "state": "resolved", "body": "b"}
     api.data("POST", "/post-templates", data=template)
@@ -119,6 +123,8 @@ def test_answers_match_the_document(app, api, written):
         "Subscriber": api.get(f"{path}/subscribers")["data"],
         "Cleared": [api("DELETE", f"{path}/subscribers").json],
         "Key": [api.get("/me")["data"]],
+        "SharedChannels": [api.get(f"/monitors/{stored['id']}/shared-channels")["data"]],
+        "ChannelSetup": [api.get("/alerts/channels")["data"]],
         "MonitorsNamed": [api.get("/alerts/unreadable")["data"]],
         "Overview": [api.get("/overview")["data"]],
         "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],

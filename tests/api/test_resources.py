@@ -92,6 +92,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "response_time": None,
         "uptime": {"24h": None, "7d": None, "30d": None, "90d": None},
         "ssl_expires_at": None,
+        "ssl_issued_at": None,
         "domain": None,
         "domain_expires_at": None,
         "open_incident_id": None,

@@ -317,6 +317,7 @@ def test_each_https_check_returns_the_certificate(prober: Prober, authority: tru
     assert leaf["sha256"] == outcome.ssl_fingerprint
     assert leaf["names"] == ["tls.test"]
     assert leaf["not_after"] == f"{outcome.ssl_expires_at:%Y-%m-%dT%H:%M:%SZ}"
+    assert leaf["not_before"] == f"{outcome.ssl_issued_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def test_the_certificate_that_expires_first_on_a_chain_of_redirects_is_returned(

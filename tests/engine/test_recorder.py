@@ -738,6 +738,21 @@ def test_a_certificate_is_alerted_once_and_again_after_a_renewal(engine):
     assert state.ssl_expires_at == START + timedelta(days=2)
 
 
+def test_auto_alerts_when_a_third_of_the_certificates_life_remains(engine):
+    id = engine.monitor(ssl_alert_days="auto")
+    issued = START - timedelta(days=30)
+
+    def certificate(seconds, days):
+        expires = START + timedelta(days=days)
+        life = {"ssl_issued_at": issued, "ssl_expires_at": expires}
+        engine.check(id, "up", seconds, ssl_fingerprint=str(days), **life)
+        return len(engine.events()) // 2
+
+    assert certificate(0, 17) == 0  # of 47 days
+    assert certificate(60, 15) == 1  # of 45 days
+    assert engine.state(id).ssl_issued_at == issued
+
+
 def test_certificates_of_servers_that_answer_in_turn_are_alerted_once_each(engine):
     id = engine.monitor(ssl_alert_days=7)
     expires = START + timedelta(days=5)

@@ -67,6 +67,7 @@ GOOD = [
     *[("interval", str(seconds), seconds) for seconds in INTERVALS],
     *[("request_method", method.value, method) for method in RequestMethod],
     *[("ssl_alert_days", str(days), days) for days in ALERT_DAYS],
+    ("ssl_alert_days", "auto", "auto"),
     ("domain_alert_days", "0", 0),
     ("cache_buster", "1", 1),
     ("cache_buster", "", 0),  # a field with a default is reset to it
@@ -143,7 +144,8 @@ BAD = [
     ("quiet_zone", "Europe/Atlantis", "not known"),
     ("quiet_zone", "../../etc/passwd", "not known"),
     ("quiet_zone", "Europe", "not known"),
-    ("ssl_alert_days", "4", "0, 1, 2, 3, 7, 14, 30, 60"),
+    ("ssl_alert_days", "4", "auto, 0, 1, 2, 3, 7, 14, 30, 60"),
+    ("domain_alert_days", "auto", "Send a whole number"),
     ("domain_alert_days", "-0x1", "whole number"),
     ("follow_redirects", "yes", "true or false"),
     ("follow_redirects", "TRUE", "true or false"),

@@ -25,7 +25,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from app.checks.prober import Prober
 from app.net.hosts import parse_servers
 from app.net.policy import Policy
-from app.records import CheckSpec, Outcome, Pair, Verdict
+from app.records import AUTO, CheckSpec, Outcome, Pair, Verdict
 from app.slots import Slots
 from tests.lab.lab import Lab
 from tests.lab.table import DOWN, Row
@@ -215,7 +215,7 @@ def spec_of(fields: Mapping[str, Any]) -> CheckSpec:
         if name in values:
             values[name] = values[name] == "true"
     for name in ("slow_after", "ssl_alert_days"):
-        if name in values:
+        if name in values and values[name] != AUTO:
             values[name] = int(values[name])
     return CheckSpec(
         **values

@@ -343,6 +343,7 @@ TLS = [
     _up("tls_expiring", https("expiring_5d"), Warn.TLS_EXPIRING, ssl_alert_days=7),
     _up("tls_expiring/today", https("expiring_today"), Warn.TLS_EXPIRING, ssl_alert_days=0),
     _up("tls_expiring/outside the threshold", https("expiring_5d"), ssl_alert_days=3),
+    _up("tls_expiring/auto", https("expiring_5d"), Warn.TLS_EXPIRING, ssl_alert_days="auto"),
     _up("tls_expiring/not asked for", https("expiring_5d")),
     _up(
         "tls_expiring/of a host that only redirects",

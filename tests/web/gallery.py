@@ -67,6 +67,10 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
 
 
+def choose_email(page: Page) -> None:
+    page.get_by_label("Alerts, row 1: Channel").select_option("email")
+
+
 def tick_and_choose(action: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
         for box in page.get_by_label("Tick ").all()[1:4]:
@@ -172,6 +176,7 @@ LIVING = {
     "monitors-far-page": Sight("/monitors?page=7", brief=True),
     "monitors-misspelt": Sight("/monitors?sort_by=colour", status=422, brief=True),
     "monitors-ticked": Sight("/monitors", then=tick_and_choose("interval")),
+    "monitors-contact": Sight("/monitors", then=tick_and_choose("contact"), brief=True),
     "bulk-delete": Sight("/monitors", then=ask_to_delete_ticked),
     "bulk-progress": Sight("/monitors?state=up", then=stop_midway, brief=True),
     "monitor-down": Sight("/monitors/1"),
@@ -197,6 +202,8 @@ LIVING = {
     ),
     "form-new": Sight("/monitors/new"),
     "form-unfolded": Sight("/monitors/new", then=unfold),
+    "form-channel": Sight("/monitors/new", then=choose_email),
+    "form-twin": Sight("/monitors/new", then=press("Save", url="warehouse.example.com")),
     "form-edit": Sight("/monitors/1/edit", brief=True),
     "form-clone": Sight("/monitors/6/clone", brief=True),
     "form-faults": Sight("/monitors/new", then=press("Save", **FAULTY)),
@@ -243,6 +250,7 @@ LIVING = {
     "contact-unused": Sight("/contacts/2", brief=True),
     "contact-new": Sight("/contacts/new"),
     "contact-faults": Sight("/contacts/new", then=press("Save", name="4711"), brief=True),
+    "contact-from-channel": Sight("/contacts/from-channel?monitor=1&mark={mark}"),
     "contact-edit": Sight("/contacts/1/edit", brief=True),
     "contact-delete": Sight("/contacts/1/delete", brief=True),
     "status-pages": Sight("/status-pages"),
@@ -396,6 +404,7 @@ def living(app: Flask) -> dict[str, Any]:
         scene.add_markers(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
+        mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")
     return {
         "by_hand": by_hand.id,
@@ -403,6 +412,7 @@ def living(app: Flask) -> dict[str, Any]:
         "prefix": prefix,
         "token": token,
         "screen": screen,
+        "mark": mark,
     }
 
 

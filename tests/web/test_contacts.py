@@ -157,9 +157,9 @@ def test_without_contacts_the_list_offers_none(app, editor):
 
 def test_deleting_a_contact_in_use_asks_who_takes_its_place(app, editor):
     shop, night = add(app), add(app, "Night shift")
-    for _ in range(2):
+    for number in range(2):
         editor.open("/monitors/new").press(
-            "Save", url="https://shop.example", name="Shop", contacts=["Shop team"]
+            "Save", url=f"https://shop.example/{number}", name="Shop", contacts=["Shop team"]
         )
     editor.open(f"/contacts/{shop.id}/delete")
     assert "2 monitors use this contact." in editor.text

@@ -11,6 +11,8 @@ from flask import Flask
 from app.alerts.outbox import Reason
 from app.db import db, writing
 from app.db.tables import DeliveryRow
+from app.records import Pair
+from app.stores import current_store
 from app.web.views.deliveries import REASONS, failed_channels
 from tests.factories import make_incident, make_monitor, now
 
@@ -169,3 +171,33 @@ def test_the_notice_links_what_failed(app, viewer):
         text = page.render(context)
     assert "An alert channel does not work" in text
     assert f'href="/deliveries/{id}"' in text
+
+
+def contact_of(app: Flask, name: str) -> str:
+    """The sources of a delivery for a contact of this name."""
+    with app.app_context():
+        fields = {"name": name, "channels": (Pair("webhook", HOOK),)}
+        return f",{current_store().contacts.create(fields).id},"
+
+
+def test_the_page_of_an_incident_says_which_contact_a_message_was_for(app, viewer):
+    monitor = make_monitor(app)
+    incident = make_incident(app, monitor)
+    about = {"monitor_id": monitor.id, "incident_id": incident.id}
+    deliver(app, sources=contact_of(app, "Shop team"), **about)
+    text = viewer.open(f"/incidents/{incident.id}").text
+    assert "Delivered to ••••1234, for Shop team" in text
+
+
+def test_a_message_that_the_digest_told_is_not_retried(app, editor):
+    monitor = make_monitor(app)
+    incident = make_incident(app, monitor)
+    held = {"monitor_id": monitor.id, "incident_id": incident.id, "status": "held"}
+    waiting = deliver(app, **held, reason="quiet hours", next_attempt_at=now() + timedelta(hours=1))
+    digest = deliver(app, event="incidents.digest")
+    told = deliver(app, **held, reason="quiet hours", covered_by=digest)
+    for id, offered in ((waiting, True), (told, False)):
+        assert ("Retry now" in editor.open(f"/deliveries/{id}").text) == offered
+    text = editor.open("/deliveries?status=held").text
+    assert f"Retry now delivery {waiting}" in text
+    assert f"Retry now delivery {told}" not in text

@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from app.alerts.channels import answer, mail
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.channels.setup import NO_MAIL_SERVER
 from app.net.client import TOTAL_SECONDS, Unreachable
 from app.rules import masking
 
@@ -81,7 +82,7 @@ def parse(url: str) -> Server:
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.smtp_url is None:
-        return answer.permanent("No mail server is set. Set WAKEFUL_SMTP_URL, then retry.")
+        return answer.permanent(NO_MAIL_SERVER)
     try:
         server = parse(tools.settings.smtp_url)
         built = mail.build(outgoing, server.sender)

@@ -15,6 +15,7 @@ from app.alerts import words
 from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
+from app.alerts.channels.setup import NO_SMS_PROVIDER
 from app.alerts.messages import ADDRESS, Message
 from app.net.client import Response
 from app.rules import masking
@@ -40,7 +41,7 @@ class Provider:
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.sms_url is None:
-        return answer.permanent("No SMS provider is set. Set WAKEFUL_SMS_URL, then retry.")
+        return answer.permanent(NO_SMS_PROVIDER)
     try:
         provider = parse(tools.settings.sms_url)
     except ValueError as fault:

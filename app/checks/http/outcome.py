@@ -50,6 +50,7 @@ class Outcomes:
         return Outcome(
             result=result,
             evidence=make_evidence(trace, timings) if wanted else None,
+            ssl_issued_at=judged.leaf.not_before if judged.leaf else None,
             ssl_expires_at=judged.leaf.not_after if judged.leaf else None,
             ssl_fingerprint=judged.leaf.fingerprint if judged.leaf else None,
             ssl_host=judged.leaf_host,

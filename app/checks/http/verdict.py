@@ -16,8 +16,8 @@ from app.checks.redact import Redactor
 from app.checks.text import excerpt, judge_text
 from app.net.charset import decode
 from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
+from app.rules.certificates import warns
 from app.rules.statuses import is_accepted
-from app.rules.time import days_left
 
 # Faults of the body, which are less specific than a status that is not accepted.
 _BEHIND_THE_STATUS = frozenset({Cause.BODY_TRUNCATED, Cause.TIMEOUT_BODY, Cause.INVALID_HTTP})
@@ -48,8 +48,8 @@ def judge(trace: Trace, trust: TrustStore, response_ms: int | None) -> Judged:
             warnings.append(Warn.BODY_CUT_AT_CAP)
         if failure is None and trace.spec.alert_condition in TEXT_CONDITIONS:
             failure, matched = _text(seen, trace)
-    days = trace.spec.ssl_alert_days
-    if leaf and days is not None and days_left(leaf.not_after, trace.checked_at) <= days:
+    setting = trace.spec.ssl_alert_days
+    if leaf and warns(setting, leaf.not_before, leaf.not_after, trace.checked_at):
         warnings.append(Warn.TLS_EXPIRING)
     verdict, failure = verdict_of(failure, trace.spec, response_ms)
     words = tuple(str(word) for word in warnings)

@@ -19,6 +19,7 @@ from app.db.contents import (
 )
 from app.db.tables.columns import NEVER_REUSED, Clock, Folded, Id
 from app.db.types import (
+    AlertDays,
     Bounded,
     Encrypted,
     EncryptedJson,
@@ -68,12 +69,14 @@ class MonitorRow(Model):
     request_auth_password: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
     request_body: Mapped[str | Unreadable | None] = mapped_column(Encrypted)
     cache_buster: Mapped[int] = mapped_column(SmallInteger)
-    ssl_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
+    ssl_alert_days: Mapped[int | str | None] = mapped_column(AlertDays)
     domain_alert_days: Mapped[int | None] = mapped_column(SmallInteger)
     maintenance_start_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     maintenance_end_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     # [[channel, value], ...]
     alerts: Mapped[list[list[str]] | Unreadable | None] = mapped_column(EncryptedJson(is_pairs))
+    # Keyed hashes of these, each between line breaks: equal values are found without decrypting
+    alert_lanes: Mapped[str | None] = mapped_column(Text)
     # Seconds
     timeout: Mapped[int] = mapped_column(Bounded(1, AN_HOUR, DEFAULT_TIMEOUT, small=True))
     accepted_statuses: Mapped[str] = mapped_column(
@@ -123,6 +126,7 @@ class MonitorStateRow(Model):
     recovering_since: Mapped[datetime | None] = mapped_column(Moment)
     # When the check was recorded that is to be repeated after CONFIRM_SECONDS; null: none is
     unconfirmed_at: Mapped[datetime | None] = mapped_column(Moment)
+    ssl_issued_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_expires_at: Mapped[datetime | None] = mapped_column(NamedMoment)
     ssl_fingerprint: Mapped[str | None] = mapped_column(String(64))
     # Fingerprint that people were told of

@@ -14,6 +14,7 @@ from app.db.types import Unreadable
 from app.engine.recorder import evidence, gaps
 from app.engine.recorder.rows import end, open_incident, tell_opened, whole
 from app.records import MAX_CAUSE, Event, Outcome, Result, Verdict
+from app.rules.certificates import warns
 from app.rules.time import days_left
 
 log = logging.getLogger(__name__)
@@ -101,18 +102,18 @@ def _mark(fingerprint: str) -> str:
     return fingerprint[:_BEGINNING].ljust(_BEGINNING)
 
 
-def certificate_due(outcome: Outcome, alert_days: int | None, now: datetime) -> bool:
+def certificate_due(outcome: Outcome, setting: int | str | None, now: datetime) -> bool:
     """Whether the certificate's expiry is to be alerted, unless it was already.
 
     Not in maintenance: the alert comes afterwards. Not if the check fails because of TLS: the
     incident reports that.
     """
     result = outcome.result
-    if alert_days is None or outcome.ssl_expires_at is None or result.maintenance:
+    if setting is None or outcome.ssl_expires_at is None or result.maintenance:
         return False
     if result.verdict is Verdict.DOWN and (result.cause_code or "").startswith("tls_"):
         return False
-    return days_left(outcome.ssl_expires_at, now) <= alert_days
+    return warns(setting, outcome.ssl_issued_at, outcome.ssl_expires_at, now)
 
 
 def tell_certificate(session: AnySession, monitor_id: int, outcome: Outcome, now: datetime) -> bool:

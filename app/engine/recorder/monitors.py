@@ -77,7 +77,7 @@ def rewatch(session: AnySession, monitor: MonitorRow, changed: Collection[str]) 
         # The target is another one, so everything known about the old one is dropped.
         if domain_of(monitor.url) != row.domain:
             row.domain_alerted = None  # nobody was alerted to the expiry of the new domain
-        row.domain = row.ssl_expires_at = row.ssl_fingerprint = None
+        row.domain = row.ssl_issued_at = row.ssl_expires_at = row.ssl_fingerprint = None
         start_afresh(session, row)
         forget_good(session, monitor.id)
     if CHECKED_FIELDS & set(changed):

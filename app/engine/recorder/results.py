@@ -29,8 +29,8 @@ _MONITOR_COLUMNS = (
 )  # fmt: skip
 _WRITTEN = (
     "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
-    "unconfirmed_at", "cause_code", "cause", "response_time", "ssl_expires_at", "ssl_fingerprint",
-    "ssl_alerted",
+    "unconfirmed_at", "cause_code", "cause", "response_time", "ssl_issued_at",
+    "ssl_expires_at", "ssl_fingerprint", "ssl_alerted",
 )  # fmt: skip
 _WRITE = (
     update(_STATES)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
@@ -251,6 +251,7 @@ def _certificate(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     if outcome.ssl_expires_at is None or outcome.ssl_fingerprint is None:
         return
     columns = known.columns
+    columns["ssl_issued_at"] = outcome.ssl_issued_at
     columns["ssl_expires_at"] = outcome.ssl_expires_at
     columns["ssl_fingerprint"] = outcome.ssl_fingerprint
     told = columns["ssl_alerted"] or ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from flask import current_app
 
 from app.alerts import outbox
+from app.alerts.channels.setup import not_set_up
 from app.alerts.log import failed_channels, lost_messages
 from app.alerts.unreadable import unreadable_alerts
 from app.db import db
@@ -23,6 +26,9 @@ class Channels(Part, base.Channels):
     def test_all(self, monitor_id: int) -> tuple[int, ...]:
         found_monitor(db.session, monitor_id)
         return outbox.send_test(monitor_id, self.now())
+
+    def not_set_up(self) -> Mapping[str, str]:
+        return not_set_up(current_app.extensions["wakeful.settings"])
 
     def failed(self) -> Sequence[Delivery]:
         return failed_channels(db.session)

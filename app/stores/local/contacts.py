@@ -17,10 +17,11 @@ from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailR
 from app.db.types import Unreadable, readable
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
-from app.records import CONTACT, Contact, Page, PageQuery, Pair
+from app.records import CONTACT, Contact, Page, PageQuery, Pair, SharedChannel
 from app.rules.together import quiet_hours
 from app.stores import base
 from app.stores.base import Fields
+from app.stores.local import shared_channels
 from app.stores.local.part import Part
 from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits, ids_of_page
@@ -76,6 +77,24 @@ class Contacts(Part, base.Contacts):
         if not fits(id):
             raise NotFound("contact", id)
         return outbox.send_test_to_contact(id, self.now())
+
+    def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
+        return shared_channels.shared(monitor_id) if fits(monitor_id) else ()
+
+    def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
+        id: int = _named_once(partial(self._from_channel, name, monitor_id, mark))
+        return self.get(id)
+
+    def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:
+        now = self.now()
+        with writing() as session:
+            _take_turns(session)
+            row = ContactRow(created_at=now, updated_at=now, channels=[])
+            _set(row, {"name": name})
+            session.add(row)
+            session.flush()
+            shared_channels.replace(session, row, monitor_id if fits(monitor_id) else -1, mark, now)
+            return row.id
 
     def id_of(self, value: str) -> int | None:
         return _find(db.session, value)

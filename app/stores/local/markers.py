@@ -9,12 +9,12 @@ from sqlalchemy import Select, select
 from app.db import DbSession, db, writing
 from app.db.markers import concerns
 from app.db.tables import MarkerRow, MonitorRow
+from app.db.tags import tags_of, tags_text
 from app.errors import NotFound
 from app.records import Marker, MarkerQuery, Page
 from app.stores.base import Collection, Fields
 from app.stores.local.incidents import whole_seconds
 from app.stores.local.part import Part
-from app.stores.local.rows import tags_of, tags_text
 from app.stores.local.search import fits, ids_of_page
 
 

@@ -38,7 +38,7 @@ from app.records import (
     Sort,
 )
 from app.rules.together import RULES
-from app.stores import base
+from app.stores import base, same_url
 from app.stores.base import Fields
 from app.stores.local import contacts
 from app.stores.local.cancelling import keeping_calendars, pages_showing
@@ -50,6 +50,7 @@ from app.stores.local.windows import active_windows, in_maintenance
 
 # What puts a monitor into maintenance, or takes it out.
 IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
+MOST_OF_ONE_URL = 20
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
@@ -111,6 +112,16 @@ class Monitors(Part, base.Monitors):
         order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME])
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
+
+    def watching(self, url: str) -> Sequence[MonitorRef]:
+        statement = (
+            select(MonitorRow.id, MonitorRow.name, MonitorRow.url)
+            .where(MonitorRow.url_folded.in_(same_url.spellings(url)))
+            .order_by(MonitorRow.id)
+            .limit(MOST_OF_ONE_URL)
+        )
+        found = (MonitorRef(*row) for row in db.session.execute(statement))
+        return [one for one in found if same_url.is_same(one.url, url)]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         now = self.now()

@@ -26,6 +26,7 @@ from app.records import (
     Pair,
 )
 from app.rules.what_changed import changes_of
+from app.stores.local.shared_channels import lanes_text
 
 # Fields that are stored in another form than the record's.
 PAIRS = ("request_headers", "alerts")
@@ -123,6 +124,8 @@ def monitor_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
         if name in columns:
             kept = (pair for pair in columns[name] or () if not _is_contact(name, pair))
             columns[name] = [[pair.key, pair.value] for pair in kept] or None
+    if "alerts" in columns:
+        columns["alert_lanes"] = lanes_text(columns["alerts"] or ())
     if "tags" in columns:
         columns["tags"] = tags_text(columns["tags"] or ())
     for name in ("name", "url"):

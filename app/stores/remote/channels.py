@@ -6,21 +6,26 @@ last of it is read.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from app.codec import Odd, reader
-from app.codec.values import each, object_
+from app.codec.values import each, object_, pairs
 from app.records import MASK, Delivery, DeliveryQuery, DeliveryStatus, MonitorRef, Pair
 from app.stores import base
 from app.stores.base import Feature
 from app.stores.remote.part import Part
 
+ASKED_AGAIN_SECONDS = 60.0
 RECENT = timedelta(hours=24)
 
 
 class Channels(Part, base.Channels):
+    _setup: Mapping[str, str] = {}
+    _setup_at = float("-inf")
+
     def test(self, alerts: Sequence[Pair], *, monitor_id: int | None = None) -> tuple[int, ...]:
         fields: dict[str, Any] = {"alerts": tuple(alerts)}
         if monitor_id is not None:
@@ -34,6 +39,16 @@ class Channels(Part, base.Channels):
         path = f"/monitors/{monitor_id}/test-alert"
         answer = self._write("POST", path, of=(Feature.DELIVERIES, monitor_id))
         return self._record(answer, delivery_ids)
+
+    def not_set_up(self) -> Mapping[str, str]:
+        """Kept for some minutes: a form asks each time that it is shown."""
+        if Feature.CHANNEL_SETUP not in self.offers.known():
+            return {}
+        if time.monotonic() - self._setup_at > ASKED_AGAIN_SECONDS:
+            answer = self._read("/alerts/channels", of=(Feature.CHANNEL_SETUP, None))
+            self._setup = self._record(answer, _not_set_up)
+            self._setup_at = time.monotonic()
+        return self._setup
 
     def failed(self) -> Sequence[Delivery]:
         if Feature.DELIVERIES not in self.offers.known():
@@ -58,6 +73,11 @@ def delivery_ids(data: Any) -> tuple[int, ...]:
     if not isinstance(ids, list) or not all(isinstance(id, int) for id in ids):
         raise Odd("deliveries")
     return tuple(ids)
+
+
+def _not_set_up(data: Any) -> Mapping[str, str]:
+    listed = pairs(object_(data, "channels").get("not_set_up"))
+    return {pair.key: pair.value for pair in listed if pair.value}
 
 
 _monitor = reader(MonitorRef, "monitor")

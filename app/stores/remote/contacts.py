@@ -7,11 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from app.codec import Odd, reader
-from app.records import Contact, PageQuery
+from app.codec.values import object_
+from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
 from app.stores.base import Feature
 from app.stores.remote.channels import delivery_ids
 from app.stores.remote.collection import Collection
+from app.stores.remote.part import stored
 
 MOST_PAGES = 10  # of a hundred: more than anybody has
 
@@ -37,6 +39,20 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         answer = self._write("POST", f"{self._address(id)}/test", kind=self.kind, id=id)
         return self._record(answer, delivery_ids)
 
+    def shared(self, monitor_id: int) -> Sequence[SharedChannel]:
+        if Feature.SHARED_CHANNELS not in self.offers.known():
+            return ()
+        path = f"/monitors/{monitor_id}/shared-channels"
+        answer = self._read(path, of=(Feature.SHARED_CHANNELS, monitor_id))
+        return self._record(answer, _channels)
+
+    def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
+        self._needs(Feature.SHARED_CHANNELS, "does not make contacts of channels.")
+        fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
+        answer = self._write("POST", f"{self.path}/from-channel", fields, of=self._of())
+        with stored():
+            return self._record(answer, self.read)
+
     def id_of(self, value: str) -> int | None:
         known = self._all()
         named = (one.id for one in known if one.name.casefold() == value.strip().casefold())
@@ -55,6 +71,14 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         if Feature.CONTACTS not in self.offers.known():
             return ()
         return list(self.every(PageQuery(per_page=100), MOST_PAGES))
+
+
+_channel = reader(SharedChannel, "channel")
+
+
+def _channels(data: Any) -> Sequence[SharedChannel]:
+    listed = object_(data, "channels").get("channels")
+    return [_channel(one) for one in listed] if isinstance(listed, list) else []
 
 
 _contact = reader(Contact, "contact")

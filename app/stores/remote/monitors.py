@@ -15,7 +15,7 @@ from app.forms import monitor
 from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
-from app.stores import base
+from app.stores import base, same_url
 from app.stores.base import Feature, Fields
 from app.stores.remote.collection import Collection
 from app.stores.remote.part import parameters
@@ -78,6 +78,14 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         found = (one for one in self._by_name(search) if wanted is None or one.id in wanted)
         most = limit if wanted is None else min(limit, len(wanted))
         return [MonitorRef(one.id, one.name, one.url) for one in islice(found, most)]
+
+    def watching(self, url: str) -> Sequence[MonitorRef]:
+        """Among the first of those with a similar URL: one request."""
+        query = MonitorQuery(
+            search=same_url.search_text(url), search_by="url", sort="asc", per_page=NAMES_PAGE
+        )
+        found = (one for one in self.list(query).items if same_url.is_same(one.url, url))
+        return [MonitorRef(one.id, one.name, one.url) for one in found]
 
     def _by_name(self, search: str | None) -> Iterator[Monitor]:
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)

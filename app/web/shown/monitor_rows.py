@@ -8,8 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.records import Monitor, words_of
-from app.rules.time import days_left, expiry
-from app.web.shown import charts, times
+from app.web.shown import charts, expiries, times
 
 STATES = ("up", "degraded", "down", "maintenance", "unknown")
 
@@ -63,16 +62,4 @@ def host(url: str) -> str:
 def warnings(monitor: Monitor) -> list[str]:
     """The warnings beside the host in a list."""
     unreadable = [f"{words_of(monitor.unreadable)} cannot be read"] if monitor.unreadable else []
-    return [*_expiring(monitor), *unreadable]
-
-
-def _expiring(monitor: Monitor) -> list[str]:
-    """``certificate 5 days``, ``domain expires today``: what expires within ``NEAR_DAYS``."""
-    found = []
-    for word, moment in (
-        ("certificate", monitor.ssl_expires_at),
-        ("domain", monitor.domain_expires_at),
-    ):
-        if moment is not None and days_left(moment, times.now()) <= times.NEAR_DAYS:
-            found.append(f"{word} {expiry(moment, times.now()).removeprefix('expires in ')}")
-    return found
+    return [*expiries.soon(monitor), *unreadable]

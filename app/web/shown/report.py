@@ -85,7 +85,7 @@ class Report:
             return None
         late = known[0] is not days[0]
         return Strip(
-            charts.cells(states),
+            charts.cells(days),
             monitor_rows.in_words(days, self.month.label),
             datetime.fromisoformat(known[0]["start"]) if late else None,
         )

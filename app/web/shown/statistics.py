@@ -153,7 +153,7 @@ def drawn(
         slow_after=monitor.slow_after,
         marks=axis.of_statistics(statistics, times.zone()),
         incidents=real,
-        markers=_markers(monitor_id, buckets),
+        markers=_markers(monitor.id, buckets),
     )
     return {
         "chart": chart,

@@ -116,6 +116,8 @@ def _delivery(delivery: Delivery) -> Step | None:
     event = looks.EVENTS.get(delivery.event, delivery.event)  # type: ignore[call-overload]
     look = looks.look_of(looks.DELIVERY, delivery.status)
     note = f"{look.word} to {delivery.target}"
+    if delivery.contacts:
+        note += f", for {', '.join(delivery.contacts)}"
     if delivery.reason:
         note += f": {reason_text(delivery.reason)}"
     elif delivery.status != DeliveryStatus.DELIVERED and delivery.attempts:

@@ -21,7 +21,7 @@ from app.web.forms import not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import times
+from app.web.shown import channel_setup, times
 from app.web.views import channel_tests
 from app.web.views.deliveries import names_of
 
@@ -134,7 +134,9 @@ def _save(form: BrowserContactForm, contact: Contact | None) -> Contact:
 def _form_page(
     form: BrowserContactForm, contact: Contact | None, status: int, **more: Any
 ) -> Answer:
-    page = render_template("contacts/form.html", form=form, contact=contact, **more)
+    page = render_template(
+        "contacts/form.html", form=form, contact=contact, lacking=channel_setup.lacking(), **more
+    )
     # What was typed comes back, secrets of channels too: nothing may keep a copy.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
     return Response(page, status, headers, mimetype="text/html")

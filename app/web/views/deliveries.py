@@ -37,7 +37,7 @@ REASONS = {
     "flapping": "The monitor went down and up repeatedly, so this change was not sent by itself.",
     "outage not delivered": "The outage could not be delivered, so its recovery was not sent.",
     "quiet hours": "It came in quiet hours. One message at their end covers it.",
-    "settled": "It was acknowledged or over before this reminder went out.",
+    "settled": "It was acknowledged or over before this message went out.",
     "retried by hand": "Sent again by hand.",
     "given up by hand": "Given up by hand.",
 }

@@ -23,26 +23,37 @@ from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, days_label, name_of
+from app.forms.monitor import OWN_FIELDS, name_of
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
+    DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
     Monitor,
     MonitorQuery,
+    MonitorRef,
     MonitorSortBy,
     Outcome,
     Pair,
     Sort,
     Verdict,
 )
-from app.stores import Feature, current_store
+from app.stores import Feature, current_store, same_url
 from app.web.forms import BulkForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.frame.store_errors import NOT_TAKEN
-from app.web.shown import looks, monitor_rows, planned, statistics, times
-from app.web.views import channel_tests
+from app.web.shown import (
+    channel_setup,
+    expiries,
+    form_sums,
+    looks,
+    monitor_rows,
+    planned,
+    statistics,
+    times,
+)
+from app.web.views import channel_tests, shared_channels
 
 blueprint = guarded(Blueprint("monitors", __name__, url_prefix="/monitors"))
 
@@ -63,6 +74,7 @@ FIRST_DIRECTION = {
 # What a new form starts with, besides what is empty.
 STARTS_WITH = {
     "interval": DEFAULT_INTERVAL,
+    "ssl_alert_days": DEFAULT_SSL_ALERT_DAYS,
     "timeout": DEFAULT_TIMEOUT,
     "accepted_statuses": DEFAULT_ACCEPTED_STATUSES,
     "confirmations": DEFAULT_CONFIRMATIONS,
@@ -103,7 +115,8 @@ def bulk_form(**kwargs: Any) -> BulkForm:
         form.leave_out_tags()
     if not servers.offers(Feature.WINDOWS):
         form.leave_out_maintenance()
-    form.contacts = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
+    names = current_store().contacts.names() if servers.offers(Feature.CONTACTS) else ()
+    form.contacts = channel_setup.contact_choices(names)
     if not form.contacts:
         form.leave_out_contacts()
     return form
@@ -149,7 +162,7 @@ def show(id: int) -> Response:
         here=links.here,
         tried=channel_tests.shown(id),
         chain_of=statistics.chain,  # called where it is shown: a refreshed part has no chain
-        days_label=days_label,
+        expiries=expiries,
         windows_of=planned.for_monitor,  # called where it is shown, as the chain
         **seen,
     )
@@ -204,7 +217,10 @@ def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
 
 def monitor_form(record: Monitor | None = None, *, clone: bool = False) -> BrowserMonitorForm:
     data = None if record else _starts_with()
-    return _shaped(BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings()))
+    form = BrowserMonitorForm(record=record, clone=clone, data=data, **_surroundings())
+    if not servers.offered()[Feature.CERTIFICATE_LIFE]:
+        form.leave_out_auto()
+    return _shaped(form)
 
 
 def _starts_with() -> dict[str, Any]:
@@ -267,6 +283,8 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         return _tested(form, monitor)
     if form.validate_on_submit():
         try:
+            if twins := _twins(form, monitor):
+                return _form_page(form, monitor, twins=twins)
             record = _save(form, monitor)
         except Invalid as fault:
             show_errors(form, fault)
@@ -274,8 +292,20 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
             saved(form, f"{record.name} saved.")
+            shared_channels.offer(record, () if monitor is None or form.clone else monitor.alerts)
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
+
+
+def _twins(form: BrowserMonitorForm, monitor: Monitor | None) -> Sequence[MonitorRef]:
+    """Other monitors that check the URL already, unless the person has seen that, or the monitor
+    that is edited or cloned has this URL too.
+    """
+    url = form.url.data or ""
+    seen = [request.form.get("anyway", ""), monitor.url if monitor else ""]
+    if any(same_url.is_same(url, one) for one in seen):
+        return ()
+    return current_store().monitors.watching(url)
 
 
 def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
@@ -290,10 +320,14 @@ def _save(form: BrowserMonitorForm, monitor: Monitor | None) -> Monitor:
 def _form_page(
     form: BrowserMonitorForm, monitor: Monitor | None, *, status: int = 200, **more: Any
 ) -> Answer:
+    """``more``: what the page says besides the form, such as the outcome of a test."""
     if CONTACTS in form:
         names = choices.contacts(form, form.contacts.data)
-        form.contacts.choices = [(name, name) for name in names]
-    page = render_template("monitors/form.html", form=form, monitor=monitor, **more)
+        form.contacts.choices = channel_setup.contact_choices(names)
+    lacking = channel_setup.lacking()
+    page = render_template(
+        "monitors/form.html", form=form, monitor=monitor, sums=form_sums, lacking=lacking, **more
+    )
     # What was typed comes back, a password too: nothing may keep a copy of that.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}
     return Response(page, status, headers, mimetype="text/html")
@@ -314,8 +348,10 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
     check = BrowserCheckForm(record=monitor, **_surroundings())
     outcome: Outcome | None = None
     failure: str | None = None
+    twins: Sequence[MonitorRef] = ()
     if check.validate():
         try:
+            twins = _twins(form, monitor)
             outcome = current_store().checks.run_unsaved(
                 check.fields(), secrets_from=monitor.id if monitor else None
             )
@@ -324,9 +360,10 @@ def _tested(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
     else:
         _show_faults(form, check)
     kind = kind_of(check.url.data or "")
-    shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind}
+    shown = {"outcome": outcome, "failure": failure, "tested": True, "kind": kind, "twins": twins}
     if request.headers.get("X-Fragment") == "test":
-        return render_template("monitors/_test.html", faults=check.error_summary(), **shown)
+        faults = check.error_summary()
+        return render_template("monitors/_test.html", form=form, faults=faults, **shown)
     judged = outcome is not None or failure is not None
     return _form_page(form, monitor, status=200 if judged else 422, **shown)
 

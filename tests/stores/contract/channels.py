@@ -43,3 +43,12 @@ class ChannelsContract:
 
     def test_a_store_without_failures_has_no_failed_channel(self, store: Store) -> None:
         assert list(store.channels.failed()) == []
+
+    def test_a_store_names_the_channels_that_cannot_work_if_it_can_tell(self, store: Store) -> None:
+        if Feature.CHANNEL_SETUP in store.offers:
+            assert store.channels.not_set_up() == {
+                "email": "No mail server is set. Set WAKEFUL_SMTP_URL.",
+                "sms": "No SMS provider is set. Set WAKEFUL_SMS_URL.",
+            }
+        else:
+            assert store.channels.not_set_up() == {}

@@ -161,3 +161,23 @@ class ContactsContract:
         listed = store.deliveries.list(DeliveryQuery(contact_id=shop.id)).items
         assert {one.id for one in listed} == set(ids)
         assert not store.deliveries.list(DeliveryQuery(contact_id=shop.id + 1)).items
+
+    def test_a_channel_of_several_monitors_becomes_a_contact(self, store: Store) -> None:
+        needs(store, Feature.SHARED_CHANNELS)
+        hook, mail = Pair("slack", "https://hooks.example/abcd1234"), Pair("email", "a@b.example")
+        ids = [add_monitor(store, alerts=alerts).id for alerts in ((hook, mail), (hook,))]
+        assert list(store.contacts.shared(ids[0])) == []
+        ids.append(add_monitor(store, alerts=(mail, hook)).id)
+        [shared] = store.contacts.shared(ids[2])
+        assert (shared.place, shared.key, shared.monitors) == (1, "slack", 3)
+        assert shared.value == hook.masked().value
+        with pytest.raises(Invalid):
+            store.contacts.from_channel("Shop team", ids[0], "another")
+        made = store.contacts.from_channel("Shop team", ids[0], shared.mark)
+        assert (made.name, made.channels, made.monitors) == ("Shop team", (hook,), 3)
+        contact = Pair("contact", "Shop team")
+        found = [store.monitors.get(id).alerts for id in ids]
+        assert found == [(contact, mail), (contact,), (mail, contact)]
+        with pytest.raises(Invalid):  # nobody has it any more
+            store.contacts.from_channel("Again", ids[0], shared.mark)
+        not_found(lambda: store.contacts.get(made.id + 1))

@@ -174,6 +174,24 @@ class MonitorsContract:
         changed = store.monitors.update(monitor.id, {"request_auth_password": None})
         assert not changed.request_auth_password_set
 
+    def test_the_monitors_of_one_address_are_found_in_any_spelling(self, store: Store) -> None:
+        shop = add_monitor(store, url="https://Example.com")
+        again = add_monitor(store, name="Again", url="https://example.com:443/")
+        add_monitor(store, name="Path", url="https://example.com/shop")
+        add_monitor(store, name="Plain", url="http://example.com/")
+        for url in ("https://example.com/", "https://EXAMPLE.com:443", "https://example.com#x"):
+            assert [one.id for one in store.monitors.watching(url)] == [shop.id, again.id], url
+        assert store.monitors.watching("https://example.com/Shop") == []
+        assert store.monitors.watching("nothing") == []
+
+    def test_automatic_days_before_a_certificate_expires_come_back(self, store: Store) -> None:
+        needs(store, Feature.CERTIFICATE_LIFE)
+        monitor = add_monitor(store, ssl_alert_days="auto")
+        assert store.monitors.get(monitor.id).ssl_alert_days == "auto"
+        assert store.monitors.update(monitor.id, {"ssl_alert_days": 7}).ssl_alert_days == 7
+        with pytest.raises(Invalid):
+            store.monitors.update(monitor.id, {"url": "tcp://127.0.0.1:9"})
+
     def test_our_own_fields_come_back(self, store: Store) -> None:
         needs_wakeful(store)
         fields = {

@@ -1,0 +1,67 @@
+"""Messages that quiet hours hold, and those about the same incident that come after them. Every
+function runs inside a transaction.
+
+What comes after a held outage must neither overtake it nor be told a second time: a contact may be
+added or change its hours between the two, so that only the first is held.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import or_, select
+
+from app.alerts.recipients import OPEN_EVENTS
+from app.db import AnySession
+from app.db.tables import DeliveryRow
+from app.records import DeliveryStatus
+
+HELD_BACK = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A row that waits for the end of quiet hours."""
+
+    sources: str | None
+    until: datetime
+
+
+def untold(session: AnySession, incident_id: int) -> Mapping[str, Held]:
+    """The lanes in which all that was written of this outage is held."""
+    row = DeliveryRow
+    query = (
+        select(row.lane, row.status, row.sources, row.next_attempt_at)
+        .where(row.incident_id == incident_id, row.event.in_(OPEN_EVENTS))
+        .order_by(row.id)
+    )
+    found: dict[str, Held] = {}
+    told = set()
+    for lane, status, sources, until in session.execute(query):
+        if status == DeliveryStatus.HELD and until is not None:
+            found[lane] = Held(sources, until)
+        else:
+            told.add(lane)
+    return {lane: held for lane, held in found.items() if lane not in told}
+
+
+def told(
+    session: AnySession, incident_ids: Collection[Any], burst: str
+) -> Mapping[str, frozenset[int]]:
+    """By lane, those of these incidents whose outage was told there. ``burst``: the reason of a row
+    that a grouped message tells.
+    """
+    row = DeliveryRow
+    query = select(row.lane, row.incident_id).where(
+        row.incident_id.in_(incident_ids),
+        row.event.in_(OPEN_EVENTS),
+        or_(row.status == DeliveryStatus.DELIVERED, row.reason == burst),
+    )
+    found: dict[str, set[int]] = defaultdict(set)
+    for lane, incident_id in session.execute(query):
+        found[lane].add(incident_id or 0)
+    return {lane: frozenset(ids) for lane, ids in found.items()}

@@ -1,0 +1,129 @@
+"""Channel values that several monitors have as their own, and the contact that takes their place.
+
+Values are encrypted, each with a salt of its own, so equal ones differ in the database. A column
+holds the lanes of a monitor's own channels, which are keyed hashes: decrypting the channels of ten
+thousand monitors takes a second. Rows from before that column are filled in when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, update
+
+from app.alerts.outbox import lane
+from app.alerts.targets import contacts_of, in_order
+from app.db import DbSession, db, writing
+from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
+from app.db.types import Unreadable
+from app.errors import Invalid
+from app.records import Pair, SharedChannel
+
+SEVERAL = 3
+MARK = 16  # characters of a lane: enough to know a channel of one monitor again
+AT_ONCE = 500
+CHANGED = "This channel was changed or removed meanwhile. Open the monitor again."
+_AROUND = "\n"
+_MONITORS = MonitorRow.__table__
+_FILL_IN = (
+    update(_MONITORS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
+    .where(_MONITORS.c.id == bindparam("of"), _MONITORS.c.alert_lanes.is_(None))
+    .values(alert_lanes=bindparam("lanes"))
+)
+
+
+def lanes_text(alerts: Iterable[Sequence[str]]) -> str:
+    """The column: the lanes of these channels, each between line breaks."""
+    names = dict.fromkeys(lane(channel, value) for channel, value in alerts)
+    return _AROUND.join(["", *names, ""]) if names else ""
+
+
+def shared(monitor_id: int) -> Sequence[SharedChannel]:
+    """The monitor's own channels that ``SEVERAL`` monitors or more have, itself among them."""
+    _fill_in()
+    row = db.session.get(MonitorRow, monitor_id)
+    if row is None or isinstance(row.alerts, Unreadable):
+        return ()
+    found = []
+    for place, (channel, value) in enumerate(row.alerts or ()):
+        name = lane(channel, value)
+        count = db.session.scalar(select(func.count(MonitorRow.id)).where(_has(name))) or 0
+        if count >= SEVERAL:
+            masked = Pair(channel, value).masked().value
+            found.append(SharedChannel(place, channel, masked, name[:MARK], count))
+    return found
+
+
+def replace(
+    session: DbSession, contact: ContactRow, monitor_id: int, mark: str, now: datetime
+) -> None:
+    """Give ``contact``, which is new, the monitor's own channel of this mark, and put it in the
+    place of that channel in every monitor. Raises Invalid where there is no such channel any more.
+    """
+    target = _channel(session.get(MonitorRow, monitor_id), mark)
+    if target is None:
+        raise Invalid({"mark": [CHANGED]})
+    contact.channels = [target]
+    session.flush()
+    name = lane(*target)
+    ids = list(session.scalars(select(MonitorRow.id).where(_has(name)).order_by(MonitorRow.id)))
+    for start in range(0, len(ids), AT_ONCE):
+        _replace_in(session, contact, target, ids[start : start + AT_ONCE], now)
+
+
+def _replace_in(
+    session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
+) -> None:
+    rows = session.scalars(
+        select(MonitorRow)
+        .where(MonitorRow.id.in_(ids))
+        .order_by(MonitorRow.id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).all()
+    contacts = contacts_of(session, ids)
+    session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))
+    for row in rows:
+        own = [] if isinstance(row.alerts, Unreadable) else list(row.alerts or ())
+        # Changed or replaced meanwhile, it keeps what it has.
+        merged: list[Any] = in_order(own, contacts.get(row.id, ()))
+        if target in merged:
+            merged[merged.index(target)] = contact
+            merged = [one for one in merged if one != target]
+            own = [one for one in merged if not isinstance(one, ContactRow)]
+            row.alerts, row.alert_lanes = own or None, lanes_text(own)
+            row.updated_at = now
+        session.add_all(
+            MonitorContactRow(monitor_id=row.id, contact_id=one.id, position=place)
+            for place, one in enumerate(merged)
+            if isinstance(one, ContactRow)
+        )
+    session.flush()
+
+
+def _channel(row: MonitorRow | None, mark: str) -> list[str] | None:
+    alerts = () if row is None or isinstance(row.alerts, Unreadable) else row.alerts or ()
+    return next((pair for pair in alerts if lane(*pair)[:MARK] == mark), None)
+
+
+def _has(name: str) -> ColumnElement[bool]:
+    return MonitorRow.alert_lanes.contains(f"{_AROUND}{name}{_AROUND}")
+
+
+def _fill_in() -> None:
+    """The lanes of monitors that were stored before there was a column for them."""
+    lacking = MonitorRow.alert_lanes.is_(None)
+    rows = db.session.execute(
+        select(MonitorRow.id, MonitorRow.alerts).where(lacking, MonitorRow.alerts.is_not(None))
+    ).all()
+    values = [
+        {"of": id, "lanes": lanes_text(alerts or ())}
+        for id, alerts in rows
+        if not isinstance(alerts, Unreadable)
+    ]
+    db.session.rollback()
+    for start in range(0, len(values), AT_ONCE):
+        with writing() as session:
+            session.execute(_FILL_IN, values[start : start + AT_ONCE])

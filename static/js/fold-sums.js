@@ -1,0 +1,43 @@
+// The values of folded fields in their summaries, while people type. The server says the same when the
+// page is loaded: app/web/shown/form_sums.py.
+const sums = document.querySelectorAll("[data-parts]");
+
+function valueOf(form, name) {
+  const rows = form.querySelector(`[data-pairs="${name}"]`);
+  if (rows) {
+    const filled = [...rows.querySelectorAll("[data-pair]")].filter((row) => [...row.querySelectorAll("input, select")].some((input) => input.value.trim()));
+    return String(filled.length);
+  }
+  const inputs = [...form.querySelectorAll(`[name="${name}"]`)];
+  if (!inputs.length || inputs[0].closest("[data-kinds][hidden], [data-lookup][hidden]")) return null;
+  const [first] = inputs;
+  const boxes = inputs.filter((input) => input.type === "checkbox");
+  if (boxes.length) {
+    const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+    return ticked.join(", ");
+  }
+  if (first.tagName === "SELECT") return first.selectedOptions[0]?.text ?? "";
+  return first.type === "datetime-local" ? first.value.replace("T", " ") : first.value;
+}
+
+function said(form, { field, text, many, skip, none }) {
+  const value = valueOf(form, field);
+  if (value === null) return "";
+  if (value === "" || value === "0") return none;
+  if (value === skip) return "";
+  return (many && value !== "1" ? many : text).replace("{}", () => value);
+}
+
+function show() {
+  for (const sum of sums) {
+    const form = sum.closest("form");
+    const parts = JSON.parse(sum.dataset.parts).map((part) => said(form, part)).filter(Boolean);
+    sum.textContent = parts.join(", ") || sum.dataset.empty;
+  }
+}
+
+show(); // other scripts may have filled fields in
+for (const type of ["input", "change", "click"]) {
+  // After the scripts that show, hide, add and remove fields.
+  document.addEventListener(type, () => setTimeout(show));
+}

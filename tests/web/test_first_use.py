@@ -1,0 +1,234 @@
+"""A first monitor without friction, in a browser that runs no script."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.db import db
+from app.db.tables import MonitorRow
+from app.stores import current_store
+from tests.factories import make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def stored(app) -> list[MonitorRow]:
+    with app.app_context():
+        found = list(db.session.scalars(db.select(MonitorRow).order_by(MonitorRow.id)))
+        db.session.expunge_all()
+        return found
+
+
+# --- Address, name and certificate
+
+
+@pytest.mark.parametrize(
+    ("typed", "url", "name"),
+    [
+        ("127.0.0.1:9/health?key=x", "https://127.0.0.1:9/health?key=x", "127.0.0.1:9/health"),
+        ("localhost:9", "https://localhost:9", "localhost:9"),
+        ("[::1]:8443/a/", "https://[::1]:8443/a/", "[::1]:8443/a"),
+        ("127.0.0.1:9?a=1", "https://127.0.0.1:9?a=1", "127.0.0.1:9"),
+    ],
+)
+def test_a_bare_host_is_enough_for_a_monitor(app, editor, typed, url, name):
+    editor.open("/monitors/new").press("Save", url=typed)
+    assert editor.path == "/monitors/1"
+    [monitor] = stored(app)
+    assert (monitor.url, monitor.name, monitor.ssl_alert_days) == (url, name, 14)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "tcp://127.0.0.1:9"])
+def test_no_certificate_is_warned_about_where_nobody_chose_it_and_there_is_none(app, editor, url):
+    editor.open("/monitors/new").press("Save", url=url)
+    assert [one.ssl_alert_days for one in stored(app)] == [None]
+
+
+def test_other_days_are_kept_for_http_which_may_redirect_to_https(app, editor):
+    editor.open("/monitors/new").press("Save", url="http://127.0.0.1:9/", ssl_alert_days="30")
+    assert [one.ssl_alert_days for one in stored(app)] == [30]
+
+
+def test_a_monitor_that_becomes_a_tcp_one_loses_the_warning(app, editor):
+    make_monitor(app, url="https://127.0.0.1:9/", ssl_alert_days=14)
+    editor.open("/monitors/1/edit").press("Save", url="tcp://127.0.0.1:9")
+    assert [(one.url, one.ssl_alert_days) for one in stored(app)] == [("tcp://127.0.0.1:9", None)]
+
+
+def test_a_check_before_saving_does_not_stumble_over_the_suggested_days(editor):
+    editor.open("/monitors/new").press("Check now", url="tcp://127.0.0.1:9")
+    assert "do not have this field" not in editor.text
+    assert "Connection refused" in editor.text or "refused" in editor.text
+
+
+def test_the_api_stores_no_warning_that_was_not_sent(app):
+    with app.app_context():
+        made = current_store().monitors.create(
+            {"name": "Shop", "url": "https://127.0.0.1:9/", "interval": 60}
+        )
+    assert made.ssl_alert_days is None
+
+
+def test_pasted_https_urls_get_the_warning_and_others_do_not(app, editor):
+    urls = "127.0.0.1:9/a?b=c\nhttp://127.0.0.1:9/b\ntcp://127.0.0.1:9"
+    editor.open("/monitors/import").press("Create the monitors", urls=urls)
+    found = [(one.name, one.ssl_alert_days) for one in stored(app)]
+    assert found == [("127.0.0.1:9/a", 14), ("127.0.0.1:9/b", None), ("127.0.0.1:9", None)]
+
+
+def test_automatic_days_are_stored_shown_and_listed_by_the_life_of_the_certificate(app, editor):
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9", ssl_alert_days="auto")
+    assert "expiry unknown , alert when a third of its life remains" in editor.text
+    noon = now().replace(hour=12)
+    for days, listed in ((14, True), (17, False)):
+        expires = noon + timedelta(days=days)
+        life = {"ssl_issued_at": expires - timedelta(days=47), "ssl_expires_at": expires}
+        made = make_monitor(app, name=f"In {days}", ssl_alert_days="auto", state=life)
+        assert "alert 15 days before (automatic)" in editor.open(f"/monitors/{made.id}").text
+        assert (f"certificate {days} days" in editor.open("/monitors").text) == listed
+    assert (
+        editor.open("/monitors/1/edit")
+        .form_with("Save")[0]
+        .values.count(("ssl_alert_days", "auto"))
+    )
+
+
+# --- A URL that another monitor checks already
+
+
+def test_a_url_that_another_monitor_checks_is_pointed_out_and_not_refused(app, editor):
+    make_monitor(app, name="Shop", url="https://127.0.0.1:9")
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9/", name="Again")
+    assert "Shop already checks this URL." in editor.text
+    assert 'href="/monitors/1">Shop</a>' in editor.page.text
+    assert len(stored(app)) == 1
+    editor.press("Create anyway", name="Again")
+    assert editor.path == "/monitors/2"
+    assert [one.name for one in stored(app)] == ["Shop", "Again"]
+
+
+def test_another_url_is_looked_at_again(app, editor):
+    make_monitor(app, name="Shop", url="https://127.0.0.1:9/")
+    make_monitor(app, name="Blog", url="https://127.0.0.1:9/blog")
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9")
+    editor.press("Create anyway", url="127.0.0.1:9/blog#top")
+    assert "Blog already checks this URL." in editor.text
+    editor.press("Create anyway", url="127.0.0.1:9/Blog")  # paths have case
+    assert editor.path == "/monitors/3"
+
+
+def test_who_has_checked_before_saving_was_told_and_is_not_asked_again(app, editor):
+    make_monitor(app, name="Shop", url="http://127.0.0.1:9/")
+    editor.open("/monitors/new").press("Check now", url="http://127.0.0.1:9/")
+    assert "Shop already checks this URL." in editor.text
+    editor.press("Save")
+    assert editor.path == "/monitors/2"
+
+
+def test_neither_an_edit_nor_a_clone_asks_about_the_url_that_it_had(app, editor):
+    for name in ("Shop", "Shop too"):
+        make_monitor(app, name=name, url="http://127.0.0.1:9/")
+    make_monitor(app, name="Blog", url="http://127.0.0.1:9/blog")
+    editor.open("/monitors/1/edit").press("Save", name="Store")
+    assert editor.path == "/monitors/1"
+    editor.open("/monitors/1/clone").press("Save")
+    assert editor.path == "/monitors/4"
+    editor.open("/monitors/3/edit").press("Save", url="http://127.0.0.1:9")
+    assert "Store , Shop too , Store (copy) already check this URL." in editor.text
+    editor.press("Save anyway")
+    assert editor.path == "/monitors/3"
+
+
+def test_pasted_urls_that_are_checked_already_are_named(app, editor):
+    make_monitor(app, name="Shop", url="https://127.0.0.1:9/")
+    urls = "127.0.0.1:9\n127.0.0.1:9/blog\nBlog too,https://127.0.0.1:9/blog"
+    editor.open("/monitors/import").press("Create the monitors", urls=urls)
+    assert "3 monitors created." in editor.text
+    assert "127.0.0.1:9 checks the same URL as Shop ." in editor.text
+    assert "Blog too checks the same URL as 127.0.0.1:9/blog ." in editor.text
+    assert 'href="/monitors/1">Shop</a>' in editor.page.text
+
+
+# --- What the folded sections hold
+
+
+def summaries(page: str) -> dict[str, str]:
+    found = re.findall(
+        r"<summary><span class=\"what\">([^<]+)</span> <span class=\"sum\"[^>]*>([^<]*)</span>",
+        page,
+    )
+    return {title: html.unescape(said) for title, said in found}
+
+
+def test_folded_sections_say_what_they_hold(app, editor):
+    said = summaries(editor.open("/monitors/new").page.text)
+    assert said == {
+        "When to alert": "The URL is unavailable, within 30 s, 2 rechecks",
+        "Who to alert": "Nobody yet",
+        "Request": "GET, expects 200-399",
+        "Certificate and domain": "Certificate: 14 days before, Domain: Off",
+        "Maintenance": "None planned",
+    }
+    make_monitor(
+        app,
+        alert_condition="url_text", alert_text_lookup="Sold out", slow_after=900, confirmations=1,
+        alerts=[["email", "ops@example.com"], ["email", "shop@example.com"]], remind_after=30,
+        quiet_start="22:00", quiet_end="07:00", request_headers=[["A", "b"]],
+        request_auth_username="ada", follow_redirects=False, verify_tls=False,
+        ssl_alert_days="auto", maintenance_start_at=NOON, maintenance_end_at=NOON,
+    )  # fmt: skip
+    assert summaries(editor.open("/monitors/1/edit").page.text) == {
+        "When to alert": "The response contains the text, “Sold out”, within 30 s, slow after"
+        " 900 ms, 1 recheck",
+        "Who to alert": "2 channels, reminder every 30 minutes, quiet from 22:00, until 07:00",
+        "Request": "GET, expects 200-399, no redirects, 1 header, as ada",
+        "Certificate and domain": "Certificate: Automatic (when a third of its life remains),"
+        " Domain: Off, certificate not verified",
+        "Maintenance": "From 2026-11-21 12:00:00, until 2026-11-21 12:00:00",
+    }
+
+
+def test_the_summary_says_nothing_of_what_the_kind_does_not_have(app, editor):
+    make_monitor(app, url="tcp://127.0.0.1:9")
+    said = summaries(editor.open("/monitors/1/edit").page.text)
+    assert said["Certificate and domain"] == "Domain: Off"
+
+
+# --- Channels that cannot work
+
+NO_MAIL = "This channel cannot alert anybody yet. No mail server is set. Set WAKEFUL_SMTP_URL."
+
+
+def test_a_channel_that_cannot_work_says_so_before_it_is_saved(app, editor):
+    editor.open("/monitors/new")
+    assert "Email (not set up)" in editor.text
+    assert "SMS (not set up)" in editor.text
+    assert NO_MAIL not in editor.text
+    row = {"alerts[0][key]": "email", "alerts[0][value]": "ops@example.com"}
+    editor.press("Add a channel", **row)
+    assert NO_MAIL in editor.text
+    editor.press("Save", url="127.0.0.1:9")
+    assert editor.path == "/monitors/1"  # it is no error: the server may be set later
+
+
+def test_a_contact_that_cannot_be_reached_says_so_where_it_is_chosen(app, editor):
+    make_monitor(app)
+    editor.open("/contacts/new")
+    row = {"channels[0][key]": "email", "channels[0][value]": "ops@example.com"}
+    editor.press("Add a channel", name="Shop team", **row)
+    assert NO_MAIL in editor.text
+    editor.press("Save")
+    for path in ("/monitors/new", "/monitors", "/monitors/import"):
+        assert "Shop team (Email is not set up)" in editor.open(path).text, path
+    editor.open("/monitors/new").press("Save", url="127.0.0.1:9/a", contacts=["Shop team"])
+    assert "Shop team" in editor.text
+
+
+@pytest.mark.settings(smtp_url="smtp://mail.example", sms_url="twilio://a:b@+15550100")
+def test_channels_that_are_set_up_say_nothing(editor):
+    assert "not set up" not in editor.open("/monitors/new").text

@@ -1,0 +1,130 @@
+"""A channel that several monitors have as their own becomes a contact."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+from sqlalchemy import event
+
+from app.db import db, writing
+from app.db.tables import MonitorRow
+from app.records import Pair
+from app.stores import current_store
+from tests.factories import make_monitor
+from tests.faults.broken import corrupt
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+HOOK = "https://hooks.slack.com/services/T0/B0/abcd1234"
+ROW = {"alerts[0][key]": "slack", "alerts[0][value]": HOOK}
+OFFER = "3 monitors use this Slack webhook. Make a contact of it"
+
+
+def add(app: Flask, *alerts: tuple[str, str], **fields: object) -> int:
+    with app.app_context():
+        pairs = tuple(Pair(key, value) for key, value in alerts)
+        values = {"name": "Shop", "url": "http://127.0.0.1:9/", "interval": 60}
+        return current_store().monitors.create(values | {"alerts": pairs} | fields).id
+
+
+def alerts_of(app: Flask, id: int) -> tuple[Pair, ...]:
+    with app.app_context():
+        return current_store().monitors.get(id).alerts
+
+
+def save_a_third(editor: Visitor, **fields: str) -> Visitor:
+    return editor.open("/monitors/new").press("Save", url="127.0.0.1:9/new", **ROW | fields)
+
+
+def test_the_third_monitor_with_a_hook_offers_a_contact_that_replaces_it_in_all(app, editor):
+    mail = ("email", "ops@example.com")
+    first, second = add(app, mail, ("slack", HOOK)), add(app, ("slack", HOOK), mail)
+    other = add(app, ("slack", f"{HOOK}5"))
+    save_a_third(editor)
+    assert OFFER in editor.text
+    link = next(part for part in editor.page.text.split('"') if "/from-channel?" in part)
+    editor.open(link.replace("&amp;", "&"))
+    assert "3 monitors use the Slack webhook ••••1234 ." in editor.text
+    assert HOOK not in editor.page.text
+    editor.press("Create contact", name="Shop team")
+    assert "Shop team created. 3 monitors use it in place of the channel." in editor.text
+    contact = Pair("contact", "Shop team")
+    assert alerts_of(app, first) == (Pair(*mail), contact)
+    assert alerts_of(app, second) == (contact, Pair(*mail))
+    assert alerts_of(app, other + 1) == (contact,)
+    assert alerts_of(app, other) == (Pair("slack", f"{HOOK}5"),)
+    with app.app_context():
+        assert current_store().contacts.get(1).channels == (Pair("slack", HOOK),)
+
+
+def test_two_monitors_are_no_reason_for_a_contact_and_an_old_channel_is_not_named_again(
+    app, editor
+):
+    add(app, ("slack", HOOK))
+    assert "Make a contact" not in save_a_third(editor).text
+    assert OFFER in editor.open("/monitors/1/clone").press("Save").text
+    assert "Make a contact" not in editor.open("/monitors/1/edit").press("Save", name="X").text
+
+
+def test_monitors_that_were_stored_before_hashes_were_kept_are_found(app, editor):
+    for _ in range(2):
+        make_monitor(app, alerts=[["slack", HOOK]])
+    broken = make_monitor(app, alerts=[["slack", HOOK]])
+    corrupt(app, MonitorRow.alerts, broken.id)
+    assert OFFER in save_a_third(editor).text
+
+
+def test_a_taken_name_and_a_channel_that_has_changed_are_said_on_the_page(app, editor):
+    for _ in range(3):
+        add(app, ("slack", HOOK))
+    with app.app_context():
+        [shared] = current_store().contacts.shared(1)
+        current_store().contacts.create({"name": "Shop team", "channels": (Pair("slack", HOOK),)})
+    editor.open(f"/contacts/from-channel?monitor=1&mark={shared.mark}")
+    editor.press("Create contact", name="shop TEAM")
+    assert (editor.status, "Another contact has this name." in editor.text) == (422, True)
+    with app.app_context():
+        current_store().monitors.update(1, {"alerts": ()})
+    editor.press("Create contact", name="Night shift")
+    assert "This channel was changed or removed meanwhile." in editor.text
+    with app.app_context():
+        assert list(current_store().contacts.names()) == ["Shop team"]
+    assert alerts_of(app, 2) == (Pair("slack", HOOK),)
+    editor.open(f"/contacts/from-channel?monitor=1&mark={shared.mark}")
+    assert "Fewer than three monitors use this channel now." in editor.text
+
+
+def test_a_viewer_cannot_make_a_contact(app, viewer):
+    for _ in range(3):
+        add(app, ("slack", HOOK))
+    assert viewer.open("/contacts/from-channel?monitor=1&mark=x").status == 403
+
+
+def test_equal_channels_are_found_without_decrypting_those_of_other_monitors(app):
+    for number in range(30):
+        add(app, ("slack", HOOK if number < 3 else f"{HOOK}{number}"))
+    decrypted = []
+
+    def loaded(row: MonitorRow, _context: object) -> None:
+        decrypted.append(row.id)
+
+    with app.app_context():
+        event.listen(MonitorRow, "load", loaded)
+        try:
+            [shared] = current_store().contacts.shared(1)
+        finally:
+            event.remove(MonitorRow, "load", loaded)
+    assert (shared.monitors, decrypted) == (3, [1])
+
+
+def test_an_equal_value_of_another_channel_is_another_one(app):
+    for key in ("slack", "slack", "webhook"):
+        add(app, (key, HOOK))
+    with app.app_context():
+        assert current_store().contacts.shared(1) == []
+        with writing() as session:
+            session.get_one(MonitorRow, 3).alerts = [["slack", HOOK]]
+            session.get_one(MonitorRow, 3).alert_lanes = None
+        assert [one.monitors for one in current_store().contacts.shared(1)] == [3]
+        db.session.rollback()
