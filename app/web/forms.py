@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from zoneinfo import available_timezones
 
 from flask import flash
 from wtforms import widgets
 
 from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
-from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word
+from app.forms.fields import Moment, NumberChoice, Options, Password, Switch, Text, Word, Zone
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
 from app.records import (
@@ -160,11 +159,8 @@ class NewPasswordForm(BrowserForm):
 
 
 class ProfileForm(BrowserForm):
-    time_zone = Options(
-        "Time zone",
-        required=True,
-        labels=[(name, name.replace("_", " ")) for name in sorted(available_timezones())],
-        description="Times are shown and typed in this zone.",
+    time_zone = Zone(
+        "Time zone", required=True, description="Times are shown and typed in this zone."
     )
     theme = Options("Colours", required=True, labels=list(THEMES.items()))
 
