@@ -56,6 +56,7 @@ MENDED_BY = {
     "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",
     "people": "An admin can set it on the People page. Where no admin is left, make one:"
     " wakeful user create EMAIL --role admin",
+    "invitations": "It invites a viewer. Revoke it on the People page, and invite again.",
     "status_pages": "Edit the page and choose it again. Strangers do not see a page of which it"
     " cannot be read who may.",
     "posts": "Correct the post, or delete it.",

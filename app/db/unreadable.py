@@ -29,6 +29,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from app.db import db
 from app.db.tables import (
     ContactRow,
+    InvitationRow,
     MaintenanceWindowRow,
     MonitorRow,
     PersonRow,
@@ -56,6 +57,7 @@ _NOUNS = {
     "monitor_evidence": "monitor",
     "maintenance_windows": "maintenance window",
     "people": "person",
+    "invitations": "invitation",
     "incidents": "incident",
     "deliveries": "delivery",
     "contacts": "contact",
@@ -82,6 +84,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "monitor_evidence": MonitorRow.name,
     "maintenance_windows": MaintenanceWindowRow.name,
     "people": PersonRow.email,
+    "invitations": InvitationRow.email,
     "contacts": ContactRow.name,
     "status_pages": StatusPageRow.name,
     "posts": PostRow.title,

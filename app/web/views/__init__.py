@@ -2,6 +2,7 @@
 
 from app.web.frame import servers
 from app.web.views import (
+    account,
     acknowledge,
     bulk,
     checks,
@@ -9,6 +10,7 @@ from app.web.views import (
     deliveries,
     home,
     incidents,
+    invitations,
     jump,
     keys,
     mail_settings,
@@ -41,10 +43,12 @@ ALL = (
     deliveries,
     reports,
     keys,
+    invitations,
     people,
     profile,
     settings,
     mail_settings,
+    account,
     acknowledge,
     jump,
     servers,
