@@ -133,6 +133,12 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """
 
     @abstractmethod
+    def tags(self, search: str, limit: int = 10) -> Sequence[str]:
+        """Tags of monitors with ``search`` in them, ignoring case, in their order; the tag itself
+        alone where a store cannot tell more, and none where it cannot tell.
+        """
+
+    @abstractmethod
     def overview(self) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``."""
 

@@ -16,7 +16,7 @@ from app import create_app
 from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import writing
-from app.db.tables import DeliveryRow
+from app.db.tables import DeliveryRow, InvitationRow
 from app.stores import current_access, current_store
 from app.web.frame import progress
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
@@ -94,6 +94,15 @@ def jump(page: Page) -> None:
     page.get_by_role("dialog").get_by_role("link").first.wait_for()
 
 
+def jump_to(typed: str) -> Callable[[Page], None]:
+    def act(page: Page) -> None:
+        jump(page)
+        page.keyboard.type(typed)
+        page.get_by_role("dialog").get_by_role("button").first.wait_for()
+
+    return act
+
+
 def find_monitors(page: Page) -> None:
     page.get_by_label("Find monitors").fill("e")
     page.get_by_role("button", name="Search", exact=True).click()
@@ -117,7 +126,9 @@ LIVING = {
     "home-viewer": Sight("/", VIEWER, brief=True),
     "home-menu": Sight("/", then=menu, widths=(375,), dialog=True),
     "home-jump": Sight("/", then=jump, dialog=True),
+    "home-jump-action": Sight("/", then=jump_to("ack"), dialog=True),
     "jump": Sight("/jump?q=s"),
+    "jump-viewer": Sight("/jump?q=shop", VIEWER, brief=True),
     "jump-nothing": Sight("/jump?q=zzz", brief=True),
     "wall": Sight("/wall"),
     "wall-light": Sight("/wall?theme=light", brief=True),
@@ -228,12 +239,29 @@ LIVING = {
     "people-faults": Sight(
         "/people/new", then=press("Add this person", email="nobody", password="short"), brief=True
     ),
+    "invite": Sight("/people/invite"),
+    "invite-faults": Sight("/people/invite", then=press("Create the link"), brief=True),
+    "invited": Sight("/people/invite", then=press("Create the link", email="new@example.org")),
+    "invited-again": Sight("/people", then=press("New link for grace@example.org"), brief=True),
     "person": Sight("/people/2"),
+    "person-link": Sight("/people/2", then=press("Create a link"), brief=True),
     "person-delete": Sight("/people/2/delete", brief=True),
     "profile": Sight("/profile"),
     "settings": Sight("/settings"),
     "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, brief=True),
     "settings-change-secret": Sight("/settings/webhook-secret/change"),
+    "settings-email": Sight("/settings/email"),
+    "settings-email-faults": Sight(
+        "/settings/email", then=press("Save", host="a b", sender="nobody"), brief=True
+    ),
+    "forgotten": Sight("/login/forgotten", ""),
+    "new-password": Sight("/new-password/{recovery}", ""),
+    "new-password-void": Sight("/new-password/used-up", "", 404, brief=True),
+    "invitation": Sight("/invitation/{invitation}", ""),
+    "invitation-faults": Sight(
+        "/invitation/{invitation}", "", then=press("Create account", password="short")
+    ),
+    "invitation-void": Sight("/invitation/used-up", "", 404, brief=True),
     "login": Sight("/login", ""),
     "login-wrong": Sight(
         "/login", "", then=press("Log in", email=ADMIN, password="not this"), brief=True
@@ -324,7 +352,19 @@ def living(app: Flask) -> dict[str, Any]:
         scene.add_contacts(ids)
         prefix = current_access().keys()[0].prefix
         token = make_token(1)
-    return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token}
+        links = _links()
+    return {"by_hand": by_hand.id, "failed": failed, "prefix": prefix, "token": token} | links
+
+
+def _links() -> dict[str, str]:
+    """Invitations, one of them expired, and a link to set a new password."""
+    access = current_access()
+    late, _ = access.invite("grace@example.org", "viewer")
+    with writing() as session:
+        row = session.get_one(InvitationRow, late.id)
+        row.expires_at = now() - timedelta(days=2)
+    _, invitation = access.invite("a.rather.long.name.for.a.new.colleague@example.org", "editor")
+    return {"invitation": invitation, "recovery": access.make_recovery(1)}
 
 
 def _deliveries(app: Flask) -> int:

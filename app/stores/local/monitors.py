@@ -42,10 +42,11 @@ from app.stores.local import contacts
 from app.stores.local.cancelling import keeping_calendars, pages_showing
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.places import names_of_places, next_check_at, places_of, watched_from
-from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_of
+from app.stores.local.rows import Known, monitor_columns, monitor_record, pairs_of, tags_of
 from app.stores.local.search import contains, fits, ids_of_page, ordered
 from app.stores.local.windows import active_windows, in_maintenance
 
+MOST_TAGGED = 500  # sets of tags that a search for tags looks through
 OWN_WINDOW = {"maintenance_start_at", "maintenance_end_at"}
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # The defaults of a new monitor; a column without one here may be null.
@@ -94,6 +95,15 @@ class Monitors(Part, base.Monitors):
         order = ordered(Sort.ASC, *SORT_COLUMNS[MonitorSortBy.NAME])
         rows = db.session.execute(statement.order_by(*order).limit(limit))
         return [MonitorRef(*row) for row in rows]
+
+    def tags(self, search: str, limit: int = 10) -> Sequence[str]:
+        wanted = search.casefold()
+        found = select(MonitorRow.tags).where(
+            MonitorRow.tags != "", MonitorRow.tags.icontains(wanted, autoescape=True)
+        )
+        kept = db.session.scalars(found.distinct().limit(MOST_TAGGED))
+        tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
+        return sorted(tags, key=str.casefold)[:limit]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         now = self.now()
