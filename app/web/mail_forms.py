@@ -10,9 +10,9 @@ from app.rules.smtp import Server, Tls
 from app.web.forms import email_field
 
 TLS_LABELS = {
-    Tls.REQUIRED: "STARTTLS, required (usual with port 587)",
-    Tls.FROM_START: "TLS from the start (usual with port 465)",
-    Tls.OFFERED: "STARTTLS if the server offers it (usual with port 25)",
+    Tls.REQUIRED: "STARTTLS (port 587)",
+    Tls.FROM_START: "TLS from the start (port 465)",
+    Tls.OFFERED: "STARTTLS if offered (port 25)",
 }
 PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
 LOGIN_CHANGED = "Enter the password again: the host or the user name has changed."
@@ -30,7 +30,7 @@ class MailServerForm(BrowserForm):
         render_kw=_PLAIN,
     )
     tls = Word("Encryption", words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
-    port = Number("Port", low=1, high=65535, description="Empty: the usual one.")
+    port = Number("Port", low=1, high=65535)
     user = Text("User name", most=MAX_CREDENTIAL, render_kw=_PLAIN)
     password = Password("Password", most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(

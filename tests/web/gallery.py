@@ -292,6 +292,13 @@ FIRST_DAY = {
     "post-templates": Sight("/status-pages/templates", brief=True),
     "reports": Sight("/reports"),
     "keys": Sight("/keys", brief=True),
+    "settings-email": Sight("/settings/email"),
+    "settings-email-remove": Sight("/settings/email/remove", brief=True),
+    "invite": Sight("/people/invite", brief=True),
+    "forgotten": Sight("/login/forgotten", ""),
+    "forgotten-asked": Sight(
+        "/login/forgotten", "", then=press("Send the link", email="nobody@example.org"), brief=True
+    ),
 }
 # Before there is any account.
 UNTOUCHED = {
@@ -331,6 +338,14 @@ def people(app: Flask) -> dict[str, Any]:
     make_person(app, "admin", ADMIN)
     make_person(app, "viewer", VIEWER)
     return {}
+
+
+def first_day(app: Flask) -> dict[str, Any]:
+    """An installation that can send email."""
+    with app.app_context():
+        url = "smtp://wakeful:secret@mail.example.org:587?from=wakeful@example.org&tls=required"
+        current_access().set_setting("smtp_url", url)
+    return people(app)
 
 
 def living(app: Flask) -> dict[str, Any]:

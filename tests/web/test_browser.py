@@ -348,7 +348,7 @@ def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     page.keyboard.type("ware")
-    expect(dialog.get_by_role("link", name="Warehouse")).to_be_visible()
+    expect(dialog.get_by_role("link", name="Warehouse http")).to_be_visible()
     expect(dialog.get_by_role("link", name="Shop")).to_have_count(0)
     press(page, "Enter")
     expect(page.get_by_role("heading", name="Warehouse")).to_be_visible()

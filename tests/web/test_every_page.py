@@ -142,7 +142,11 @@ def place(
     """An installation by its name, made when it is first looked at; nothing in it is changed."""
     if PICTURES:
         Path(PICTURES).mkdir(parents=True, exist_ok=True)
-    makers = {"living": gallery.living, "first-day": gallery.people, "untouched": gallery.untouched}
+    makers = {
+        "living": gallery.living,
+        "first-day": gallery.first_day,
+        "untouched": gallery.untouched,
+    }
     made: dict[str, Place] = {}
     closing: list[Callable[[], None]] = []
 
