@@ -118,7 +118,7 @@ FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",
           "request_headers-0-value": "no name"}  # fmt: skip
 TROUBLED = {"name": "", "start_at": "2027-01-02T10:00", "end_at": "2027-01-01T10:00"}
-FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": "", "zone": "Mars/Base"}
+FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": ""}
 PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example"
 
 LIVING = {
