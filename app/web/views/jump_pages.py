@@ -77,21 +77,24 @@ PAGES = (
 
 
 def named(query: str) -> list[Place]:
-    """The pages with ``query`` in their names; all, for an empty one."""
-    wanted = query.casefold()
-    return [_place(one) for one in _open() if wanted in one.name.casefold()]
+    """The pages with ``query`` at the start of a word of their names; all, for an empty one."""
+    return [_place(one) for one in _open() if _is_named(query.casefold(), one)]
 
 
 def called(query: str) -> list[Place]:
-    """The pages with every word of ``query`` at the start of one of their other words, and not in
-    their names.
+    """The pages with every word of ``query`` at the start of another word for them, or with
+    ``query`` elsewhere in their names; none that ``named`` finds.
     """
     wanted = query.casefold()
     words = wanted.split()
-    entries = [one for one in _open() if words and wanted not in one.name.casefold()]
-    found = [one for one in entries if _fits(words, one)]
+    others = [one for one in _open() if words and not _is_named(wanted, one)]
+    found = [one for one in others if _fits(words, one) or wanted in one.name.casefold()]
     # Whole words first: "sla" is not the start of "slack".
     return [_place(one) for one in sorted(found, key=lambda one: not set(words) & _known(one))]
+
+
+def _is_named(wanted: str, one: Entry) -> bool:
+    return f" {wanted}" in f" {one.name.casefold()}"
 
 
 def _fits(words: list[str], one: Entry) -> bool:
