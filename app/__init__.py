@@ -77,9 +77,11 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.access import Access
     from app.stores.local import LocalStore
     from app.stores.local.public import LocalPublicPages
+    from app.stores.mail import Mail
     from app.stores.remote import RemoteStores
 
     app.extensions["wakeful.access"] = Access(settings)
+    app.extensions["wakeful.mail"] = Mail(settings)
     if settings.store == "local":
         app.extensions["wakeful.public"] = LocalPublicPages(settings)
     app.extensions["wakeful.store"] = (

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from app.access.invitations import Invitations
 from app.access.keys import Keys
+from app.access.recovery import Recovery
 from app.access.sessions import Sessions
 from app.access.setup import Setup
 from app.access.wall_links import WallLinks
@@ -19,7 +21,7 @@ from app.config import Settings
 __all__ = ["Access"]
 
 
-class Access(Keys, Sessions, Setup, WallLinks):
+class Access(Keys, Sessions, Setup, Invitations, Recovery, WallLinks):
     """All parts. ``clock`` returns the present moment in UTC; tests pass their own."""
 
     def __init__(

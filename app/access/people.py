@@ -13,15 +13,15 @@ from sqlalchemy.orm.attributes import flag_modified
 from app.access import passwords
 from app.access.counters import Counters, origin_of
 from app.db import DbSession, db, writing
-from app.db.tables import PersonRow, SessionRow
+from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
-from app.records import Person, Role
+from app.records import MAX_PERSON_NAME, Person, Role
 from app.rules import text
 from app.rules.time import is_zone
 
 THEMES = ("auto", "light", "dark")
 ENDS_SESSIONS = ("email", "role", "disabled")
-EDITABLE = frozenset({"email", "role", "time_zone", "theme", "disabled"})
+EDITABLE = frozenset({"email", "name", "role", "time_zone", "theme", "disabled"})
 LAST_ADMIN = "This is the last admin. Make another person an admin first."
 TOO_MANY_LOGINS = "Too many attempts to log in. Wait a few minutes and try again."
 
@@ -70,10 +70,10 @@ class People(Counters):
             if loses:
                 _refuse_last_admin(session, row)
             if "email" in fields:
-                _refuse_taken(session, fields["email"], but=id)
+                refuse_taken(session, fields["email"], but=id)
                 row.email_folded = fields["email"].casefold()
             if any(name in fields and fields[name] != getattr(row, name) for name in ENDS_SESSIONS):
-                _end_sessions(session, id)
+                end_sessions(session, id)
             for name, value in fields.items():
                 setattr(row, name, value)
             for name in {*fields, *anew}:
@@ -102,17 +102,20 @@ class People(Counters):
         with writing() as session:
             row = _found(session, id)
             row.password_hash = hash_
-            _end_sessions(session, id)
+            end_sessions(session, id)
             session.flush()
             return person_record(row)
 
-    def login(self, email: str, password: str, address: str | None = None) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled.
+    def login(
+        self, email: str, password: str, address: str | None = None, *, zone: str | None = None
+    ) -> Person | None:
+        """The person, or None if email or password is wrong or the account is disabled. ``zone``:
+        the browser's time zone, which the first login takes over.
 
         Raises Throttled after too many failed attempts for the account or from ``address``, and
         when too many people log in at once.
         """
-        account, origin = _account_counter(email), _address_counter(address)
+        account, origin = account_counter(email), _address_counter(address)
         # Counted before the password is compared, so that a thousand guesses at the same moment all
         # count.
         self._throttle(account, LOGINS_PER_ACCOUNT)
@@ -132,9 +135,8 @@ class People(Counters):
         id, hash_ = row.id, row.password_hash
         self.uncount(account, LOGIN_WINDOW_SECONDS)
         self.uncount(origin, LOGIN_WINDOW_SECONDS, by=1)
-        return self._logged_in(
-            id, passwords.hashed(password) if passwords.outdated(hash_) else None
-        )
+        new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
+        return self._logged_in(id, new_hash, zone)
 
     def _throttle(self, counter: str, limit: int) -> None:
         if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
@@ -143,21 +145,36 @@ class People(Counters):
                 "Too many attempts to log in. Wait a few minutes and try again.", seconds
             )
 
-    def _logged_in(self, id: int, new_hash: str | None) -> Person:
+    def _logged_in(self, id: int, new_hash: str | None, zone: str | None = None) -> Person:
         with writing() as session:
             row = _found(session, id)
+            if zone is not None and row.last_login_at is None and row.time_zone == "UTC":
+                row.time_zone = zone
             row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
             session.flush()
             return person_record(row)
 
-    def _add_person(self, session: DbSession, email: str, hash_: str, role: str) -> Person:
-        _refuse_taken(session, email)
+    def _add_person(
+        self,
+        session: DbSession,
+        email: str,
+        hash_: str,
+        role: str,
+        *,
+        name: str | None = None,
+        time_zone: str = "UTC",
+    ) -> Person:
+        refuse_taken(session, email)
+        # Whoever has an account needs no invitation.
+        session.execute(delete(InvitationRow).where(InvitationRow.email_folded == email.casefold()))
         row = PersonRow(
             email=email,
             email_folded=email.casefold(),
+            name=name or None,
             password_hash=hash_,
             role=role,
+            time_zone=time_zone,
             created_at=self.clock(),
         )
         session.add(row)
@@ -175,11 +192,14 @@ def person_record(row: PersonRow) -> Person:
         created_at=row.created_at,
         last_login_at=row.last_login_at,
         disabled=row.disabled,
+        name=row.name,
     )
 
 
-def _end_sessions(session: DbSession, id: int) -> None:
+def end_sessions(session: DbSession, id: int) -> None:
+    """End what lets this person in: sessions, and links to set a new password."""
     session.execute(delete(SessionRow).where(SessionRow.person_id == id))
+    session.execute(delete(RecoveryRow).where(RecoveryRow.person_id == id))
 
 
 def _found(session: DbSession, id: int) -> PersonRow:
@@ -189,9 +209,16 @@ def _found(session: DbSession, id: int) -> PersonRow:
     return row
 
 
-def check_account(email: str, role: str, password: str) -> None:
+def check_account(
+    email: str, role: str, password: str, *, name: str | None = None, time_zone: str = "UTC"
+) -> None:
     """Raises Invalid if these cannot make an account."""
-    _check({"email": email, "role": role}, password)
+    _check({"email": email, "role": role, "name": name, "time_zone": time_zone}, password)
+
+
+def check_invited(email: str, role: str) -> None:
+    """Raises Invalid if these cannot be invited."""
+    _check({"email": email, "role": role})
 
 
 def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
@@ -219,6 +246,8 @@ def refused(rule: Callable[[str], object], value: str) -> str | None:
 def _fault(name: str, value: Any) -> str | None:
     if name == "email":
         return refused(text.email, value)
+    if name == "name" and value is not None:
+        return refused(lambda one: text.length(one, MAX_PERSON_NAME), value)
     if name == "role" and value not in list(Role):
         return f"Choose one of: {', '.join(Role)}."
     if name == "theme" and value not in THEMES:
@@ -228,7 +257,7 @@ def _fault(name: str, value: Any) -> str | None:
     return None
 
 
-def _refuse_taken(session: DbSession, email: str, but: int | None = None) -> None:
+def refuse_taken(session: DbSession, email: str, but: int | None = None) -> None:
     statement = select(PersonRow.id).where(PersonRow.email_folded == email.casefold())
     holder = session.execute(statement).scalar_one_or_none()
     if holder is not None and holder != but:
@@ -248,7 +277,7 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
         raise Conflict(LAST_ADMIN)
 
 
-def _account_counter(email: str) -> str:
+def account_counter(email: str) -> str:
     # A hash: people type passwords into the email field, and these must not be stored in a table.
     digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
     return f"login:account:{digest[:32]}"

@@ -45,19 +45,21 @@ class Setup(People, SettingsTable):
         same = hmac.compare_digest((known or "").encode(), token.encode("utf-8", "surrogatepass"))
         return known is not None and same and self.setup_needed()
 
-    def use_setup_token(self, token: str, email: str, password: str) -> Person:
+    def use_setup_token(
+        self, token: str, email: str, password: str, *, time_zone: str = "UTC"
+    ) -> Person:
         """Create the first account, an admin, and log in. Raises Denied if the token is wrong or
         used up, and Invalid.
         """
         if not self.is_setup_token(token):
             raise Denied(VOID)
-        check_account(email, Role.ADMIN, password)
+        check_account(email, Role.ADMIN, password, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with writing() as session:
             # Remove the token's row first: of two visitors at once, the second finds it gone.
             if not remove_setting(SETUP_TOKEN) or _anybody():
                 raise Denied(VOID)
-            person = self._add_person(session, email, hash_, Role.ADMIN)
+            person = self._add_person(session, email, hash_, Role.ADMIN, time_zone=time_zone)
         return self._logged_in(person.id, None)
 
 

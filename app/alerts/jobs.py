@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import select
 
 from app.access import Access, acknowledgements, webhook_secret
+from app.access.mail_server import with_mail
 from app.access.networks import Policies
 from app.alerts import messages
 from app.alerts.channels.base import Outgoing, Tools
@@ -63,8 +64,9 @@ class Jobs:
             secrets = webhook_secret.webhook_secrets(self._settings, self._access, now)
         except Conflict:
             secrets = ()  # webhooks then wait and the log says why; other channels are not affected
+        settings = with_mail(self._settings)
         db.session.rollback()
-        return Tools(self._settings, self._network, secrets)
+        return Tools(settings, self._network, secrets)
 
     def _make_network(self) -> Network:
         return Network(self._policies.current(), self._names, self._settings.ca_bundle)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import dns.exception
 import dns.resolver
@@ -18,6 +17,7 @@ from sqlalchemy import exists, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import networks
+from app.access.mail_server import smtp_url
 from app.access.setup import SETUP_TOKEN
 from app.config import SettingError, Settings
 from app.db import db, heartbeats, integrity, patience, schema, unreadable
@@ -36,6 +36,7 @@ from app.net.canary import (
 )
 from app.net.hosts import parse_servers
 from app.records import Channel
+from app.rules.smtp import Server, parse
 from app.stores import health
 from app.stores.writable import cannot_write
 
@@ -56,6 +57,7 @@ MENDED_BY = {
     "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",
     "people": "An admin can set it on the People page. Where no admin is left, make one:"
     " wakeful user create EMAIL --role admin",
+    "invitations": "It invites a viewer. Revoke it on the People page, and invite again.",
     "status_pages": "Edit the page and choose it again. Strangers do not see a page of which it"
     " cannot be read who may.",
     "posts": "Correct the post, or delete it.",
@@ -312,31 +314,36 @@ def _canaries(subject: _Subject) -> Iterator[Finding]:
 
 
 def _mail(subject: _Subject) -> Iterator[Finding]:
-    smtp_url = subject.settings.smtp_url
-    if smtp_url is None:
+    # Without its tables, only the environment can be read.
+    url = smtp_url(subject.settings) if subject.tables else subject.settings.smtp_url
+    if url is None:
         yield _no_mail(_monitors_with_email() if subject.tables else None)
         return
-    url = urlsplit(smtp_url)
-    host = url.hostname or ""
     try:
-        if url.scheme == "smtps":
-            trust = ssl.create_default_context()
-            server: smtplib.SMTP = smtplib.SMTP_SSL(
-                host, url.port or 465, timeout=SECONDS, context=trust
-            )
-        else:
-            server = smtplib.SMTP(host, url.port or 25, timeout=SECONDS)
-        with server:
-            server.noop()
+        server = parse(url)
+    except ValueError as fault:
+        yield Finding("mail", str(fault), fault=True)
+        return
+    try:
+        with _greeted(server) as smtp:
+            smtp.noop()
     except (OSError, smtplib.SMTPException) as fault:
-        yield Finding("mail", f"{host} does not answer: {type(fault).__name__}.", fault=True)
+        name = type(fault).__name__
+        yield Finding("mail", f"{server.host} does not answer: {name}.", fault=True)
     else:
-        yield Finding("mail", f"{host} answers.")
+        yield Finding("mail", f"{server.host} answers.")
+
+
+def _greeted(server: Server) -> smtplib.SMTP:
+    if server.tls_from_start:
+        trust = ssl.create_default_context()
+        return smtplib.SMTP_SSL(server.host, server.port, timeout=SECONDS, context=trust)
+    return smtplib.SMTP(server.host, server.port, timeout=SECONDS)
 
 
 def _no_mail(monitors: int | None) -> Finding:
     """``monitors``: how many alert by email; None if that cannot be read."""
-    unset = "WAKEFUL_SMTP_URL is not set, so no email can be sent"
+    unset = "No mail server is set, so no email can be sent"
     if monitors is None:
         return Finding("mail", f"{unset}.")
     if not monitors:

@@ -29,6 +29,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from app.db import db
 from app.db.tables import (
     ContactRow,
+    InvitationRow,
     MaintenanceWindowRow,
     MarkerRow,
     MonitorRow,
@@ -58,6 +59,7 @@ _NOUNS = {
     "maintenance_windows": "maintenance window",
     "markers": "marker",
     "people": "person",
+    "invitations": "invitation",
     "incidents": "incident",
     "deliveries": "delivery",
     "contacts": "contact",
@@ -87,6 +89,7 @@ _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
     "maintenance_windows": MaintenanceWindowRow.name,
     "markers": MarkerRow.name,
     "people": PersonRow.email,
+    "invitations": InvitationRow.email,
     "contacts": ContactRow.name,
     "status_pages": StatusPageRow.name,
     "posts": PostRow.title,

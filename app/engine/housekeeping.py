@@ -159,9 +159,9 @@ class Housekeeper:
         report_mails.send(self.clock())
 
     def forget_old(self) -> None:
-        """Delete old results, deliveries, markers and changes, expired counters and sessions,
-        subscribers who have not confirmed, cancelled calendar entries, and the heartbeats of dead
-        processes.
+        """Delete old results, deliveries, markers and changes, expired counters, sessions and
+        links, subscribers who have not confirmed, cancelled calendar entries, and the heartbeats of
+        dead processes.
         """
         now = self.clock()
         horizon = to_ms(now - timedelta(days=self.settings.retention_days))
@@ -188,6 +188,8 @@ class Housekeeper:
         access = Access(self.settings)
         access.forget_old_counts()
         access.forget_old_sessions()
+        access.forget_old_invitations()
+        access.forget_old_recoveries()
 
     def look_after_domains(self) -> None:
         # An RDAP bootstrap of one's own may also list private top-level domains.

@@ -22,9 +22,9 @@ from wtforms.validators import ValidationError
 from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
 from app.records import AUTO, MASK, mask
-from app.rules import text
+from app.rules import text, zones
 from app.rules.brackets import Name, Typed
-from app.rules.quiet_hours import parse_clock, parse_zone, zones
+from app.rules.quiet_hours import parse_clock, parse_zone
 
 MASK_WITHOUT_STORED = (
     "This is a masked value and there is no stored one behind it. Send the value itself."
@@ -349,16 +349,38 @@ class ClockTime(OneValue):
         return str(value)
 
 
-class Zone(Text):
-    """The IANA name of a time zone."""
+class Zone(Text, SelectFieldBase):
+    """The IANA name of a time zone, in a browser chosen from a list by region. A stored one that
+    is not offered can be kept.
+    """
+
+    widget = widgets.Select()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, rule=parse_zone, **kwargs)
 
     @property
-    def suggestions(self) -> list[str]:
-        """Every name, for a list to choose from."""
-        return sorted(zones())
+    def choices(self) -> Sequence[str]:
+        return zones.offered()
+
+    def has_groups(self) -> bool:
+        return True
+
+    def iter_groups(self) -> Iterator[tuple[str, list[Choice]]]:
+        current = self._value()
+        if current and current not in self.choices:
+            yield zones.ELSEWHERE, [Choice(current, current.replace("_", " "), True, {})]
+        for region, names in zones.by_region().items():
+            yield region, [_zone_choice(name, current) for name in names]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+
+def _zone_choice(name: str, current: str) -> Choice:
+    """``data-was``: the older name, which a browser may have for its own zone."""
+    was = {"data-was": zones.FORMER[name]} if name in zones.FORMER else {}
+    return Choice(name, zones.place_of(name), name == current, was)
 
 
 class LocalTimeInput(widgets.TextInput):

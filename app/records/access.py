@@ -11,6 +11,7 @@ from app.records.marks import Mark
 
 MIN_PASSWORD = 8
 MAX_CREDENTIAL = 255
+MAX_PERSON_NAME = 80
 
 
 class Scope(StrEnum):
@@ -52,6 +53,23 @@ class Person:
     last_login_at: datetime | None = None
     disabled: bool = False
     theme: str = "auto"  # auto, light, dark
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """How others see this person: the name, or the email address."""
+        return self.name or self.email
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Somebody who may make an account with this role, until the link expires."""
+
+    id: int
+    email: str
+    role: str
+    created_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

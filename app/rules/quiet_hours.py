@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import lru_cache
-from zoneinfo import available_timezones
 
 from app.rules.time import zone_of
+from app.rules.zones import zones
 
 CLOCK_TIME = "Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00."
 ZONE = "This time zone is not known. Use a name such as Europe/Berlin."
@@ -61,12 +60,6 @@ def parse_zone(name: str) -> str:
     if name not in zones():
         raise ValueError(ZONE)
     return name
-
-
-@lru_cache(maxsize=1)
-def zones() -> frozenset[str]:
-    """The names of all time zones. Cached: reading them opens hundreds of files."""
-    return frozenset(available_timezones())
 
 
 def _instant(day: date, at: time, zone: tzinfo, *, second: bool) -> datetime:

@@ -1,7 +1,8 @@
 """Stores of records, behind one interface (``base.Store``).
 
 ``current_store()`` is the store behind this request: the local database, or one of the remote
-servers. ``current_access()`` manages people and API keys, which are always local.
+servers. ``current_access()`` manages people and API keys, and ``current_mail()`` writes to people;
+both are always local.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from app.stores.base import ADDED_TO_API, Feature, Store
 
 if TYPE_CHECKING:
     from app.access import Access
+    from app.stores.mail import Mail
 
-__all__ = ["ADDED_TO_API", "Feature", "Store", "current_access", "current_store"]
+__all__ = ["ADDED_TO_API", "Feature", "Store", "current_access", "current_mail", "current_store"]
 
 
 def current_store() -> Store:
@@ -28,3 +30,8 @@ def current_store() -> Store:
 def current_access() -> Access:
     """People, roles and API keys of this installation."""
     return cast("Access", current_app.extensions["wakeful.access"])
+
+
+def current_mail() -> Mail:
+    """Mails about accounts of this installation."""
+    return cast("Mail", current_app.extensions["wakeful.mail"])

@@ -162,6 +162,12 @@ class Monitors(Collection[Monitor, MonitorQuery]):
         """The monitors that check this address already, by id: the first few."""
 
     @abstractmethod
+    def tags(self, search: str, limit: int = 10) -> Sequence[str]:
+        """Tags of monitors with ``search`` in them, ignoring case, in their order; the tag itself
+        alone where a store cannot tell more, and none where it cannot tell.
+        """
+
+    @abstractmethod
     def overview(self, query: MonitorQuery = EVERY_MONITOR) -> Mapping[str, int]:
         """How many monitors there are in each ``MonitorStatus``, of those that the filters of
         ``query`` find, whatever its ``state``.

@@ -33,9 +33,10 @@ class Address:
 
 
 class PublicPages(ABC):
-    """``channels``: how people may subscribe, words of ``Channel``."""
-
-    channels: Sequence[str]
+    @property
+    @abstractmethod
+    def channels(self) -> Sequence[str]:
+        """How people may subscribe, words of ``Channel``."""
 
     @abstractmethod
     def addresses(self) -> Sequence[Address]:

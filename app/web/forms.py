@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from zoneinfo import available_timezones
 
 from flask import flash
 from wtforms import widgets
@@ -35,6 +34,7 @@ from app.records import (
     MAX_CREDENTIAL,
     MAX_NAME,
     MAX_OWN_NAME,
+    MAX_PERSON_NAME,
     MAX_TAG,
     MIN_PASSWORD,
     Role,
@@ -129,7 +129,7 @@ class LoginForm(BrowserForm):
     password = password_field("Password", "current-password")
 
 
-class _NewPassword(BrowserForm):
+class PasswordTwiceForm(BrowserForm):
     """The base of forms in which a password is typed twice."""
 
     password: Any
@@ -141,12 +141,37 @@ class _NewPassword(BrowserForm):
             again.fault(NOT_THE_SAME)
 
 
-class SetupForm(_NewPassword):
+OWN_ZONE = {"data-own-zone": ""}  # static/js/zone.js chooses the browser's
+
+
+def own_zone_field() -> Any:
+    """The time zone of a new account: with a script the browser's, and always to be changed."""
+    return Zone(
+        "Time zone",
+        required=True,
+        default="UTC",
+        description="Times are shown and typed in this zone.",
+        render_kw=OWN_ZONE,
+    )
+
+
+def person_name_field() -> Any:
+    return Text(
+        "Name",
+        most=MAX_PERSON_NAME,
+        description="Others see it, such as beside an incident that you acknowledge. Empty: your"
+        " email address.",
+        render_kw={"autocomplete": "name"},
+    )
+
+
+class SetupForm(PasswordTwiceForm):
     """The first account."""
 
     email = email_field("username")
     password = new_password_field("Password")
     password_again = password_field("Password again", "new-password")
+    time_zone = own_zone_field()
 
 
 class NewPersonForm(BrowserForm):
@@ -157,6 +182,7 @@ class NewPersonForm(BrowserForm):
 
 class PersonForm(BrowserForm):
     email = email_field("off")
+    name = Text("Name", most=MAX_PERSON_NAME, description="As others see them.")
     role = Word("Role", words=Role, labels=ROLES.__getitem__, required=True)
     disabled = Switch(
         "No access", default=False, description="They cannot log in, and are logged out at once."
@@ -170,16 +196,14 @@ class NewPasswordForm(BrowserForm):
 
 
 class ProfileForm(BrowserForm):
-    time_zone = Options(
-        "Time zone",
-        required=True,
-        labels=[(name, name.replace("_", " ")) for name in sorted(available_timezones())],
-        description="Times are shown and typed in this zone.",
+    name = person_name_field()
+    time_zone = Zone(
+        "Time zone", required=True, description="Times are shown and typed in this zone."
     )
     theme = Options("Colours", required=True, labels=list(THEMES.items()))
 
 
-class PasswordForm(_NewPassword):
+class PasswordForm(PasswordTwiceForm):
     current_password = password_field("Current password", "current-password")
     password = new_password_field("New password")
     password_again = password_field("New password again", "new-password")

@@ -1,7 +1,8 @@
-// Ctrl-K opens a list of monitors and pages; "/" goes to the page's own search.
+// Ctrl-K opens a list of pages, monitors and actions; "/" goes to the page's own search.
 const dialog = document.getElementById("jump");
 const input = dialog?.querySelector("input");
 const places = dialog?.querySelector(".places");
+const TAKEN = "a, button";
 let asked = 0;
 let shown = null; // what the list answers
 let timer;
@@ -38,11 +39,11 @@ function open() {
 async function go() {
   clearTimeout(timer);
   if (shown !== input.value) await look();
-  if (shown === input.value) places.querySelector("a")?.click();
+  if (shown === input.value) places.querySelector(TAKEN)?.click();
 }
 
 function move(step) {
-  const links = [...places.querySelectorAll("a")];
+  const links = [...places.querySelectorAll(TAKEN)];
   const here = links.indexOf(document.activeElement) + step;
   if (here < 0) input.focus();
   else links[Math.min(here, links.length - 1)]?.focus();

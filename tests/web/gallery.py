@@ -16,7 +16,7 @@ from app import create_app
 from app.access.acknowledgements import make_token
 from app.config import Settings
 from app.db import writing
-from app.db.tables import DeliveryRow
+from app.db.tables import DeliveryRow, InvitationRow
 from app.rules.time import iso
 from app.stores import current_access, current_store
 from app.web.frame import progress
@@ -112,6 +112,15 @@ def create_nothing(page: Page) -> None:
     press("Create 1 monitor")(page)
 
 
+def jump_to(typed: str) -> Callable[[Page], None]:
+    def act(page: Page) -> None:
+        jump(page)
+        page.keyboard.type(typed)
+        page.get_by_role("dialog").get_by_role("button").first.wait_for()
+
+    return act
+
+
 def find_monitors(page: Page) -> None:
     page.get_by_label("Find monitors").fill("e")
     page.get_by_role("button", name="Search", exact=True).click()
@@ -140,7 +149,7 @@ FAULTY = {"url": "shop.example.com", "name": "x" * 300, "timeout": "99",
           "accepted_statuses": "up to 300", "maintenance_start_at": "2027-01-01T10:00",
           "request_headers-0-value": "no name"}  # fmt: skip
 TROUBLED = {"name": "", "start_at": "2027-01-02T10:00", "end_at": "2027-01-01T10:00"}
-FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": "", "zone": "Mars/Base"}
+FAULTY_PAGE = {"name": "", "slug": "Not good", "groups-0-name": ""}
 PASTED = "https://one.example.com\nnonsense\nShop, https://shop.example.com/ten\nftp://x.example\none.example.com"
 
 ZOOM_FROM, ZOOM_TO = (iso(now() - timedelta(hours=hours)) for hours in (50, 36))
@@ -150,7 +159,9 @@ LIVING = {
     "home-viewer": Sight("/", VIEWER, brief=True),
     "home-menu": Sight("/", then=menu, widths=(375,), dialog=True),
     "home-jump": Sight("/", then=jump, dialog=True),
+    "home-jump-action": Sight("/", then=jump_to("ack"), dialog=True),
     "jump": Sight("/jump?q=s"),
+    "jump-viewer": Sight("/jump?q=shop", VIEWER, brief=True),
     "jump-nothing": Sight("/jump?q=zzz", brief=True),
     "wall": Sight("/wall"),
     "wall-tag": Sight("/wall?tag=prod", brief=True),
@@ -292,12 +303,29 @@ LIVING = {
     "people-faults": Sight(
         "/people/new", then=press("Add this person", email="nobody", password="short"), brief=True
     ),
+    "invite": Sight("/people/invite"),
+    "invite-faults": Sight("/people/invite", then=press("Create the link"), brief=True),
+    "invited": Sight("/people/invite", then=press("Create the link", email="new@example.org")),
+    "invited-again": Sight("/people", then=press("New link for grace@example.org"), brief=True),
     "person": Sight("/people/2"),
+    "person-link": Sight("/people/2", then=press("Create a link"), brief=True),
     "person-delete": Sight("/people/2/delete", brief=True),
     "profile": Sight("/profile"),
     "settings": Sight("/settings"),
     "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, brief=True),
     "settings-change-secret": Sight("/settings/webhook-secret/change"),
+    "settings-email": Sight("/settings/email"),
+    "settings-email-faults": Sight(
+        "/settings/email", then=press("Save", host="a b", sender="nobody"), brief=True
+    ),
+    "forgotten": Sight("/login/forgotten", ""),
+    "new-password": Sight("/new-password/{recovery}", ""),
+    "new-password-void": Sight("/new-password/used-up", "", 404, brief=True),
+    "invitation": Sight("/invitation/{invitation}", ""),
+    "invitation-faults": Sight(
+        "/invitation/{invitation}", "", then=press("Create account", password="short")
+    ),
+    "invitation-void": Sight("/invitation/used-up", "", 404, brief=True),
     "login": Sight("/login", ""),
     "login-wrong": Sight(
         "/login", "", then=press("Log in", email=ADMIN, password="not this"), brief=True
@@ -329,6 +357,13 @@ FIRST_DAY = {
     "post-templates": Sight("/status-pages/templates", brief=True),
     "reports": Sight("/reports"),
     "keys": Sight("/keys", brief=True),
+    "settings-email": Sight("/settings/email"),
+    "settings-email-remove": Sight("/settings/email/remove", brief=True),
+    "invite": Sight("/people/invite", brief=True),
+    "forgotten": Sight("/login/forgotten", ""),
+    "forgotten-asked": Sight(
+        "/login/forgotten", "", then=press("Send the link", email="nobody@example.org"), brief=True
+    ),
 }
 # When nothing is down.
 CALM = {"home": Sight("/")}
@@ -382,6 +417,14 @@ def calm(app: Flask) -> dict[str, Any]:
     return {}
 
 
+def first_day(app: Flask) -> dict[str, Any]:
+    """An installation that can send email."""
+    with app.app_context():
+        url = "smtp://wakeful:secret@mail.example.org:587?from=wakeful@example.org&tls=required"
+        current_access().set_setting("smtp_url", url)
+    return people(app)
+
+
 def living(app: Flask) -> dict[str, Any]:
     """Fill ``app``; what the paths of LIVING name in braces."""
     people(app)
@@ -406,7 +449,8 @@ def living(app: Flask) -> dict[str, Any]:
         token = make_token(1)
         mark = current_store().contacts.shared(1)[-1].mark
         _, screen = current_access().create_wall_link("Operations room", "UTC", tag="prod")
-    return {
+        links = _links()
+    return links | {
         "by_hand": by_hand.id,
         "failed": failed,
         "prefix": prefix,
@@ -414,6 +458,17 @@ def living(app: Flask) -> dict[str, Any]:
         "screen": screen,
         "mark": mark,
     }
+
+
+def _links() -> dict[str, str]:
+    """Invitations, one of them expired, and a link to set a new password."""
+    access = current_access()
+    late, _ = access.invite("grace@example.org", "viewer")
+    with writing() as session:
+        row = session.get_one(InvitationRow, late.id)
+        row.expires_at = now() - timedelta(days=2)
+    _, invitation = access.invite("a.rather.long.name.for.a.new.colleague@example.org", "editor")
+    return {"invitation": invitation, "recovery": access.make_recovery(1)}
 
 
 def _deliveries(app: Flask) -> int:

@@ -135,7 +135,7 @@ def test_login_leads_on_to_pages_of_this_site_only(app, stranger, target, lands)
 def test_every_page_but_the_open_ones_asks_for_a_login(app):
     open_endpoints = {
         "auth.login", "auth.logout", "auth.setup", "acknowledge.page", "screen.show", "static",
-        "bootstrap.static",
+        "bootstrap.static", "account.forgotten", "account.recover", "account.join",
         "health.healthz", "health.readyz", "health.metrics",
         "remote.choose",  # what a person looks at, not what there is
     }  # fmt: skip
@@ -167,6 +167,9 @@ def test_a_viewer_changes_nothing_whatever_is_posted(app, viewer):
         "auth.login",
         "auth.logout",
         "auth.setup",
+        "account.forgotten",
+        "account.recover",
+        "account.join",
         "acknowledge.page",
         "remote.choose",  # what a person looks at, not what there is
     }

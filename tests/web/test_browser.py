@@ -348,13 +348,32 @@ def test_ctrl_k_jumps_to_a_monitor_and_slash_goes_to_the_search(app, visit):
     dialog = page.get_by_role("dialog")
     expect(dialog).to_be_visible()
     page.keyboard.type("ware")
-    expect(dialog.get_by_role("link", name="Warehouse")).to_be_visible()
+    expect(dialog.get_by_role("link", name="Warehouse http")).to_be_visible()
     expect(dialog.get_by_role("link", name="Shop")).to_have_count(0)
     press(page, "Enter")
     expect(page.get_by_role("heading", name="Warehouse")).to_be_visible()
     press(page, "Control+k")
     press(page, "Escape")
     expect(dialog).to_be_hidden()
+
+
+def test_ctrl_k_marks_what_enter_takes_and_takes_it(app, visit):
+    make_monitor(app, name="Shop")
+    page = visit("/monitors")
+    press(page, "Control+k")
+    dialog = page.get_by_role("dialog")
+    page.keyboard.type("pause shop")
+    action = dialog.get_by_role("button", name="Pause Shop")
+    marks = dialog.locator(".enter:visible")
+    expect(action).to_be_visible()
+    expect(marks).to_have_count(1)
+    expect(action.locator(".enter")).to_be_visible()
+    press(page, "ArrowDown")
+    expect(action).to_be_focused()
+    expect(action.locator(".enter")).to_be_visible()
+    press(page, "ArrowUp")
+    press(page, "Enter")
+    expect(page.get_by_text("Shop paused.")).to_be_visible()
 
 
 @DESKTOP

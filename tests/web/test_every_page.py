@@ -145,7 +145,7 @@ def place(
     makers = {
         "living": gallery.living,
         "calm": gallery.calm,
-        "first-day": gallery.people,
+        "first-day": gallery.first_day,
         "untouched": gallery.untouched,
     }
     made: dict[str, Place] = {}

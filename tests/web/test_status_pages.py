@@ -241,7 +241,6 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         ({"domain": "https://x.example/"}, "Send a host name alone"),
         ({"domain": "wakeful.test"}, "Custom domain: This host name leads to Wakeful's dashboard."),
         ({"auto_post_after": "99"}, "from 1 to 60"),
-        ({"zone": "Mars/Base"}, "Time zone:"),
         ({f"own[{shop}]": long}, "Names:"),
     ):
         typed = {"name": "Kept"} | typed

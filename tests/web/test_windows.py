@@ -64,7 +64,9 @@ def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     live_in(app, "Asia/Tokyo")
     assert "29 Mar 2027 10:30 JST" in editor.open("/maintenance/1").text
     assert "on the clocks of Europe/Berlin" in editor.text
-    editor.open("/maintenance/1/edit").press("Save", zone="Mars/Base")
+    editor.open("/maintenance/1/edit")
+    editor.form_with("Save")[0].choices["zone"].append("Mars/Base")  # of a page that lists more
+    editor.press("Save", zone="Mars/Base")
     assert editor.status == 422
     assert "Time zone of repeats:" in editor.text
 

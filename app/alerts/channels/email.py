@@ -1,9 +1,4 @@
-"""Email through the instance's mail server (``WAKEFUL_SMTP_URL``).
-
-smtp://user:password@host:port?from=Wakeful <alerts@example.com>&tls=required
-STARTTLS is used where the server offers it; ``tls=required`` refuses to go on without. ``smtps://``
-is TLS from the first byte.
-"""
+"""Email through the instance's mail server (``app.rules.smtp`` says how it is written)."""
 
 from __future__ import annotations
 
@@ -14,8 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qs, unquote, urlsplit
+from dataclasses import replace
 
 from app.alerts.channels import answer, mail
 from app.alerts.channels.answer import Answer
@@ -23,26 +17,12 @@ from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.channels.setup import NO_MAIL_SERVER
 from app.net.client import TOTAL_SECONDS, Unreachable
 from app.rules import masking
+from app.rules.smtp import Server, parse
 
 STEP_SECONDS = 10.0  # for each command and its answer
 MAX_ADDRESSES = 2  # of the server that are tried, so that all fits into TOTAL_SECONDS
-_PORTS = {"smtp": 25, "smtps": 465}
 _MAX_LINE, _MAX_LINES = 8_192, 20  # of the last reply: enough of what it says
 _DOTS = re.compile(rb"^\.", re.MULTILINE)  # a line of one dot ends a mail, so each is doubled
-_SUBMISSION = 587  # the port for mail with a user and a password
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """The parts of SMTP_URL."""
-
-    host: str
-    port: int
-    sender: str
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    tls_from_start: bool = False
-    tls_required: bool = False
 
 
 class _NoTls(Exception):
@@ -51,33 +31,6 @@ class _NoTls(Exception):
 
 class _Recipient(smtplib.SMTPResponseException):
     """The server refuses the recipient, not our login and not our sender."""
-
-
-def parse(url: str) -> Server:
-    """Raises ValueError with a sentence that contains nothing of the URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ValueError("WAKEFUL_SMTP_URL is wrong: its host or port cannot be read.") from None
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError("WAKEFUL_SMTP_URL is wrong. It looks like smtp://user:password@host:587.")
-    query = parse_qs(parts.query)
-    tls = query.get("tls", [""])[0]
-    if tls not in ("", "required"):
-        raise ValueError("WAKEFUL_SMTP_URL is wrong: the only value of tls is required.")
-    user = unquote(parts.username) if parts.username else None
-    fallback = user if user and "@" in user else f"wakeful@{socket.gethostname() or 'localhost'}"
-    default = _SUBMISSION if user and parts.scheme == "smtp" else _PORTS[parts.scheme]
-    return Server(
-        host=parts.hostname,
-        port=port or default,
-        sender=query.get("from", [fallback])[0],
-        user=user,
-        password=unquote(parts.password) if parts.password else None,
-        tls_from_start=parts.scheme == "smtps",
-        tls_required=tls == "required" or parts.scheme == "smtps",
-    )
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
@@ -102,10 +55,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             return answer.delivered(masking.clean(said, secrets))
     except _NoTls:
         return answer.permanent(
-            "The mail server offers no STARTTLS, and WAKEFUL_SMTP_URL says tls=required."
+            "The mail server offers no STARTTLS, and the settings of email require TLS."
         )
     except smtplib.SMTPNotSupportedError:
-        return answer.permanent("The mail server offers no login, and WAKEFUL_SMTP_URL has a user.")
+        return answer.permanent("The mail server offers no login, but a user name is set.")
     except smtplib.SMTPResponseException as fault:
         refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
         gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))

@@ -1,4 +1,4 @@
-"""People, API keys, sessions."""
+"""People, API keys, sessions, and links that let people in."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class PersonRow(Model):
     email: Mapped[str] = mapped_column(Text)
     email_folded: Mapped[str] = mapped_column(Folded, unique=True)
     password_hash: Mapped[str] = mapped_column(Text)
+    name: Mapped[str | None] = mapped_column(Text)
     # The least role, where it cannot be read
     role: Mapped[str] = mapped_column(Word(16, is_role, Role.VIEWER))
     time_zone: Mapped[str] = mapped_column(Word(64, is_zone, "UTC"), default="UTC")
@@ -80,3 +81,35 @@ class SessionRow(Model):
     )
     created_at: Mapped[datetime] = mapped_column(Moment)
     last_used_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class InvitationRow(Model):
+    """A link with which somebody makes an account of their own. There is one for an address."""
+
+    __tablename__ = "invitations"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # SHA-256 of the token in the link: it has 192 random bits
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    email: Mapped[str] = mapped_column(Text)
+    email_folded: Mapped[str] = mapped_column(Folded, unique=True)
+    role: Mapped[str] = mapped_column(Word(16, is_role, Role.VIEWER))
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class RecoveryRow(Model):
+    """A link with which a person sets a new password."""
+
+    __tablename__ = "recoveries"
+    __table_args__ = (NEVER_REUSED,)
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    # SHA-256 of the token in the link: it has 192 random bits
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    person_id: Mapped[int] = mapped_column(
+        Id, ForeignKey("people.id", ondelete="CASCADE"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime] = mapped_column(Moment)

@@ -20,7 +20,7 @@ from app.db.tables import (
     MonitorStateRow,
     StatusPageMonitorRow,
 )
-from app.db.tags import tagged
+from app.db.tags import tagged, tags_of
 from app.db.types import Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
@@ -51,6 +51,7 @@ from app.stores.local.windows import active_windows, in_maintenance
 # What puts a monitor into maintenance, or takes it out.
 IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
+MOST_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
@@ -122,6 +123,15 @@ class Monitors(Part, base.Monitors):
         )
         found = (MonitorRef(*row) for row in db.session.execute(statement))
         return [one for one in found if same_url.is_same(one.url, url)]
+
+    def tags(self, search: str, limit: int = 10) -> Sequence[str]:
+        wanted = search.casefold()
+        found = select(MonitorRow.tags).where(
+            MonitorRow.tags != "", MonitorRow.tags.icontains(wanted, autoescape=True)
+        )
+        kept = db.session.scalars(found.distinct().limit(MOST_TAGGED))
+        tags = {tag for text in kept for tag in tags_of(text) if wanted in tag.casefold()}
+        return sorted(tags, key=str.casefold)[:limit]
 
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         now = self.now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache, reduce
 from operator import add
@@ -15,6 +15,7 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.access import passwords
+from app.access.mail_server import can_mail
 from app.access.subscriptions import Purpose, read_token
 from app.alerts.messages import base_url
 from app.config import Settings
@@ -32,7 +33,7 @@ from app.db.tables import (
 from app.db.tags import tags_of
 from app.db.types import to_ms
 from app.db.windows import own_window
-from app.errors import NotFound
+from app.errors import NotFound, Unavailable
 from app.records import (
     ENDED_STATES,
     OPEN_STATES,
@@ -119,9 +120,15 @@ class LocalPublicPages(PublicPages):
         self._clock = clock
         self._subscribing = Subscribing(settings, clock)
         self._kept = rollups.KeptDays()
-        self.channels = tuple(
-            one for one in SUBSCRIBER_CHANNELS if one != Channel.EMAIL or settings.smtp_url
-        )
+        self._settings = settings
+        self._mails = False
+
+    @property
+    def channels(self) -> Sequence[str]:
+        # While the database is away, the form is shown as it was.
+        with suppress(Unavailable), _reading():
+            self._mails = can_mail(self._settings)
+        return tuple(one for one in SUBSCRIBER_CHANNELS if one != Channel.EMAIL or self._mails)
 
     def addresses(self) -> Sequence[Address]:
         with _reading():

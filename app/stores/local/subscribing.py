@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, Select, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.access.counters import Counters, origin_of
+from app.access.mail_server import can_mail
 from app.access.subscriptions import Purpose, Subscription, digest, read_token
 from app.alerts import subscribers
 from app.config import Settings
@@ -83,7 +84,7 @@ class Subscribing(Counters):
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
             raise Invalid({"channel": [NO_CHANNEL]})
-        if channel == Channel.EMAIL and self.settings.smtp_url is None:
+        if channel == Channel.EMAIL and not can_mail(self.settings):
             raise Invalid({"channel": [NO_MAIL]})
         if not target:
             raise Invalid({"target": [NO_TARGET[Channel(channel)]]})

@@ -91,6 +91,12 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         query = MonitorQuery(search=search, sort_by="name", sort="asc", per_page=NAMES_PAGE)
         return self.every(query, NAMES_PAGES)
 
+    def tags(self, search: str, limit: int = 10) -> Sequence[str]:
+        if not search or Feature.OVERVIEW not in self.offers.known():
+            return ()
+        found = self.list(MonitorQuery(tag=search, uptime=()))
+        return [search][:limit] if found.total else []
+
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._needs(Feature.OVERVIEW, "does not count monitors by their state.")
         chosen = {name: getattr(query, name) for name in _FILTERS}

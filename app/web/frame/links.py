@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from flask import request, url_for
+from flask import current_app, request, url_for
 from werkzeug.datastructures import MultiDict
+
+from app.stores import current_mail
 
 Args = MultiDict[str, str]
 
@@ -25,6 +27,18 @@ def path() -> str:
 def full_path() -> str:
     """This page's path with its query."""
     return request.root_path.rstrip("/") + request.full_path.rstrip("?")
+
+
+def own(path: str) -> str:
+    """The address of one of our paths for a link that the person who asks hands over: PUBLIC_URL,
+    or the host that they are using themselves. Links that strangers ask for begin with
+    ``current_mail().base``.
+    """
+    if current_app.extensions["wakeful.settings"].public_url:
+        return f"{current_mail().base}{path}"
+    # People are the same whichever server a page is of.
+    root = request.environ.get("wakeful.root", request.root_path)
+    return f"{request.host_url.rstrip('/')}{root.rstrip('/')}{path}"
 
 
 def query_of(address: str) -> Args:

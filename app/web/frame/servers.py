@@ -21,7 +21,7 @@ PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
 GONE = "The server of this page is not in the settings any more. Choose another one in the menu."
 # Blueprints of the dashboard itself, the same for every server.
-ANYWHERE = frozenset({"auth", "acknowledge", "remote", "bootstrap", "screen"})
+ANYWHERE = frozenset({"auth", "account", "acknowledge", "remote", "bootstrap", "screen"})
 
 
 def init_app(app: Flask) -> None:

@@ -2,6 +2,7 @@
 
 from app.web.frame import servers
 from app.web.views import (
+    account,
     acknowledge,
     bulk,
     checks,
@@ -10,8 +11,10 @@ from app.web.views import (
     home,
     imports,
     incidents,
+    invitations,
     jump,
     keys,
+    mail_settings,
     markers,
     monitors,
     page_editor,
@@ -47,10 +50,13 @@ ALL = (
     deliveries,
     reports,
     keys,
+    invitations,
     people,
     profile,
     settings,
     wall_links,
+    mail_settings,
+    account,
     acknowledge,
     jump,
     servers,

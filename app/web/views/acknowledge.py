@@ -56,11 +56,11 @@ def _is_waiting(incident: Incident) -> bool:
 
 
 def _who(link: Acknowledgement, name: str | None) -> str:
-    """As others read it: the name that was given, else the person's address, else the message."""
+    """As others read it: the name that was given, else the person's, else the message."""
     if name and name.strip():
         return f"{name.strip()}, from {_service(link)}"
-    email: str | None = current_user.person.email if current_user.is_authenticated else None
-    return email or link.via
+    label: str | None = current_user.person.label if current_user.is_authenticated else None
+    return label or link.via
 
 
 def _service(link: Acknowledgement) -> str:

@@ -7,6 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, Invalid, Throttled
+from app.rules import zones
 from app.stores import current_access
 from app.web.forms import LoginForm, SetupForm, show_errors
 from app.web.frame import session as sessions
@@ -27,7 +28,10 @@ def login() -> Answer:
     if not form.validate_on_submit():
         return _login_page(form, 422 if form.is_submitted() else 200)
     try:
-        person = current_access().login(form.email.data, form.password.data, request.remote_addr)
+        zone = zones.known(request.form.get("time_zone"))
+        person = current_access().login(
+            form.email.data, form.password.data, request.remote_addr, zone=zone
+        )
     except Throttled as fault:
         return _throttled(form, fault)
     if person is None:
@@ -66,14 +70,16 @@ def setup(token: str) -> Answer:
     form = SetupForm()
     if form.validate_on_submit():
         try:
-            person = access.use_setup_token(token, form.email.data, form.password.data)
+            person = access.use_setup_token(
+                token, form.email.data, form.password.data, time_zone=form.time_zone.data
+            )
         except Invalid as fault:
             show_errors(form, fault)
         except Denied:
             return render_template("auth/setup_void.html"), 404
         else:
             sessions.begin(person)
-            flash("Account created. Now watch your first URL.", "success")
+            flash("Account created. Add your first monitor.", "success")
             return redirect(url_for("monitors.new"))
     page = render_template("auth/setup.html", form=form, place=access.database_place())
     return page, 422 if form.is_submitted() else 200

@@ -266,5 +266,5 @@ def _update(id: int, fields: dict[str, Any]) -> None:
 
 
 def _who() -> str:
-    email: str = current_user.person.email
-    return email
+    label: str = current_user.person.label
+    return label

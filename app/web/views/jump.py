@@ -1,92 +1,110 @@
-"""Ctrl-K: go to a page or a monitor by a few letters of its name. Without a script, a page."""
+"""Ctrl-K: go to a page, monitor, incident or tag by a few letters, or do something at once. Without
+a script, a page.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import TypeVar
 
-from flask import Blueprint, current_app, render_template, request, url_for
-from flask_login import current_user
+from flask import Blueprint, render_template, request, url_for
 
 from app.errors import WakefulError
-from app.records import MAX_SEARCH, Role
-from app.stores import Feature, current_store
+from app.records import MAX_SEARCH, Incident, IncidentQuery, MonitorRef
+from app.stores import current_store
 from app.web.frame import servers
 from app.web.frame.fragments import HEADER
 from app.web.frame.session import guarded
+from app.web.shown import looks, times
+from app.web.views import jump_actions, jump_pages
+from app.web.views.jump_pages import Place
 
 blueprint = guarded(Blueprint("jump", __name__))
 
 MONITORS_SHOWN = 8
-# Name, endpoint, the role that it needs. Those of rooms that are not there are left out.
-PAGES = (
-    ("Home", "home.show", Role.VIEWER),
-    ("Monitors", "monitors.index", Role.VIEWER),
-    ("New monitor", "monitors.new", Role.EDITOR),
-    ("Add many or import", "imports.start", Role.EDITOR),
-    ("Incidents", "incidents.index", Role.VIEWER),
-    ("Report an incident", "incidents.new", Role.EDITOR),
-    ("Maintenance", "windows.index", Role.VIEWER),
-    ("Markers", "markers.index", Role.VIEWER),
-    ("Status pages", "status_pages.index", Role.VIEWER),
-    ("Post templates", "post_templates.index", Role.VIEWER),
-    ("Deliveries", "deliveries.index", Role.VIEWER),
-    ("Reports", "reports.show", Role.VIEWER),
-    ("Wall", "wall.show", Role.VIEWER),
-    ("API keys", "keys.index", Role.EDITOR),
-    ("People", "people.index", Role.ADMIN),
-    ("Settings", "settings.show", Role.ADMIN),
-    ("Profile, time zone and colours", "profile.show", Role.VIEWER),
-)
-
-
-# What a server has to offer for a page; the others are always there.
-NEEDS = {
-    "windows.index": Feature.WINDOWS,
-    "markers.index": Feature.MARKERS,
-    "status_pages.index": Feature.STATUS_PAGES,
-    "post_templates.index": Feature.POST_TEMPLATES,
-    "deliveries.index": Feature.DELIVERIES,
-    "reports.show": Feature.REPORTS,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    name: str
-    note: str
-    href: str
-    sign: str
+OTHERS_SHOWN = 4
 
 
 @blueprint.get("/jump")
 def show() -> str:
     query = request.args.get("q", "")[:MAX_SEARCH].strip()
-    places = _pages(query) + _monitors(query)
+    places = list(dict.fromkeys(_found(query)))
     part = request.headers.get(HEADER) == "jump"
     template = "jump/_places.html" if part else "jump/show.html"
     return render_template(template, query=query, places=places)
 
 
-def _pages(query: str) -> list[Place]:
-    wanted, offered = query.casefold(), servers.offered()
+def _found(query: str) -> list[Place]:
+    """What was most probably meant comes first, because Enter takes it. An action comes first only
+    where its name was written too.
+    """
+    if not query:
+        return jump_pages.named(query)
+    asking = _Asking()
+    monitors = asking(lambda: _monitors(query))
+    actions = asking(lambda: jump_actions.meant(query))
+    places = actions + jump_pages.named(query) + [_monitor(one) for one in monitors]
+    places += jump_pages.called(query)
+    if len(query) >= jump_actions.SHORTEST:
+        places += asking(lambda: jump_actions.on(monitors[0].id) if monitors else [])
+        places += asking(lambda: jump_actions.alone(query))
+        places += asking(lambda: _tags(query)) + asking(lambda: _incidents(query))
+    return places
+
+
+T = TypeVar("T")
+
+
+class _Asking:
+    """Asks the store. Once it has not answered it is not asked again: the pages alone still help,
+    and each question would wait.
+    """
+
+    def __init__(self) -> None:
+        self._silent = False
+
+    def __call__(self, what: Callable[[], list[T]]) -> list[T]:
+        if self._silent:
+            return []
+        try:
+            return what()
+        except WakefulError:
+            self._silent = True
+            servers.no_offers()
+            return []
+
+
+def _monitors(query: str) -> list[MonitorRef]:
+    """Those whose names begin so come first."""
+    found = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
+    return sorted(found, key=lambda one: not one.name.casefold().startswith(query.casefold()))
+
+
+def _monitor(one: MonitorRef) -> Place:
+    return Place(one.name, one.url, url_for("monitors.show", id=one.id), "monitors")
+
+
+def _tags(query: str) -> list[Place]:
     return [
-        Place(name, "Page", url_for(endpoint), "right")
-        for name, endpoint, role in PAGES
-        if endpoint in current_app.view_functions
-        and current_user.can(role)
-        and (endpoint not in NEEDS or offered[NEEDS[endpoint]])
-        and wanted in name.casefold()
+        Place(tag, "Tag", url_for("monitors.index", tag=tag), "monitors")
+        for tag in current_store().monitors.tags(query, OTHERS_SHOWN)
     ]
 
 
-def _monitors(query: str) -> list[Place]:
-    if not query:
-        return []
-    try:
-        found = current_store().monitors.refs(search=query, limit=MONITORS_SHOWN)
-    except WakefulError:  # the pages alone still help
-        servers.no_offers()
-        return []
+def _when(one: Incident) -> str:
+    began = times.local(one.started_at)
+    return "Open incident" if one.ended_at is None else f"Incident of {began.day} {began:%b %Y}"
+
+
+def _incidents(query: str) -> list[Place]:
+    """The newest, by monitor; those of every monitor are a page."""
+    asked = IncidentQuery(search=query, brief=True)
     return [
-        Place(one.name, one.url, url_for("monitors.show", id=one.id), "monitors") for one in found
+        Place(
+            f"{looks.monitor_of(one)}: {one.cause or 'no cause given'}",
+            _when(one),
+            url_for("incidents.show", id=one.id),
+            "incidents",
+        )
+        for one in current_store().incidents.list(asked).items[:OTHERS_SHOWN]
     ]

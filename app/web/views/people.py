@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid
 from app.records import Role
-from app.stores import current_access
+from app.stores import current_access, current_mail
 from app.web.forms import DeleteForm, NewPasswordForm, NewPersonForm, PersonForm, show_errors
 from app.web.frame import session
 from app.web.frame.session import guarded, needs
@@ -21,7 +21,13 @@ Answer = str | Response | tuple[str, int]
 @blueprint.get("")
 @needs(Role.ADMIN)
 def index() -> str:
-    return render_template("people/index.html", people=current_access().people())
+    access = current_access()
+    return render_template(
+        "people/index.html",
+        people=access.people(),
+        invitations=access.invitations(),
+        over=access.is_over,
+    )
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -82,7 +88,13 @@ def password(id: int) -> Answer:
 def _person_page(
     person: object, form: PersonForm, password: NewPasswordForm, failed: bool
 ) -> tuple[str, int]:
-    page = render_template("people/edit.html", person=person, form=form, password=password)
+    page = render_template(
+        "people/edit.html",
+        person=person,
+        form=form,
+        password=password,
+        mails=current_mail().is_set(),
+    )
     return page, 422 if failed else 200
 
 

@@ -15,8 +15,9 @@ from app.errors import Conflict
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import Role
-from app.stores import current_access
+from app.stores import Feature, current_access
 from app.web.forms import DeleteForm, NetworksForm
+from app.web.frame import servers
 from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
@@ -29,6 +30,21 @@ CHANGED = (
 CHANGED_ALONE = (
     "Webhook secret changed. Show the new one below and give it to your receivers now: they"
     " refuse messages until they have it."
+)
+
+# Pages of their own: label, what for, endpoint, and what the store must offer. Those that are not
+# there are left out.
+ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
+    ("Email", "The mail server, and a test of it.", "mail_settings.show", None),
+    ("Contacts", "Whom monitors alert, and how.", "contacts.index", Feature.CONTACTS),
+    (
+        "Status pages",
+        "What the public sees of your monitors.",
+        "status_pages.index",
+        Feature.STATUS_PAGES,
+    ),
+    ("People", "Who may log in, and invitations.", "people.index", None),
+    ("API keys", "For programs, and for other dashboards.", "keys.index", None),
 )
 
 Answer = str | Response | tuple[str, int]
@@ -58,6 +74,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
     page = render_template(
         "settings/show.html",
         form=form,
+        entries=_entries(),
         networks_locked=networks.are_locked(settings),
         secret_locked=settings.webhook_secret is not None,
         secret=shown,
@@ -69,6 +86,15 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
         only_refuse=only_refuse(canaries, told),
     )
     return page, 422 if form.is_submitted() and shown is None else 200
+
+
+def _entries() -> list[tuple[str, str, str]]:
+    offered = servers.offered()
+    return [
+        (label, note, url_for(endpoint))
+        for label, note, endpoint, feature in ENTRIES
+        if endpoint in current_app.view_functions and (feature is None or offered[feature])
+    ]
 
 
 @blueprint.post("/webhook-secret/show")

@@ -322,6 +322,15 @@ class MonitorsContract:
         assert counted(search="one.test", search_by="url") == {MonitorStatus.PENDING: 1}
         assert counted(status_page_id=HUGE) == counted(contact_id=999_999) == {}
 
+    def test_tags_are_found_by_name(self, store: Store) -> None:
+        needs(store, Feature.OVERVIEW)
+        add_monitor(store, tags=("prod", "100%_eu"))
+        add_monitor(store, tags=("prod",))
+        assert list(store.monitors.tags("prod")) == ["prod"]
+        assert list(store.monitors.tags("100%_eu")) == ["100%_eu"]
+        assert list(store.monitors.tags("nothing")) == []
+        assert list(store.monitors.tags("prod", limit=0)) == []
+
     def test_a_list_brings_the_last_hours_where_they_are_asked_for(
         self, store: Store, httpserver: HTTPServer
     ) -> None:

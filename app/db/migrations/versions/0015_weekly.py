@@ -1,14 +1,14 @@
 """Maintenance windows by tag, links to the wall, and the degraded part of an hour.
 
 Revision ID: 0015
-Revises: 0012
+Revises: 0014
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0015"
-down_revision = "0012"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 

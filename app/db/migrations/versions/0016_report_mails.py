@@ -1,14 +1,14 @@
 """Monthly reports by email.
 
 Revision ID: 0016
-Revises: 0012
+Revises: 0015
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0016"
-down_revision = "0012"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,116 @@
+"""Invitations: an admin names an email address and a role, and whoever has the link makes the
+account, once, within 7 days.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.access import passwords
+from app.access.one_time import digest_of, make_token
+from app.access.people import People, check_account, check_invited, refuse_taken
+from app.db import DbSession, db, writing
+from app.db.clocks import SKEW
+from app.db.tables import InvitationRow
+from app.errors import Denied, NotFound
+from app.records import Invitation, Person
+
+INVITED_DAYS = 7
+INVITED_FOR = timedelta(days=INVITED_DAYS)
+KEPT_AFTER = timedelta(days=30)  # an expired one can be renewed this long
+VOID = "This invitation is not valid any more. Ask an admin for a new one."
+
+
+class Invitations(People):
+    def invite(self, email: str, role: str) -> tuple[Invitation, str]:
+        """An invitation, and the token of its link. An earlier one to this address ends. Raises
+        Invalid, also when the address has an account.
+        """
+        check_invited(email, role)
+        token, now = make_token(), self.clock()
+        with writing() as session:
+            refuse_taken(session, email)
+            return _store(session, email, role, digest_of(token), now), token
+
+    def renew_invitation(self, id: int) -> tuple[Invitation, str]:
+        """A new link, for 7 days from now; the earlier one ends. Raises NotFound, and Invalid."""
+        row = db.session.get(InvitationRow, id)
+        if row is None:
+            raise NotFound("invitation", id)
+        return self.invite(row.email, row.role)
+
+    def revoke_invitation(self, id: int) -> Invitation:
+        """Raises NotFound."""
+        with writing() as session:
+            row = session.get(InvitationRow, id)
+            if row is None:
+                raise NotFound("invitation", id)
+            session.delete(row)
+            return _record(row)
+
+    def invitations(self) -> list[Invitation]:
+        """All that were not accepted, expired ones too, in the order of their addresses."""
+        query = select(InvitationRow).order_by(InvitationRow.email_folded)
+        return [_record(row) for row in db.session.scalars(query)]
+
+    def invitation(self, token: str) -> Invitation | None:
+        """The invitation of a link; None if it is not valid."""
+        row = db.session.scalar(
+            select(InvitationRow).where(InvitationRow.digest == digest_of(token))
+        )
+        return None if row is None or self.is_over(row) else _record(row)
+
+    def accept_invitation(
+        self, token: str, password: str, *, name: str | None = None, time_zone: str = "UTC"
+    ) -> Person:
+        """Make the account, and log in. Raises Denied if the link is not valid, and Invalid."""
+        found = self.invitation(token)
+        if found is None:
+            raise Denied(VOID)
+        check_account(found.email, found.role, password, name=name, time_zone=time_zone)
+        hash_ = passwords.hashed(password)
+        with writing() as session:
+            # Of two who accept at once, the second finds it gone. So does who comes after a
+            # renewal or a revocation.
+            its = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
+            if session.execute(its.returning(InvitationRow.id)).first() is None:
+                raise Denied(VOID)
+            person = self._add_person(
+                session, found.email, hash_, found.role, name=name, time_zone=time_zone
+            )
+        return self._logged_in(person.id, None)
+
+    def is_over(self, one: InvitationRow | Invitation) -> bool:
+        """Whether its time has passed. One from the future is of a clock that was set back."""
+        now = self.clock()
+        return now >= one.expires_at or one.created_at > now + SKEW
+
+    def forget_old_invitations(self) -> None:
+        """Delete those that expired long ago. The engine's housekeeping calls it."""
+        with writing() as session:
+            late = InvitationRow.expires_at <= self.clock() - KEPT_AFTER
+            session.execute(delete(InvitationRow).where(late))
+
+
+def _store(session: DbSession, email: str, role: str, digest: str, now: datetime) -> Invitation:
+    insert: Any = sqlite.insert if db.engine.dialect.name == "sqlite" else postgresql.insert
+    values = {
+        "email": email,
+        "role": role,
+        "digest": digest,
+        "created_at": now,
+        "expires_at": now + INVITED_FOR,
+    }
+    statement = insert(InvitationRow).values(email_folded=email.casefold(), **values)
+    statement = statement.on_conflict_do_update(
+        index_elements=[InvitationRow.email_folded], set_=values
+    ).returning(InvitationRow.id)
+    return Invitation(session.execute(statement).scalar_one(), email, role, now, now + INVITED_FOR)
+
+
+def _record(row: InvitationRow) -> Invitation:
+    return Invitation(row.id, row.email, row.role, row.created_at, row.expires_at)

@@ -1,0 +1,113 @@
+"""New passwords for people who have lost theirs: by a link that is mailed to them, or that an admin
+hands over. Using a link ends every session and every other link of the person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+from sqlalchemy import delete, select
+
+from app.access import passwords
+from app.access.counters import origin_of
+from app.access.one_time import digest_of, make_token
+from app.access.people import (
+    LOGIN_WINDOW_SECONDS,
+    People,
+    account_counter,
+    end_sessions,
+    person_record,
+    refused,
+)
+from app.db import db, writing
+from app.db.clocks import SKEW
+from app.db.tables import PersonRow, RecoveryRow
+from app.errors import Denied, Invalid, NotFound, Throttled
+from app.records import Person
+from app.rules import text
+
+BY_MAIL = timedelta(hours=1)
+BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there
+ASKED_SECONDS = 3600
+ASKED_PER_ADDRESS = 10  # of a client
+MAILS_PER_ACCOUNT = 3  # nobody's mailbox is filled by others
+VOID = "This link is not valid any more. Ask for a new one."
+TOO_MANY = "Too many requests for a new password. Wait and try again."
+
+
+class Recovery(People):
+    def count_recovery(self, email: str, address: str | None) -> bool:
+        """Count that ``address`` asks for a link for ``email``; whether one may be mailed. What it
+        does is the same for known and unknown addresses. Raises Throttled.
+        """
+        if self.count(f"recovery:address:{origin_of(address)}", ASKED_SECONDS) > ASKED_PER_ADDRESS:
+            raise Throttled(TOO_MANY, self.seconds_left(ASKED_SECONDS))
+        digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
+        return self.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS) <= MAILS_PER_ACCOUNT
+
+    def recovery_for(self, email: str) -> tuple[Person, str] | None:
+        """The person with this email address, and the token of a link for the hour; None if there
+        is no such account, or it may not log in.
+        """
+        row = db.session.scalar(select(PersonRow).where(PersonRow.email_folded == email.casefold()))
+        if row is None or row.disabled:
+            return None
+        person = person_record(row)
+        return person, self._store_recovery(person.id, BY_MAIL)
+
+    def make_recovery(self, id: int) -> str:
+        """The token of a link that an admin hands over. Raises NotFound."""
+        if db.session.get(PersonRow, id) is None:
+            raise NotFound("person", id)
+        return self._store_recovery(id, BY_ADMIN)
+
+    def recovering(self, token: str) -> Person | None:
+        """Whose password this link sets; None if it is not valid."""
+        found = db.session.execute(
+            select(RecoveryRow, PersonRow)
+            .join(PersonRow, PersonRow.id == RecoveryRow.person_id)
+            .where(RecoveryRow.digest == digest_of(token), PersonRow.disabled.is_(False))
+        ).one_or_none()
+        now = self.clock()
+        if found is None or now >= found.RecoveryRow.expires_at:
+            return None
+        if found.RecoveryRow.created_at > now + SKEW:  # of a clock that was set back
+            return None
+        return person_record(found.PersonRow)
+
+    def use_recovery(self, token: str, password: str) -> Person:
+        """Set the password; every session and every link of the person ends. Raises Denied if the
+        link is not valid, and Invalid.
+        """
+        person = self.recovering(token)
+        if person is None:
+            raise Denied(VOID)
+        if sentence := refused(text.new_password, password):
+            raise Invalid({"password": [sentence]})
+        hash_ = passwords.hashed(password)
+        with writing() as session:
+            # Of two who use it at once, the second finds it gone.
+            its = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
+            row = session.get(PersonRow, person.id, with_for_update=True)
+            if session.execute(its.returning(RecoveryRow.id)).first() is None or row is None:
+                raise Denied(VOID)
+            row.password_hash = hash_
+            end_sessions(session, person.id)
+        # Who guessed passwords until now must not keep the owner out.
+        self.uncount(account_counter(person.email), LOGIN_WINDOW_SECONDS)
+        return person
+
+    def forget_old_recoveries(self) -> None:
+        """Delete links that have expired. The engine's housekeeping calls it."""
+        with writing() as session:
+            session.execute(delete(RecoveryRow).where(RecoveryRow.expires_at <= self.clock()))
+
+    def _store_recovery(self, person_id: int, lasts: timedelta) -> str:
+        token, now = make_token(), self.clock()
+        row = RecoveryRow(
+            digest=digest_of(token), person_id=person_id, created_at=now, expires_at=now + lasts
+        )
+        with writing() as session:
+            session.add(row)
+        return token

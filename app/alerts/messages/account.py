@@ -1,0 +1,48 @@
+"""Mails about accounts: a test of the mail server, an invitation, a way back to a lost account.
+They are not alerts: they are sent at once, and are not in the outbox.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.alerts.messages.message import Link, Message, Tone
+
+
+def trial(at: datetime, dashboard: str) -> Message:
+    return Message(
+        event="mail_server.test",
+        tone=Tone.PLAIN,
+        title="Test email from Wakeful",
+        summary="This is a test. Email from Wakeful arrives here.",
+        at=at,
+        links=(Link("Dashboard", dashboard),),
+        footer="An admin sent this test from the Settings page.",
+    )
+
+
+def invitation(at: datetime, link: str, inviter: str, days: int) -> Message:
+    return Message(
+        event="account.invited",
+        tone=Tone.PLAIN,
+        title="You are invited to Wakeful",
+        summary=f"{inviter} invites you to Wakeful, which watches websites and tells people when"
+        f" they break. Open the link to set your password. It works once, for {days} days.",
+        at=at,
+        links=(Link("Accept the invitation", link),),
+        footer="If you do not expect this, do nothing.",
+    )
+
+
+def recovery(at: datetime, link: str) -> Message:
+    return Message(
+        event="account.recovery",
+        tone=Tone.PLAIN,
+        title="Set a new password for Wakeful",
+        summary="Somebody, probably you, asked for a new password for this account. Open the link"
+        " to set one. It works once, for 1 hour. If it was not you, do nothing: your password"
+        " stays as it is.",
+        at=at,
+        links=(Link("Set a new password", link),),
+        footer="This address has an account here.",
+    )

@@ -1,0 +1,119 @@
+"""A mail server as one URL, which is how the environment and the settings table hold it:
+
+smtp://user:password@host:port?from=Wakeful <alerts@example.com>&tls=required
+
+STARTTLS is used where the server offers it; ``tls=required`` refuses to go on without. ``smtps://``
+is TLS from the first byte.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from email.utils import parseaddr
+from enum import StrEnum
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+
+from app.rules import text
+
+_SUBMISSION = 587  # the port for mail with a user and a password
+_PORTS = {"smtp": 25, "smtps": 465}
+HOST = "Enter a host name or an IP address, such as mail.example.com."
+SENDER = "Enter an address such as alerts@example.com, or Wakeful <alerts@example.com>."
+
+
+class Tls(StrEnum):
+    """How the connection is encrypted."""
+
+    REQUIRED = "required"
+    OFFERED = "offered"  # where the server offers it
+    FROM_START = "from_start"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The parts of the URL."""
+
+    host: str
+    port: int
+    sender: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: Tls = Tls.OFFERED
+
+    @property
+    def tls_from_start(self) -> bool:
+        return self.tls is Tls.FROM_START
+
+    @property
+    def tls_required(self) -> bool:
+        return self.tls is not Tls.OFFERED
+
+
+def parse(url: str) -> Server:
+    """Raises ValueError with a sentence that contains nothing of the URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("The mail server's host or port cannot be read.") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError("The mail server's URL is wrong. Use smtp://user:password@host:587.")
+    query = parse_qs(parts.query)
+    tls = query.get("tls", [""])[0]
+    if tls not in ("", "required"):
+        raise ValueError("The mail server's URL is wrong: the only value of tls is required.")
+    user = unquote(parts.username) if parts.username else None
+    fallback = user if user and "@" in user else f"wakeful@{socket.gethostname() or 'localhost'}"
+    default = _SUBMISSION if user and parts.scheme == "smtp" else _PORTS[parts.scheme]
+    return Server(
+        host=parts.hostname,
+        port=port or default,
+        sender=query.get("from", [fallback])[0],
+        user=user,
+        password=unquote(parts.password) if parts.password else None,
+        tls=_tls(parts.scheme, tls),
+    )
+
+
+def compose(server: Server) -> str:
+    """The URL that ``parse`` reads as this server."""
+    scheme = "smtps" if server.tls is Tls.FROM_START else "smtp"
+    login = quote(server.user or "", safe="")
+    if server.user and server.password:
+        login += f":{quote(server.password, safe='')}"
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    query = {"from": server.sender}
+    if server.tls is Tls.REQUIRED:
+        query["tls"] = "required"
+    at = f"{login}@" if login else ""
+    return f"{scheme}://{at}{host}:{server.port}?{urlencode(query)}"
+
+
+def check_host(host: str) -> str:
+    """Raises ValueError with a sentence."""
+    try:
+        known = urlsplit(f"smtp://[{host}]" if ":" in host else f"smtp://{host}").hostname
+    except ValueError:
+        raise ValueError(HOST) from None
+    if known != host.lower() or any(one.isspace() or one in "/?#@%" for one in host):
+        raise ValueError(HOST)
+    return host
+
+
+def check_sender(sender: str) -> str:
+    """Raises ValueError with a sentence."""
+    name, address = parseaddr(sender)
+    try:
+        text.email(address)
+    except ValueError:
+        raise ValueError(SENDER) from None
+    if sender.strip() not in (address, f"{name} <{address}>", f'"{name}" <{address}>'):
+        raise ValueError(SENDER)
+    return sender
+
+
+def _tls(scheme: str, tls: str) -> Tls:
+    if scheme == "smtps":
+        return Tls.FROM_START
+    return Tls.REQUIRED if tls else Tls.OFFERED

@@ -1,0 +1,83 @@
+"""The time zones that people choose from: UTC and one for each place, without the old names, the
+fixed offsets and the entries that are none (``Etc/GMT+5``, ``EST5EDT``, ``Factory``). Pure.
+
+Every other name that the machine knows is still taken and shown where it is stored.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from zoneinfo import available_timezones
+
+UTC = "UTC"
+ELSEWHERE = "Other"  # the region of a stored zone that is not offered
+
+# Browsers still give these names.
+RENAMED = {
+    "Africa/Asmera": "Africa/Asmara",
+    "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
+    "America/Catamarca": "America/Argentina/Catamarca",
+    "America/Coral_Harbour": "America/Atikokan",
+    "America/Cordoba": "America/Argentina/Cordoba",
+    "America/Godthab": "America/Nuuk",
+    "America/Indianapolis": "America/Indiana/Indianapolis",
+    "America/Jujuy": "America/Argentina/Jujuy",
+    "America/Louisville": "America/Kentucky/Louisville",
+    "America/Mendoza": "America/Argentina/Mendoza",
+    "Asia/Calcutta": "Asia/Kolkata",
+    "Asia/Katmandu": "Asia/Kathmandu",
+    "Asia/Rangoon": "Asia/Yangon",
+    "Asia/Saigon": "Asia/Ho_Chi_Minh",
+    "Atlantic/Faeroe": "Atlantic/Faroe",
+    "Europe/Kiev": "Europe/Kyiv",
+    "Pacific/Enderbury": "Pacific/Kanton",
+    "Pacific/Ponape": "Pacific/Pohnpei",
+    "Pacific/Truk": "Pacific/Chuuk",
+    "Etc/GMT": UTC,
+    "Etc/UTC": UTC,
+    "GMT": UTC,
+}
+FORMER = {now: was for was, now in RENAMED.items() if now != UTC}
+
+
+@cache
+def zones() -> frozenset[str]:
+    """The names of all time zones. Cached: reading them opens hundreds of files."""
+    return frozenset(available_timezones())
+
+
+@cache
+def offered() -> tuple[str, ...]:
+    """The names to choose from, in the order of the list: UTC, then by region and place."""
+    named = (line.split("\t") for line in _table().splitlines() if not line.startswith("#"))
+    found = {fields[2] for fields in named if len(fields) > 2}
+    return (UTC, *sorted(found & zones()))
+
+
+def by_region() -> dict[str, list[str]]:
+    """The names to choose from, by region."""
+    regions: dict[str, list[str]] = {}
+    for name in offered():
+        regions.setdefault(region_of(name), []).append(name)
+    return regions
+
+
+def region_of(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def place_of(name: str) -> str:
+    """How a list shows a zone below its region: ``Argentina, Buenos Aires``."""
+    return (name.partition("/")[2] or name).replace("/", ", ").replace("_", " ")
+
+
+def known(name: str | None) -> str | None:
+    """The present name of a zone that a browser names; None if there is no such zone."""
+    found = RENAMED.get(name or "", name)
+    return found if found in zones() else None
+
+
+def _table() -> str:
+    """The zones of each country, as the time zone database lists them."""
+    return (files("tzdata") / "zoneinfo" / "zone.tab").read_text(encoding="utf-8")

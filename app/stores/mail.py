@@ -1,0 +1,112 @@
+"""Mails that this installation sends to people about itself: invitations, recovery links, tests.
+They go out at once and are tried once; alerts go through the outbox. Also over a remote store,
+because people are always local.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from flask import Flask, current_app
+
+from app.access.mail_server import can_mail, with_mail
+from app.alerts.channels import email
+from app.alerts.channels.base import Outgoing, Tools
+from app.alerts.messages import Message, account, base_url
+from app.config import Settings
+from app.net.client import Network
+from app.net.hosts import SystemNames, parse_servers
+from app.net.policy import Policy
+from app.slots import LONG_WAITS
+
+log = logging.getLogger(__name__)
+
+BUSY = "Many requests wait at this moment, so it was not sent. Try again in a minute."
+MAX_WAITING = 100  # mails that wait for the thread; more are dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of a mail. ``said``: the server's answer, or why there is none."""
+
+    ok: bool
+    said: str
+
+
+class Mail:
+    """Needs an application context."""
+
+    def __init__(
+        self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._waiting: queue.Queue[tuple[Flask, Callable[[], None]]] = queue.Queue(MAX_WAITING)
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def is_set(self) -> bool:
+        """Whether email can be sent."""
+        return can_mail(self._settings)
+
+    @property
+    def base(self) -> str:
+        """Where links in mails lead. Never the host that a request named: whoever asks for
+        somebody else's recovery link could name their own.
+        """
+        return base_url(self._settings.public_url, self._settings.bind)
+
+    def send_test(self, to: str) -> Sent:
+        return self._send_waited(to, account.trial(self._clock(), f"{self.base}/"))
+
+    def send_invitation(self, to: str, link: str, inviter: str, days: int) -> Sent:
+        return self._send_waited(to, account.invitation(self._clock(), link, inviter, days))
+
+    def send_recovery(self, to: str, path: str) -> None:
+        """For the thread: nobody waits for the answer."""
+        sent = self._send(to, account.recovery(self._clock(), f"{self.base}{path}"))
+        if not sent.ok:
+            log.warning("A recovery link could not be mailed: %s", sent.said)
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do ``work`` on a thread of its own, with an application context. Whoever asks sees and
+        measures nothing of it.
+        """
+        app = current_app._get_current_object()  # type: ignore[attr-defined]
+        with suppress(queue.Full):
+            self._waiting.put_nowait((app, work))
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():  # not in a forked child
+                self._thread = threading.Thread(target=self._run, daemon=True, name="mail")
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            app, work = self._waiting.get()
+            try:
+                with app.app_context():
+                    work()
+            except Exception as fault:
+                # The error's text may contain an address or a link.
+                log.error("A mail could not be sent: %s.", type(fault).__name__)
+
+    def _send_waited(self, to: str, message: Message) -> Sent:
+        """For requests, of which few may wait at once."""
+        with LONG_WAITS.taken() as free:
+            return self._send(to, message) if free else Sent(False, BUSY)
+
+    def _send(self, to: str, message: Message) -> Sent:
+        settings = with_mail(self._settings)
+        names = SystemNames(parse_servers(settings.dns_servers or ""))
+        # The policy is of no account: the mail server is this installation's own setting.
+        tools = Tools(settings, Network(Policy.parse(""), names, settings.ca_bundle))
+        id = f"msg_{secrets.token_hex(16)}"
+        answer = email.send(Outgoing(id, to, message, self._clock()), tools)
+        return Sent(answer.ok, answer.text)

@@ -1,0 +1,39 @@
+"""Forms of invitations and of lost passwords."""
+
+from __future__ import annotations
+
+from app.forms.browser import BrowserForm
+from app.forms.fields import Word
+from app.records import Role
+from app.web.forms import (
+    PasswordTwiceForm,
+    email_field,
+    new_password_field,
+    own_zone_field,
+    password_field,
+    person_name_field,
+)
+from app.web.shown.looks import ROLES
+
+
+class InviteForm(BrowserForm):
+    email = email_field("off")
+    role = Word("Role", words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+
+
+class JoinForm(PasswordTwiceForm):
+    """Somebody who was invited makes their account."""
+
+    name = person_name_field()
+    password = new_password_field("Password")
+    password_again = password_field("Password again", "new-password")
+    time_zone = own_zone_field()
+
+
+class ForgottenForm(BrowserForm):
+    email = email_field("username")
+
+
+class RecoveryForm(PasswordTwiceForm):
+    password = new_password_field("New password", "It logs you out everywhere.")
+    password_again = password_field("New password again", "new-password")

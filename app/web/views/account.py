@@ -1,0 +1,104 @@
+"""Pages behind one-time links, for people who cannot log in yet: invitations and new passwords.
+
+Nothing here tells whether an address has an account, in words or in time: what a request for a new
+password does is the same for every address, and the rest is done after the answer.
+"""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Denied, Invalid, Throttled
+from app.stores import current_access, current_mail
+from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
+from app.web.forms import show_errors
+from app.web.frame import session as sessions
+from app.web.shown import times
+
+blueprint = Blueprint("account", __name__)
+
+Answer = str | Response | tuple[str, int]
+
+
+@blueprint.route("/login/forgotten", methods=["GET", "POST"])
+def forgotten() -> Answer:
+    mails = current_mail().is_set()
+    form = ForgottenForm()
+    if mails and form.validate_on_submit():
+        email = form.email.data
+        try:
+            if current_access().count_recovery(email, request.remote_addr):
+                current_mail().later(lambda: _send_link(email))
+        except Throttled as fault:
+            return _throttled(form, fault)
+        return render_template("account/asked.html", email=email)
+    page = render_template("account/forgotten.html", form=form, mails=mails)
+    return page, 422 if mails and form.is_submitted() else 200
+
+
+def _send_link(email: str) -> None:
+    """After the answer, on a thread of its own."""
+    found = current_access().recovery_for(email)
+    if found is not None:
+        person, token = found
+        current_mail().send_recovery(person.email, f"/new-password/{token}")
+
+
+def _throttled(form: ForgottenForm, fault: Throttled) -> Response:
+    form.email.fault(f"{fault} The next one is possible in {times.span(fault.retry_after)}.")
+    page = render_template("account/forgotten.html", form=form, mails=True)
+    return Response(
+        page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"
+    )
+
+
+@blueprint.route("/new-password/<token>", methods=["GET", "POST"])
+def recover(token: str) -> Answer:
+    """Opening it changes nothing: mail scanners follow links."""
+    access = current_access()
+    person = access.recovering(token)
+    form = RecoveryForm()
+    if person is not None and form.validate_on_submit():
+        try:
+            access.use_recovery(token, form.password.data)
+        except Invalid as fault:
+            show_errors(form, fault)
+        except Denied:
+            person = None
+        else:
+            sessions.end()
+            # They log in as always: a new password alone must not pass by what else is asked there.
+            flash("Password changed. Log in with the new one.", "success")
+            return redirect(url_for("auth.login"))
+    if person is None:
+        return render_template("account/void.html", what="password"), 404
+    page = render_template("account/recover.html", form=form, person=person)
+    return page, 422 if form.is_submitted() else 200
+
+
+@blueprint.route("/invitation/<token>", methods=["GET", "POST"])
+def join(token: str) -> Answer:
+    access = current_access()
+    invitation = access.invitation(token)
+    form = JoinForm()
+    if invitation is not None and form.validate_on_submit():
+        try:
+            person = access.accept_invitation(
+                token,
+                form.password.data,
+                name=form.name.data,
+                time_zone=form.time_zone.data,
+            )
+        except Invalid as fault:
+            show_errors(form, fault)
+        except Denied:
+            invitation = None
+        else:
+            sessions.begin(person)
+            flash("Account created. You are logged in.", "success")
+            return redirect(url_for("home.show"))
+    if invitation is None:
+        return render_template("account/void.html", what="invitation"), 404
+    page = render_template("account/join.html", form=form, invitation=invitation)
+    return page, 422 if form.is_submitted() else 200

@@ -1,0 +1,78 @@
+"""Inviting people, and links to set a new password, for admins. Each link is shown once."""
+
+from __future__ import annotations
+
+from flask import Blueprint, flash, redirect, render_template, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.access.invitations import INVITED_DAYS
+from app.errors import Invalid
+from app.records import Invitation, Role
+from app.stores import current_access, current_mail
+from app.stores.mail import Sent
+from app.web.account_forms import InviteForm
+from app.web.forms import show_errors
+from app.web.frame import links
+from app.web.frame.session import guarded, needs
+
+blueprint = guarded(Blueprint("invitations", __name__, url_prefix="/people"))
+
+Answer = str | Response | tuple[str, int]
+
+
+@blueprint.route("/invite", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def new() -> Answer:
+    form = InviteForm()
+    if form.validate_on_submit():
+        try:
+            return _made(*current_access().invite(form.email.data, form.role.data))
+        except Invalid as fault:
+            show_errors(form, fault)
+    page = render_template("people/invite.html", form=form, mails=current_mail().is_set())
+    return page, 422 if form.is_submitted() else 200
+
+
+@blueprint.post("/invitations/<int:id>/renew")
+@needs(Role.ADMIN)
+def renew(id: int) -> Answer:
+    try:
+        return _made(*current_access().renew_invitation(id))
+    except Invalid as fault:  # the address has an account now
+        flash(str(fault), "warning")
+        return redirect(url_for("people.index"))
+
+
+@blueprint.post("/invitations/<int:id>/revoke")
+@needs(Role.ADMIN)
+def revoke(id: int) -> Answer:
+    revoked = current_access().revoke_invitation(id)
+    flash(f"Invitation of {revoked.email} revoked. Its link no longer works.", "success")
+    return redirect(url_for("people.index"))
+
+
+@blueprint.post("/<int:id>/password-link")
+@needs(Role.ADMIN)
+def password_link(id: int) -> Answer:
+    """A link that the person sets a new password with, for the admin to hand over."""
+    person = current_access().person(id)
+    token = current_access().make_recovery(id)
+    link = links.own(f"/new-password/{token}")
+    return _once("people/password_link.html", person=person, link=link)
+
+
+def _made(invitation: Invitation, token: str) -> Response:
+    """The new link, mailed where that works, and shown in any case."""
+    link = links.own(f"/invitation/{token}")
+    sent: Sent | None = None
+    if current_mail().is_set():
+        inviter = current_user.person.label
+        sent = current_mail().send_invitation(invitation.email, link, inviter, INVITED_DAYS)
+    return _once("people/invited.html", invitation=invitation, link=link, sent=sent)
+
+
+def _once(template: str, **values: object) -> Response:
+    """A page with a link that is shown once, in the answer itself: nothing may keep a copy."""
+    page = render_template(template, **values)
+    return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")

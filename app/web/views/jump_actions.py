@@ -1,0 +1,163 @@
+"""What Ctrl-K does: pause, resume and check monitors, acknowledge incidents, plan maintenance.
+
+An action is written as a verb and a name, in either order: ``pause shop``, ``shop pause``. Those
+that change something are buttons that send a form to the page's own address for it, so the same
+rules hold there: the role, the token, the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flask import url_for
+from flask_login import current_user
+
+from app.records import Incident, IncidentQuery, IncidentStatus, Monitor, MonitorQuery
+from app.stores import Feature, current_store
+from app.web.frame import servers
+from app.web.shown import looks
+from app.web.views.jump_pages import Place
+
+MOST = 5  # of one verb
+SHORTEST = 2  # letters that are enough to recognise a verb
+Actions = list[Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """``words``: how people begin to write it. ``find``: its actions on what has that name."""
+
+    words: tuple[str, ...]
+    find: Callable[[str], Actions]
+
+
+def meant(query: str) -> Actions:
+    """What a query that names a verb and something else means; none for a viewer."""
+    if not current_user.may_edit:
+        return []
+    return _unique(
+        [place for verb, target in _read(query) if target for place in verb.find(target)]
+    )
+
+
+def alone(query: str) -> Actions:
+    """What a verb by itself could be about."""
+    if not current_user.may_edit:
+        return []
+    return _unique(
+        [place for verb, target in _read(query) if not target for place in verb.find("")]
+    )
+
+
+def on(id: int) -> Actions:
+    """What can be done with one monitor."""
+    if not current_user.may_edit:
+        return []
+    monitor = current_store().monitors.get(id)
+    turn = _resume(monitor) if monitor.paused else _pause(monitor)
+    acknowledging = [_acknowledge(one) for one in _waiting(monitor.name) if one.monitor_id == id]
+    return [*acknowledging, *_checks([monitor]), turn, *_silences([monitor])]
+
+
+def _read(query: str) -> list[tuple[Verb, str]]:
+    """The verbs that the first or the last word begins, each with the other words."""
+    words = query.casefold().split()
+    if not words:
+        return []
+    ways = [(words[0], words[1:])]
+    if len(words) > 1:
+        ways.append((words[-1], words[:-1]))
+    return [
+        (verb, " ".join(word for word in rest if word != "now"))
+        for word, rest in ways
+        for verb in VERBS
+        if len(word) >= SHORTEST and any(one.startswith(word) for one in verb.words)
+    ]
+
+
+def _monitors(target: str, state: str | None = None) -> Sequence[Monitor]:
+    """By name, those that are called exactly so first."""
+    query = MonitorQuery(
+        search=target or None, sort_by="name", sort="asc", state=state, per_page=25, uptime=()
+    )
+    found = list(current_store().monitors.list(query).items)
+    return sorted(found, key=lambda one: not one.name.casefold().startswith(target))
+
+
+def _pauses(target: str) -> Actions:
+    return [_pause(one) for one in _monitors(target) if not one.paused][:MOST]
+
+
+def _resumes(target: str) -> Actions:
+    state = "paused" if servers.offers(Feature.OVERVIEW) else None
+    return [_resume(one) for one in _monitors(target, state) if one.paused][:MOST]
+
+
+def _check(target: str) -> Actions:
+    return _checks(_monitors(target))
+
+
+def _silence(target: str) -> Actions:
+    return _silences(_monitors(target)) if target else []
+
+
+def _acknowledges(target: str) -> Actions:
+    return [_acknowledge(one) for one in _waiting(target)]
+
+
+def _pause(one: Monitor) -> Place:
+    href = url_for("monitors.pause", id=one.id)
+    return Place(f"Pause {one.name}", "Action", href, "pause", posts=True)
+
+
+def _resume(one: Monitor) -> Place:
+    href = url_for("monitors.resume", id=one.id)
+    return Place(f"Resume {one.name}", "Action", href, "play", posts=True)
+
+
+def _checks(found: Sequence[Monitor]) -> Actions:
+    if not servers.offers(Feature.CHECK):
+        return []
+    return [
+        Place(f"Check {one.name} now", "Action", url_for("monitors.check", id=one.id),
+              "refresh", posts=True)
+        for one in found[:MOST]
+    ]  # fmt: skip
+
+
+def _silences(found: Sequence[Monitor]) -> Actions:
+    """A form to fill in, so a link."""
+    if not servers.offers(Feature.WINDOWS):
+        return []
+    return [
+        Place(f"Plan maintenance of {one.name}", "Action",
+              url_for("windows.new", monitor_id=one.id), "windows")
+        for one in found[:MOST]
+    ]  # fmt: skip
+
+
+def _waiting(target: str) -> Sequence[Incident]:
+    """Incidents that nobody has acknowledged."""
+    query = IncidentQuery(search=target or None, status=IncidentStatus.UNRESOLVED, brief=True)
+    found = current_store().incidents.list(query).items
+    return [one for one in found if one.acknowledged_at is None and one.ended_at is None][:MOST]
+
+
+def _acknowledge(one: Incident) -> Place:
+    href = url_for("incidents.acknowledge", id=one.id)
+    name = f"Acknowledge {looks.monitor_of(one)}"
+    return Place(name, one.cause or "Action", href, "seen", posts=True)
+
+
+def _unique(places: Actions) -> Actions:
+    return list(dict.fromkeys(places))
+
+
+VERBS = (
+    Verb(("acknowledge",), _acknowledges),
+    Verb(("pause", "disable"), _pauses),
+    Verb(("resume", "unpause", "enable"), _resumes),
+    Verb(("check", "recheck", "run"), _check),
+    Verb(("silence", "mute", "snooze", "maintenance"), _silence),
+)

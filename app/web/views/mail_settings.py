@@ -1,0 +1,104 @@
+"""Email settings: the mail server, and a test of it. For admins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, current_app, flash, redirect, render_template, url_for
+from flask_login import current_user
+from werkzeug.wrappers import Response
+
+from app.access import mail_server
+from app.config import Settings
+from app.records import Role
+from app.rules.smtp import Server, compose, parse
+from app.stores import current_access, current_mail
+from app.web.forms import DeleteForm
+from app.web.frame.session import guarded, needs
+from app.web.mail_forms import TLS_LABELS, MailServerForm, TestMailForm
+
+blueprint = guarded(Blueprint("mail_settings", __name__, url_prefix="/settings/email"))
+
+SAVED = "Email settings saved. Send a test email to see whether they work."
+REMOVED = "Email settings removed. No email is sent from now on."
+
+Answer = str | Response | tuple[str, int]
+
+
+@blueprint.route("", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def show() -> Answer:
+    form = _form()
+    if not mail_server.is_locked(_settings()) and form.validate_on_submit():
+        current_access().set_setting(mail_server.SMTP_URL, compose(form.server()))
+        flash(SAVED, "success")
+        return redirect(url_for(".show", _anchor="test"))
+    return _page(form, _test_form(), form.is_submitted())
+
+
+@blueprint.post("/test")
+@needs(Role.ADMIN)
+def test() -> Answer:
+    """Tried once: whoever presses the button sees what the server says."""
+    form = TestMailForm()
+    if not form.validate_on_submit():
+        return _page(_form(formdata=None), form, True)
+    sent = current_mail().send_test(form.address.data)
+    if sent.ok:
+        flash(f"Test email sent to {form.address.data}. The server said: {sent.said}", "success")
+    else:
+        flash(f"The test email was not sent. {sent.said}", "error")
+    return redirect(url_for(".show", _anchor="test"))
+
+
+@blueprint.route("/remove", methods=["GET", "POST"])
+@needs(Role.ADMIN)
+def remove() -> Answer:
+    form = DeleteForm()
+    if form.validate_on_submit():
+        current_access().set_setting(mail_server.SMTP_URL, None)
+        flash(REMOVED, "success")
+        return redirect(url_for(".show"))
+    return render_template("settings/remove_email.html", form=form)
+
+
+def _form(**more: Any) -> MailServerForm:
+    known = _known()
+    data = {} if known is None else {
+        "host": known.host, "port": known.port, "tls": known.tls, "user": known.user,
+        "sender": known.sender,
+    }  # fmt: skip
+    form = MailServerForm(data=data, **more)
+    form.known = known
+    return form
+
+
+def _test_form() -> TestMailForm:
+    return TestMailForm(formdata=None, data={"address": current_user.person.email})
+
+
+def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, int]:
+    page = render_template(
+        "settings/email.html",
+        form=form,
+        test=test,
+        server=_known(),
+        locked=mail_server.is_locked(_settings()),
+        unreadable=mail_server.is_unreadable(_settings()),
+        tls_labels=TLS_LABELS,
+    )
+    return page, 422 if failed else 200
+
+
+def _known() -> Server | None:
+    """The mail server in use; None if there is none that can be read."""
+    url = mail_server.smtp_url(_settings())
+    try:
+        return None if url is None else parse(url)
+    except ValueError:  # the environment's; each attempt to send says why
+        return None
+
+
+def _settings() -> Settings:
+    settings: Settings = current_app.extensions["wakeful.settings"]
+    return settings

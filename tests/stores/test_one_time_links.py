@@ -1,0 +1,151 @@
+"""Invitations and links to set a new password, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask import Flask
+
+from app.access import Access
+from app.config import Settings
+from app.db import db
+from app.db.tables import InvitationRow, RecoveryRow
+from app.errors import Denied, Invalid, NotFound
+
+PASSWORD = "correct horse battery staple"
+NEW = "another long password"
+
+
+class Clock:
+    now = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def access(core: Flask, settings: Settings, clock: Clock) -> Iterator[Access]:
+    access = Access(settings, clock)
+    with core.app_context():
+        yield access
+
+
+def test_of_many_who_accept_at_once_one_gets_the_account(core: Flask, access: Access) -> None:
+    _, token = access.invite("eve@example.org", "viewer")
+
+    def accept(name: str) -> str | None:
+        with core.app_context():
+            try:
+                return access.accept_invitation(token, PASSWORD, name=name).name
+            except (Denied, Invalid):
+                return None
+
+    with ThreadPoolExecutor(4) as pool:
+        names = [name for name in pool.map(accept, "abcd") if name]
+    assert len(names) == 1
+    assert [person.name for person in access.people()] == names
+    assert access.invitations() == []
+
+
+def test_a_new_invitation_replaces_the_one_to_the_same_address(access: Access) -> None:
+    first, old = access.invite("eve@example.org", "viewer")
+    second, new = access.invite("Eve@example.org", "admin")
+    assert first.id == second.id
+    assert access.invitation(old) is None
+    assert access.invitations() == [access.invitation(new)]
+    assert access.invitation(new) == second
+
+
+def test_an_invitation_ends_with_its_time_and_is_forgotten_later(
+    access: Access, clock: Clock
+) -> None:
+    invitation, token = access.invite("eve@example.org", "viewer")
+    clock.now += timedelta(days=7)
+    assert access.invitation(token) is None
+    assert access.is_over(invitation)
+    with pytest.raises(Denied):
+        access.accept_invitation(token, PASSWORD)
+    access.forget_old_invitations()
+    assert len(access.invitations()) == 1  # it can be renewed
+    clock.now += timedelta(days=31)
+    access.forget_old_invitations()
+    assert db.session.query(InvitationRow).count() == 0
+    with pytest.raises(NotFound):
+        access.renew_invitation(invitation.id)
+
+
+def test_a_clock_that_was_ahead_makes_no_link_last_longer(access: Access, clock: Clock) -> None:
+    ada = access.create_person("ada@example.org", PASSWORD, "admin")
+    clock.now += timedelta(days=100)
+    _, token = access.invite("eve@example.org", "viewer")
+    link = access.make_recovery(ada.id)
+    clock.now -= timedelta(days=100)
+    assert access.invitation(token) is None
+    assert access.recovering(link) is None
+
+
+def test_who_has_an_account_is_not_invited_any_more(access: Access) -> None:
+    _, token = access.invite("eve@example.org", "viewer")
+    access.create_person("EVE@example.org", PASSWORD, "viewer")
+    assert access.invitation(token) is None
+    with pytest.raises(Invalid):
+        access.invite("eve@example.org", "admin")
+
+
+@pytest.mark.parametrize(("email", "role"), [("eve", "viewer"), ("eve@example.org", "owner")])
+def test_what_cannot_be_an_account_cannot_be_invited(access: Access, email: str, role: str) -> None:
+    with pytest.raises(Invalid):
+        access.invite(email, role)
+
+
+def test_of_many_who_use_a_recovery_link_at_once_one_sets_the_password(
+    core: Flask, access: Access
+) -> None:
+    ada = access.create_person("ada@example.org", PASSWORD, "admin")
+    session = access.begin_session(ada.id)
+    token = access.make_recovery(ada.id)
+
+    def use(password: str) -> str | None:
+        with core.app_context():
+            try:
+                access.use_recovery(token, password)
+            except Denied:
+                return None
+            return password
+
+    with ThreadPoolExecutor(4) as pool:
+        used = [one for one in pool.map(use, [f"{NEW} {n}" for n in range(4)]) if one]
+    assert len(used) == 1
+    assert access.login(ada.email, used[0]) is not None
+    assert access.session_person(session) is None
+    assert db.session.query(RecoveryRow).count() == 0
+
+
+def test_a_changed_password_ends_the_links(access: Access) -> None:
+    ada = access.create_person("ada@example.org", PASSWORD, "admin")
+    found = access.recovery_for("ADA@example.org")
+    assert found is not None
+    access.change_password(ada.id, NEW, current=PASSWORD)
+    assert access.recovering(found[1]) is None
+    assert access.recovery_for("bob@example.org") is None
+
+
+def test_expired_links_and_those_of_deleted_people_go(access: Access, clock: Clock) -> None:
+    access.create_person("ada@example.org", PASSWORD, "admin")
+    eve = access.create_person("eve@example.org", PASSWORD, "viewer")
+    assert access.recovery_for("ada@example.org")
+    access.make_recovery(eve.id)
+    access.delete_person(eve.id)
+    assert db.session.query(RecoveryRow).count() == 1
+    db.session.rollback()
+    clock.now += timedelta(hours=1)
+    access.forget_old_recoveries()
+    assert db.session.query(RecoveryRow).count() == 0

@@ -1,0 +1,124 @@
+"""Ctrl-K: what it finds, for whom, and what it does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.db import db
+from app.db.tables import IncidentRow, MonitorRow
+from tests.factories import make_incident, make_monitor
+
+pytestmark = pytest.mark.sqlite
+
+NAME = re.compile(r'<b class="break">([^<]*)</b>')
+
+
+def found(visitor, query, script=True):
+    headers = {"X-Fragment": "jump"} if script else {}
+    visitor.open(f"/jump?q={query}", headers=headers)
+    assert visitor.status == 200
+    return NAME.findall(visitor.page.text)
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("uptime", "Reports"),
+        ("SLA", "Reports"),
+        ("silence", "Maintenance"),
+        ("mute", "Maintenance"),
+        ("webhook", "Contacts"),
+        ("slack", "Contacts"),
+        ("smtp", "Email settings"),
+        ("users", "People"),
+        ("dark", "Profile"),
+        ("new mon", "New monitor"),
+        ("add contact", "New contact"),
+    ],
+)
+def test_pages_are_found_by_what_people_call_them(admin, query, page):
+    assert found(admin, query)[0] == page
+
+
+def test_a_verb_and_a_name_are_an_action_in_either_order(app, editor):
+    make_monitor(app, name="Web shop")
+    make_monitor(app, name="Shop")
+    for query in ("pause shop", "shop pause", "PAU Shop"):
+        assert found(editor, query)[:2] == ["Pause Shop", "Pause Web shop"]
+    assert found(editor, "check shop now")[0] == "Check Shop now"
+    assert found(editor, "mute shop")[0] == "Plan maintenance of Shop"
+    assert "Resume Shop" not in found(editor, "resume shop")
+
+
+def test_an_action_is_sent_as_a_form_with_a_token_and_never_opened(app, editor):
+    monitor = make_monitor(app, name="Shop")
+    found(editor, "pause shop", script=False)
+    assert f'href="/monitors/{monitor.id}/pause"' not in editor.page.text
+    editor.press("Pause Shop ActionEnter")
+    assert "Shop paused." in editor.text
+    with app.app_context():
+        assert db.session.get(MonitorRow, monitor.id).paused
+    assert found(editor, "pause shop") == []
+    assert found(editor, "resume")[0] == "Resume Shop"
+    assert editor.client.get(f"/monitors/{monitor.id}/resume").status_code == 405
+    assert editor.client.post(f"/monitors/{monitor.id}/resume").status_code == 400  # no token
+
+
+def test_open_incidents_are_acknowledged_from_the_list(app, editor):
+    incident = make_incident(app, make_monitor(app, name="Shop"), cause="The server answered 503.")
+    make_incident(app, make_monitor(app, name="Mail"), ended_at=None)
+    assert found(editor, "ack shop", script=False)[0] == "Acknowledge Shop"
+    assert found(editor, "acknowledge")[:2] == ["Acknowledge Mail", "Acknowledge Shop"]
+    found(editor, "ack shop", script=False)
+    editor.press("Acknowledge Shop The server answered 503.Enter")
+    assert "Acknowledged. Others can see that you are on it." in editor.text
+    with app.app_context():
+        assert db.session.get(IncidentRow, incident.id).acknowledged_at
+    assert found(editor, "acknowledge")[0] == "Acknowledge Mail"
+
+
+def test_a_name_alone_leads_to_the_monitor_first_and_then_to_what_can_be_done(app, editor):
+    make_incident(app, make_monitor(app, name="Shop", tags="\nshop-team\nprod\n"))
+    names = found(editor, "shop")
+    assert names[0] == "Shop"
+    assert names[1:5] == ["Acknowledge Shop", "Check Shop now", "Pause Shop",
+                          "Plan maintenance of Shop"]  # fmt: skip
+    assert "shop-team" in names
+    assert "Shop: The server refused the connection" in names
+
+
+def test_a_verb_alone_never_puts_an_action_before_a_page_or_a_monitor(app, editor):
+    make_monitor(app, name="Checkout")
+    names = found(editor, "check")
+    assert names[0] == "Checkout"
+    assert names.index("Check Checkout now") > 0
+
+
+def test_a_tag_leads_to_its_monitors(app, viewer):
+    make_monitor(app, tags="\nProd-EU\n")
+    assert "Prod-EU" in found(viewer, "prod")
+    assert 'href="/monitors?tag=Prod-EU"' in viewer.page.text
+
+
+def test_a_viewer_finds_what_they_may_see_and_nothing_that_changes(app, viewer):
+    make_incident(app, make_monitor(app, name="Shop"))
+    for query in ("shop", "pause shop", "ack shop", "check", "new", "mute", "settings", "invite"):
+        names = found(viewer, query)
+        begins = ("Pause", "Check ", "Acknowledge", "Plan", "New ", "Invite", "Settings")
+        assert not [name for name in names if name.startswith(begins)], query
+        assert "<form" not in viewer.page.text.partition('id="main"')[0]
+    assert found(viewer, "shop")[0] == "Shop"
+
+
+def test_what_is_not_there_says_so(editor):
+    assert found(editor, "zzz") == []
+    assert "No matches." in editor.page.text
+
+
+def test_names_are_shown_as_text(app, editor):
+    make_monitor(app, name="<script>alert(1)</script> & co")
+    found(editor, "script")
+    assert "<script>alert" not in editor.page.text
+    assert "Pause &lt;script&gt;" in editor.page.text

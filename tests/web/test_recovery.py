@@ -1,0 +1,255 @@
+"""Lost passwords: a link by mail, which tells nobody who has an account, or one from an admin."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import event
+
+from app.access.recovery import ASKED_PER_ADDRESS, MAILS_PER_ACCOUNT
+from app.db import db, writing
+from app.db.tables import PersonRow, RecoveryRow
+from app.stores import current_mail
+from tests.alerts.sinks import mail_sink
+from tests.factories import PASSWORD, make_person, now
+from tests.web.visitor import Visitor
+
+pytestmark = pytest.mark.sqlite
+
+NEW = "another long password"
+LINK = re.compile(r"http://wakeful\.test(/new-password/[\w-]+)")
+
+
+@pytest.fixture
+def works(app, monkeypatch):
+    """What is to be done after the answers; run by ``done``."""
+    with mail_sink() as sink:
+        with app.app_context():
+            url = f"smtp://127.0.0.1:{sink.port}?from=alerts@example.com"
+            app.extensions["wakeful.access"].set_setting("smtp_url", url)
+        works = []
+        monkeypatch.setattr(app.extensions["wakeful.mail"], "later", works.append)
+        works.append(sink)
+        yield works
+
+
+def done(app, works):
+    """The mails that go out after the answers."""
+    sink = works[0]
+    sink.mails.clear()
+    while len(works) > 1:
+        with app.app_context():
+            works.pop(1)()
+    return list(sink.mails)
+
+
+def ask(app, email="ada@example.org"):
+    return Visitor(app).open("/login").open("/login/forgotten").press("Send the link", email=email)
+
+
+def link_of(mail):
+    return LINK.search(mail.get_body(("plain",)).get_content())[1]
+
+
+def set_password(visitor, password=NEW):
+    return visitor.press("Set the password", password=password, password_again=password)
+
+
+def test_a_mailed_link_sets_the_password_once_and_ends_all_sessions(app, works):
+    ada = make_person(app, "editor", "ada@example.org")
+    elsewhere = Visitor(app).log_in(ada.email)
+    ask(app)
+    (mail,) = done(app, works)
+    assert mail["To"] == "ada@example.org"
+    path = link_of(mail)
+    with app.app_context():
+        row = db.session.query(RecoveryRow).one()
+        assert row.expires_at - row.created_at == timedelta(hours=1)
+        assert path.rpartition("/")[2] not in row.digest
+    assert Visitor(app).open(path).status == 200  # as mail scanners do
+    assert elsewhere.open("/monitors").path == "/monitors"
+    visitor = set_password(Visitor(app).open(path))
+    assert visitor.path == "/login"
+    assert "Password changed. Log in with the new one." in visitor.text
+    assert elsewhere.open("/monitors").path == "/login"
+    assert Visitor(app).open(path).status == 404
+    assert Visitor(app).log_in(ada.email, PASSWORD).status == 422
+    assert Visitor(app).log_in(ada.email, NEW).status == 302
+
+
+def test_known_and_unknown_addresses_get_the_same_answer_for_the_same_work(app, works):
+    make_person(app, "editor", "ada@example.org")
+    statements = []
+    with app.app_context():
+        engine = db.engine
+
+    def note(conn, cursor, statement, *rest):
+        statements.append(statement)
+
+    found = []
+    ask(app, "warm@example.org")
+    event.listen(engine, "before_cursor_execute", note)
+    for email in ("ada@example.org", "bob@example.org"):
+        statements.clear()
+        answer = ask(app, email)
+        found.append((answer.status, answer.text.replace(email, "X"), list(statements)))
+    event.remove(engine, "before_cursor_execute", note)
+    assert found[0] == found[1]
+    assert "If X has an account here" in found[0][1]
+    assert len(done(app, works)) == 1
+
+
+def test_the_work_is_done_after_the_answer_on_a_thread(app, works, monkeypatch):
+    monkeypatch.undo()
+    make_person(app, "editor", "ada@example.org")
+    ask(app)
+    thread = app.extensions["wakeful.mail"]._thread
+    assert thread.daemon
+    deadline = time.monotonic() + 60
+    while not works[0].mails and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert link_of(works[0].mails[0])
+
+
+def test_nobodys_mailbox_is_filled_and_the_answer_stays_the_same(app, works):
+    make_person(app, "editor", "ada@example.org")
+    answers = {ask(app).text for _ in range(MAILS_PER_ACCOUNT + 2)}
+    assert len(answers) == 1
+    assert len(done(app, works)) == MAILS_PER_ACCOUNT
+
+
+def test_a_client_asks_for_few_links_an_hour(app, works):
+    for number in range(ASKED_PER_ADDRESS):
+        assert ask(app, f"p{number}@example.org").status == 200
+    refused = ask(app, "p@example.org")
+    assert refused.status == 429
+    assert int(refused.page.headers["Retry-After"]) > 0
+    assert "Too many requests for a new password." in refused.text
+
+
+def test_a_link_expires(app, works):
+    make_person(app, "editor", "ada@example.org")
+    ask(app)
+    path = link_of(*done(app, works))
+    waiting = Visitor(app).open(path)
+    with app.app_context(), writing() as session:
+        session.query(RecoveryRow).update({"expires_at": now() - timedelta(seconds=1)})
+    assert Visitor(app).open(path).status == 404
+    assert set_password(waiting).status == 404
+    assert Visitor(app).log_in("ada@example.org", PASSWORD).status == 302
+
+
+def test_a_used_link_ends_the_others_and_so_does_a_new_email_address(app, works, admin):
+    ada = make_person(app, "editor", "ada@example.org")
+    ask(app)
+    ask(app)
+    first, second = map(link_of, done(app, works))
+    set_password(Visitor(app).open(first))
+    assert Visitor(app).open(second).status == 404
+    ask(app)
+    third = link_of(*done(app, works))
+    admin.open(f"/people/{ada.id}").press("Save", email="ada@new.example")
+    assert Visitor(app).open(third).status == 404
+
+
+def test_somebody_without_access_gets_no_link(app, works, admin):
+    ada = make_person(app, "editor", "ada@example.org")
+    ask(app)
+    path = link_of(*done(app, works))
+    ask(app)
+    admin.open(f"/people/{ada.id}").press("Save", disabled=True)
+    assert done(app, works) == []
+    assert Visitor(app).open(path).status == 404
+
+
+def test_guessers_do_not_keep_the_owner_out(app, works):
+    make_person(app, "editor", "ada@example.org")
+    for _ in range(11):
+        locked = Visitor(app).log_in("ada@example.org", "wrong")
+    assert locked.status == 429
+    ask(app)
+    set_password(Visitor(app).open(link_of(*done(app, works))))
+    assert Visitor(app).log_in("ada@example.org", NEW).status == 302
+
+
+def test_links_never_begin_with_the_host_that_a_stranger_names(app, works):
+    make_person(app, "editor", "ada@example.org")
+    client = app.test_client()
+    app.config["WTF_CSRF_ENABLED"] = False
+    answer = client.post(
+        "/login/forgotten", data={"email": "ada@example.org"}, headers={"Host": "evil.example"}
+    )
+    assert answer.status_code == 200
+    (mail,) = done(app, works)
+    assert "evil" not in mail.as_string()
+    assert link_of(mail)
+
+
+def test_a_fault_keeps_the_link(app, works):
+    make_person(app, "editor", "ada@example.org")
+    ask(app)
+    path = link_of(*done(app, works))
+    visitor = set_password(Visitor(app).open(path), "short")
+    assert visitor.status == 422
+    assert "The password is too short" in visitor.text
+    assert set_password(visitor).path == "/login"
+
+
+def test_without_email_the_page_sends_people_to_an_admin(app, stranger):
+    stranger.open("/login/forgotten")
+    assert "Ask an admin for a link" in stranger.text
+    assert stranger.forms == []
+    with app.app_context():
+        assert not current_mail().is_set()
+
+
+def test_an_admin_makes_a_link_that_works_once_for_a_day(app, admin):
+    ada = make_person(app, "editor", "ada@example.org")
+    admin.open(f"/people/{ada.id}").press("Create a link")
+    assert admin.status == 201
+    assert admin.page.headers["Cache-Control"] == "no-store"
+    path = LINK.search(admin.page.text)[1]
+    with app.app_context():
+        row = db.session.query(RecoveryRow).one()
+        assert row.expires_at - row.created_at == timedelta(hours=24)
+    assert set_password(Visitor(app).open(path)).path == "/login"
+    assert Visitor(app).open(path).status == 404
+    assert Visitor(app).log_in(ada.email, NEW).status == 302
+
+
+def test_only_admins_make_links(app, editor):
+    ada = make_person(app, "editor", "ada@example.org")
+    app.config["WTF_CSRF_ENABLED"] = False
+    assert editor.client.post(f"/people/{ada.id}/password-link").status_code == 403
+
+
+def test_the_first_login_takes_the_browsers_zone_and_later_ones_do_not(app):
+    ada = make_person(app, "editor", "ada@example.org")
+
+    def log_in(zone):
+        visitor = Visitor(app).open("/login")
+        visitor.press("Log in", email=ada.email, password=PASSWORD, time_zone=zone)
+        with app.app_context():
+            return db.session.get(PersonRow, ada.id).time_zone
+
+    assert log_in("Asia/Calcutta") == "Asia/Kolkata"  # as Chromium names it
+    assert log_in("Europe/Berlin") == "Asia/Kolkata"
+    with app.app_context(), writing() as session:
+        row = session.get(PersonRow, ada.id)
+        row.time_zone, row.last_login_at = "UTC", None
+    assert log_in("Mars/Base") == "UTC"
+
+
+def test_a_stored_zone_that_is_not_offered_stays_selectable(app):
+    ada = make_person(app, "editor", "ada@example.org")
+    with app.app_context(), writing() as session:
+        session.get(PersonRow, ada.id).time_zone = "Etc/GMT+5"
+    visitor = Visitor(app).log_in(ada.email)
+    visitor.open("/profile").press("Save", theme="dark")
+    assert "Profile saved." in visitor.text
+    with app.app_context():
+        assert db.session.get(PersonRow, ada.id).time_zone == "Etc/GMT+5"
+    assert "EST5EDT" not in visitor.open("/profile").page.text
