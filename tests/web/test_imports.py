@@ -300,7 +300,9 @@ def test_a_file_is_taken_by_this_form_alone_and_within_its_limits(app, editor):
     assert editor.client.post("/login", data=file).status_code == 415
     kind = "multipart/form-data; boundary=a"
     large = b"a" * (4 * 1024 * 1024 + 1)
-    assert editor.client.post(START, data=large, content_type=kind).status_code == 413
+    refused = editor.client.post(START, data=large, content_type=kind)
+    assert refused.status_code == 413
+    assert "Import a larger one on the server" in refused.text
     many = {f"f{n}": (BytesIO(b"a"), "a") for n in range(300)}
     assert editor.client.post(START, data=many).status_code == 413
     mixed = {"Content-Type": "multipart/mixed; boundary=a"}

@@ -30,10 +30,11 @@ Answer = str | Response | tuple[str, int]
 MOST_ROWS = 500  # on one preview
 MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
 PURPOSE = "import"
-# The kind of server that was asked about its monitors: another one has at least as many.
+# Monitors of a remote server that are compared: its store reads no more names.
 SOME_LOOKED_AT = 500
 TOO_LARGE = (
-    "This is too much for one preview. Split it, or run `wakeful import FILE` on the server."
+    "This is too much for one preview. Split it, or import it on the server with the command:"
+    " wakeful import FILE"
 )
 
 
