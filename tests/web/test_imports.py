@@ -274,6 +274,16 @@ def test_a_preview_is_taken_only_unchanged_and_from_the_person_who_saw_it(app, e
     assert rows(app) == []
 
 
+def test_what_one_step_hands_on_is_not_taken_for_something_else(app, editor, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    editor.open(START).press("Preview", urls="a.example\nb.example").press("Create 2 monitors")
+    fields = dict(editor.form_with("Continue")[0].values)
+    for swapped in ({"sealed": fields["refused"]}, {"refused": fields["sealed"]}):
+        page = editor.client.post(f"{START}/create", data={**fields, **swapped})
+        assert page.status_code == 403
+    assert len(rows(app)) == 1
+
+
 def test_odd_choices_create_nothing(app, editor):
     form, _ = (
         editor.open(START).press("Preview", urls="a.example.com").form_with("Create 1 monitor")
@@ -300,7 +310,9 @@ def test_a_file_is_taken_by_this_form_alone_and_within_its_limits(app, editor):
     assert editor.client.post("/login", data=file).status_code == 415
     kind = "multipart/form-data; boundary=a"
     large = b"a" * (4 * 1024 * 1024 + 1)
-    assert editor.client.post(START, data=large, content_type=kind).status_code == 413
+    refused = editor.client.post(START, data=large, content_type=kind)
+    assert refused.status_code == 413
+    assert "Import a larger one on the server" in refused.text
     many = {f"f{n}": (BytesIO(b"a"), "a") for n in range(300)}
     assert editor.client.post(START, data=many).status_code == 413
     mixed = {"Content-Type": "multipart/mixed; boundary=a"}

@@ -17,7 +17,7 @@ from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
 from app.stores.away import DatabaseError, unavailable
 from app.web.frame import servers
 from app.web.frame.labels import label_of
-from app.web.frame.security import is_api
+from app.web.frame.security import UPLOADS, is_api
 from app.web.frame.session import SAFE_METHODS, LoggedOut, database_away
 from app.web.frame.store_errors import outlook, status_of, wait
 
@@ -43,6 +43,10 @@ SENTENCES = {
     413: "The request is larger than Wakeful accepts.",
     415: "Go back and use the buttons on the page.",
 }
+LARGE_FILE = (
+    "The dashboard takes files of up to 4 MB. Import a larger one on the server with"
+    " the command: wakeful import FILE"
+)
 TOO_OLD = (
     "This page is from before you logged in. Nothing was changed. Send it once more, or go back and"
     " reload the page."
@@ -160,6 +164,8 @@ def _http(fault: HTTPException) -> HTTPException | tuple[str, int]:
     status = fault.code or 500
     if is_api(request.path):
         return fault
+    if status == 413 and request.endpoint in UPLOADS:
+        return _page(status, LARGE_FILE), status
     return _page(status, SENTENCES.get(status, fault.description or "")), status
 
 

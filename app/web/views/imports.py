@@ -30,11 +30,12 @@ Answer = str | Response | tuple[str, int]
 
 MOST_ROWS = 500  # on one preview
 MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
-PURPOSE = "import"
-# The kind of server that was asked about its monitors: another one has at least as many.
+PLAN, REFUSED = "import", "import refused"  # what is sealed
+# Monitors of a remote server that are compared: its store reads no more names.
 SOME_LOOKED_AT = 500
 TOO_LARGE = (
-    "This is too much for one preview. Split it, or run `wakeful import FILE` on the server."
+    "This is too much for one preview. Split it, or import it on the server with the command:"
+    " wakeful import FILE"
 )
 
 
@@ -110,12 +111,12 @@ class Plan:
                 "tags": list(self.shared.tags),
                 "contacts": list(self.shared.contacts),
             },
-            PURPOSE,
+            PLAN,
         )
 
     @staticmethod
     def opened(text: str) -> Plan:
-        found = sealed.unseal(text, PURPOSE)
+        found = sealed.unseal(text, PLAN)
         if found["who"] != _who():
             raise Denied(sealed.LOST)
         shared = Shared(found["interval"], tuple(found["tags"]), tuple(found["contacts"]))
@@ -132,7 +133,7 @@ def create() -> Answer:
     text = request.form.get("sealed", "")
     plan = Plan.opened(text)
     importer = _importer(plan.shared)
-    refused = _refused_before()
+    refused = _refused_before(len(plan.candidates))
 
     def act(place: int) -> bool:
         judged = importer.judge(plan.candidates[place])
@@ -145,7 +146,7 @@ def create() -> Answer:
     made = done + progress.said("made")
     if left:
         fields = [("sealed", text), ("rest", ",".join(map(str, left))), ("made", str(made)),
-                  ("refused", sealed.seal(list(refused.items()), PURPOSE))]  # fmt: skip
+                  ("refused", sealed.seal(list(refused.items()), REFUSED))]  # fmt: skip
         back = url_for("monitors.index")
         total = made + len(refused)
         return progress.page("Creating monitors", total, len(left), fields, trouble, back)
@@ -164,6 +165,7 @@ def _chosen(count: int) -> list[int]:
     return sorted(place for place in places if place < count)
 
 
-def _refused_before() -> dict[int, str]:
+def _refused_before(count: int) -> dict[int, str]:
     text = request.form.get("refused")
-    return dict(sealed.unseal(text, PURPOSE)) if text else {}
+    told = sealed.unseal(text, REFUSED) if text else []
+    return {place: why for place, why in told if place < count}

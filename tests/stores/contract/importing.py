@@ -1,0 +1,56 @@
+"""The contract of every store for imports: a dry run, and then one monitor at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.forms.candidates import Shared
+from app.imports import files
+from app.records import MonitorQuery
+from app.stores.base import Feature, Store
+from app.stores.importing import Importer, counts
+from tests.stores.contract.contacts import add_contact
+from tests.stores.contract.making import add_monitor
+
+KUMA = Path(__file__).parents[2] / "imports" / "samples" / "kuma-backup.json"
+
+
+class ImportingContract:
+    def test_a_dry_run_stores_nothing_and_an_import_what_fits(self, store: Store) -> None:
+        importer = Importer(store, Shared(tags=("moved",)))
+        rows = importer.dry_run(files.read_path(KUMA).candidates)
+        assert (counts(rows).new, counts(rows).unfit) == (4, 3)
+        assert not store.monitors.list(MonitorQuery()).items
+        if Feature.EXTRA_FIELDS not in store.offers:
+            assert "Tags dropped: this server does not support it." in rows[0].judged.remarks
+        assert [importer.create(row.judged) for row in rows if row.judged.fits] == [""] * 4
+        made = {one.name: one for one in store.monitors.list(MonitorQuery()).items}
+        assert [name for name, one in made.items() if one.paused] == ["Database"]
+        assert made["Shop"].request_auth_username == "watcher"
+        if Feature.EXTRA_FIELDS in store.offers:
+            assert made["Shop"].tags == ("prod", "region: eu", "moved")
+        again = importer.dry_run(files.read_path(KUMA).candidates)
+        assert [row.watched_by for row in again if row.judged.fits] == [
+            "Shop",
+            "Front page",
+            "Database",
+            "No errors",
+        ]
+
+    def test_an_import_knows_what_is_watched_and_which_contacts_there_are(
+        self, store: Store
+    ) -> None:
+        add_monitor(store, name="Old", url="https://old.example.com/")
+        contacts = Feature.CONTACTS in store.offers
+        if contacts:
+            add_contact(store, "Ops")
+        lines = b"OLD.example.com\nA, a.example.com, , ops\nB, b.example.com, , Nobody"
+        importer = Importer(store, Shared())
+        old, known, unknown = importer.dry_run(files.read(lines).candidates)
+        assert (old.watched_by, old.is_new) == ("Old", False)
+        assert known.is_new
+        assert unknown.judged.fits is not contacts, "a server without contacts drops them"
+        if contacts:
+            assert importer.create(known.judged) == ""
+            (made,) = store.monitors.list(MonitorQuery(search="a.example", search_by="url")).items
+            assert [one.value for one in made.alerts] == ["Ops"]
