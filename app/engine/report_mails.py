@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import exists, or_, select
@@ -26,6 +26,8 @@ from app.stats.report import ALL
 
 log = logging.getLogger(__name__)
 
+# The last checks of a month come in after its end.
+SETTLED = timedelta(minutes=15)
 # In the message: monitors, the worst first, and incidents. The page behind its link has all.
 NAMED, TOLD = 50, 20
 
@@ -33,6 +35,8 @@ NAMED, TOLD = 50, 20
 def send(now: datetime) -> int:
     """Write the messages that are due; how many reports."""
     start, end = last_month(now)
+    if now - end < SETTLED:
+        return 0
     return sum(_apart(id, start, end, now) for id in _due(f"{start:%Y-%m}"))
 
 

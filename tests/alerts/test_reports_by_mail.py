@@ -13,7 +13,7 @@ from tests.alerts.conftest import Outbox
 from tests.alerts.sinks import MailSink
 from tests.alerts.test_contacts import contact
 
-FIRST = datetime(2026, 11, 1, 0, 1, tzinfo=UTC)
+FIRST = datetime(2026, 11, 1, 0, 30, tzinfo=UTC)
 
 
 def test_a_report_is_mailed_also_in_quiet_hours_and_after_a_failure(

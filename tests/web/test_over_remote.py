@@ -14,8 +14,19 @@ from flask import Flask
 from app import create_app
 from app.config import Settings
 from app.db import db, writing
+from app.db.journal import keep, known_numbers, row_of
 from app.db.tables import DeliveryRow, IncidentRow, MaintenanceWindowRow, MonitorRow
-from app.records import ComponentName, Group, MonitorQuery, PageQuery, Pair
+from app.records import (
+    ComponentName,
+    Group,
+    Location,
+    MonitorQuery,
+    PageQuery,
+    Pair,
+    Result,
+    Verdict,
+)
+from app.rules.time import iso
 from app.stores import current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.faults.broken import corrupt
@@ -133,6 +144,38 @@ def test_a_report_is_the_remote_servers(app, remote):
     assert remote.open(f"/reports/csv?month={started:%Y-%m}").page.text.count("Shop") == 1
     assert "Reports" in remote.open("/").text
     assert remote.open(f"/monitors/{monitor.id}/days/{started:%Y-%m-%d}").status == 200
+
+
+def test_a_chosen_time_and_a_day_are_the_remote_servers(app, remote):
+    monitor = make_monitor(app, name="Shop", created_at=now() - timedelta(days=3))
+    start = now() - timedelta(days=1)
+    found = {"verdict": Verdict.UP, "monitor_id": monitor.id, "response_time": 77}
+    with app.app_context(), writing():
+        results = [Result(start + timedelta(minutes=place), **found) for place in range(5)]
+        known_numbers(results)
+        keep([row_of(one, Location.DEFAULT) for one in results])
+    span = f"from={iso(start)}&to={iso(start + timedelta(hours=1))}"
+    text = remote.open(f"/monitors/{monitor.id}?{span}").text
+    assert "Response time: 77 ms on average" in text
+    assert "Zoom out" in text
+    assert remote.open(f"/monitors/{monitor.id}?from=x&to=y").status == 422
+    text = remote.open(f"/monitors/{monitor.id}/days/{start:%Y-%m-%d}").text
+    assert "None: Up all day" in text
+    assert "All checks" in text
+
+
+def test_monthly_reports_are_sent_by_the_remote_server(app, remote):
+    make_monitor(app, name="Shop", tags="\nshop\n")
+    with app.app_context():
+        boss = (Pair("email", "boss@shop.example"),)
+        current_store().contacts.create({"name": "Boss", "channels": boss})
+    remote.open("/reports?tag=shop")
+    assert "Availability of 1 monitor tagged shop" in remote.text
+    remote.press("Send monthly", contact="Boss")
+    assert "Boss gets this report by email" in remote.text
+    with app.app_context():
+        (mail,) = current_store().report_mails.list(PageQuery()).items
+        assert (mail.contact, mail.tag) == ("Boss", "shop")
 
 
 def test_an_incident_is_classified_on_the_remote_server(app, remote):
