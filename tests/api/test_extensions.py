@@ -76,7 +76,7 @@ def test_a_monitor_has_its_last_hours_if_they_are_requested(api, target):
     (monitor,) = answer["data"]
     assert len(monitor["hours"]) == 24
     assert list(monitor["hours"][0]) == [
-        "start", "up", "down", "unknown", "maintenance", "response_time",
+        "start", "up", "down", "unknown", "maintenance", "degraded", "response_time",
     ]  # fmt: skip
     assert "hours=true" in answer["links"]["first"]
     assert list(api.errors("GET", "/monitors?hours=all")) == ["hours"]
@@ -241,6 +241,7 @@ def test_maintenance_windows_are_stored_shown_updated_and_deleted(api):
         "end_at": "2026-01-01T01:00:00Z",
         "repeat": "daily",
         "repeat_until": None,
+        "tags": [],
         "unreadable": [],
         "zone": "UTC",
     }

@@ -201,7 +201,10 @@ def test_the_summary_says_nothing_of_what_the_kind_does_not_have(app, editor):
 
 # --- Channels that cannot work
 
-NO_MAIL = "This channel cannot alert anybody yet. No mail server is set. Set WAKEFUL_SMTP_URL."
+NO_MAIL = (
+    "This channel cannot alert anybody yet. No mail server is set. An admin sets it under"
+    " Settings, Email."
+)
 
 
 def test_a_channel_that_cannot_work_says_so_before_it_is_saved(app, editor):
