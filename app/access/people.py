@@ -106,11 +106,13 @@ class People(Counters):
             session.flush()
             return person_record(row)
 
-    def login(
-        self, email: str, password: str, address: str | None = None, *, zone: str | None = None
-    ) -> Person | None:
-        """The person, or None if email or password is wrong or the account is disabled. ``zone``:
-        the browser's time zone, which the first login takes over.
+    def has_logged_in(self, email: str) -> bool:
+        """Whether somebody with this email address has ever logged in."""
+        found = select(PersonRow.last_login_at).where(PersonRow.email_folded == email.casefold())
+        return db.session.scalar(found) is not None
+
+    def login(self, email: str, password: str, address: str | None = None) -> Person | None:
+        """The person, or None if email or password is wrong or the account is disabled.
 
         Raises Throttled after too many failed attempts for the account or from ``address``, and
         when too many people log in at once.
@@ -136,7 +138,7 @@ class People(Counters):
         self.uncount(account, LOGIN_WINDOW_SECONDS)
         self.uncount(origin, LOGIN_WINDOW_SECONDS, by=1)
         new_hash = passwords.hashed(password) if passwords.outdated(hash_) else None
-        return self._logged_in(id, new_hash, zone)
+        return self._logged_in(id, new_hash)
 
     def _throttle(self, counter: str, limit: int) -> None:
         if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
@@ -145,11 +147,9 @@ class People(Counters):
                 "Too many attempts to log in. Wait a few minutes and try again.", seconds
             )
 
-    def _logged_in(self, id: int, new_hash: str | None, zone: str | None = None) -> Person:
+    def _logged_in(self, id: int, new_hash: str | None) -> Person:
         with writing() as session:
             row = _found(session, id)
-            if zone is not None and row.last_login_at is None and row.time_zone == "UTC":
-                row.time_zone = zone
             row.last_login_at = self.clock()
             row.password_hash = new_hash or row.password_hash
             session.flush()

@@ -229,9 +229,12 @@ def test_only_admins_make_links(app, editor):
 def test_the_first_login_takes_the_browsers_zone_and_later_ones_do_not(app):
     ada = make_person(app, "editor", "ada@example.org")
 
+    told = []
+
     def log_in(zone):
         visitor = Visitor(app).open("/login")
         visitor.press("Log in", email=ada.email, password=PASSWORD, time_zone=zone)
+        told.append("Times are shown in the time zone of your browser" in visitor.text)
         with app.app_context():
             return db.session.get(PersonRow, ada.id).time_zone
 
@@ -241,6 +244,7 @@ def test_the_first_login_takes_the_browsers_zone_and_later_ones_do_not(app):
         row = session.get(PersonRow, ada.id)
         row.time_zone, row.last_login_at = "UTC", None
     assert log_in("Mars/Base") == "UTC"
+    assert told == [True, False, False]
 
 
 def test_a_stored_zone_that_is_not_offered_stays_selectable(app):

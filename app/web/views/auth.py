@@ -7,6 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, Invalid, Throttled
+from app.records import Person
 from app.rules import zones
 from app.stores import current_access
 from app.web.forms import LoginForm, SetupForm, show_errors
@@ -16,6 +17,9 @@ from app.web.shown import times
 blueprint = Blueprint("auth", __name__)
 
 WRONG = "The email address or the password is wrong."
+ZONE_TAKEN = (
+    "Times are shown in the time zone of your browser, {}. You can change it in your profile."
+)
 Answer = str | Response | tuple[str, int]
 
 
@@ -28,17 +32,25 @@ def login() -> Answer:
     if not form.validate_on_submit():
         return _login_page(form, 422 if form.is_submitted() else 200)
     try:
-        zone = zones.known(request.form.get("time_zone"))
-        person = current_access().login(
-            form.email.data, form.password.data, request.remote_addr, zone=zone
-        )
+        known = current_access().has_logged_in(form.email.data)
+        person = current_access().login(form.email.data, form.password.data, request.remote_addr)
     except Throttled as fault:
         return _throttled(form, fault)
     if person is None:
         form.password.fault(WRONG)
         return _login_page(form, 422)
     sessions.begin(person)
+    if not known:
+        _take_zone(person)
     return redirect(target)
+
+
+def _take_zone(person: Person) -> None:
+    """Give somebody who has logged in for the first time the time zone of the browser."""
+    zone = zones.known(request.form.get("time_zone"))
+    if zone not in (None, zones.UTC) and person.time_zone == zones.UTC:
+        current_access().update_person(person.id, {"time_zone": zone})
+        flash(ZONE_TAKEN.format(str(zone).replace("_", " ")), "info")
 
 
 def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
