@@ -338,5 +338,5 @@ def _wrong(form: ImportForm, wrong: Sequence[Line], status: int) -> Answer:
 def _import_page(form: ImportForm, status: int, made: int = 0) -> Answer:
     if "contacts" in form:
         names = choices.contacts(form, form.ticked())
-        form.contacts.choices = channel_setup.contact_choices(names)
+        form.contacts.choices = channel_setup.contact_choices(names, form)
     return render_template("monitors/import.html", form=form, made=made), status
