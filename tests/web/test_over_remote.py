@@ -284,3 +284,24 @@ def test_an_import_creates_monitors_on_the_remote_server(app, remote):
     assert {one.name: one.paused for one in found if one.id > 2} == {
         "Shop": False, "Front page": False, "Database": True, "No errors": False
     }  # fmt: skip
+
+
+def test_the_first_use_is_as_over_the_local_store(app, remote):
+    hook = "https://hooks.slack.com/services/T0/B0/abcd1234"
+    for number in range(2):
+        alerts = [["slack", hook]]
+        make_monitor(app, name=f"Shop {number}", url=f"https://127.0.0.1:9/{number}", alerts=alerts)
+    row = {"alerts[0][key]": "slack", "alerts[0][value]": hook}
+    assert "Email (not set up)" in remote.open("/monitors/new").text
+    remote.press("Save", url="127.0.0.1:9/0", ssl_alert_days="auto", **row)
+    assert "Shop 0 already checks this URL." in remote.text
+    remote.press("Create anyway")
+    assert "alert when a third of its life remains" in remote.text
+    assert "3 monitors use this Slack webhook. Make a contact of it" in remote.text
+    link = next(part for part in remote.page.text.split('"') if "/from-channel?" in part)
+    remote.open(link.replace("&amp;", "&")).press("Create contact", name="Shop team")
+    assert "Shop team created. 3 monitors use it in place of the channel." in remote.text
+    with app.app_context():
+        monitors = current_store().monitors.list(MonitorQuery()).items
+    assert [one.alerts for one in monitors] == [(Pair("contact", "Shop team"),)] * 3
+    assert [one.ssl_alert_days for one in monitors] == ["auto", None, None]

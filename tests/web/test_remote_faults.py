@@ -458,7 +458,10 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
     settings: Settings, sqlite_template: Path, tmp_path: Path
 ) -> None:
     for editor in looking(BareServer(), KEY, settings, sqlite_template, tmp_path):
-        editor.open("/monitors/new").press("Save", url="http://shop.example.com/", name="Shop")
+        days = editor.open("/monitors/new").form_with("Save")[0].choices["ssl_alert_days"]
+        assert "auto" not in days
+        assert "not set up" not in editor.text
+        editor.press("Save", url="http://shop.example.com/", name="Shop")
         monitor = editor.path
         assert editor.status == 200
         for lacking in ("Uptime, 24 hours", "Not checked yet", "Recent checks", "Check now"):

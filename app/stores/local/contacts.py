@@ -88,12 +88,14 @@ class Contacts(Part, base.Contacts):
     def _from_channel(self, name: str, monitor_id: int, mark: str) -> int:
         now = self.now()
         with writing() as session:
+            known = monitor_id if fits(monitor_id) else -1
+            target, ids = shared_channels.locked(session, known, mark)
             _take_turns(session)
-            row = ContactRow(created_at=now, updated_at=now, channels=[])
-            _set(row, {"name": name})
+            row = ContactRow(created_at=now, updated_at=now)
+            _set(row, {"name": name, "channels": (Pair(*target),)})
             session.add(row)
             session.flush()
-            shared_channels.replace(session, row, monitor_id if fits(monitor_id) else -1, mark, now)
+            shared_channels.replace(session, row, target, ids, now)
             return row.id
 
     def id_of(self, value: str) -> int | None:

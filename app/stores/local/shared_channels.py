@@ -56,19 +56,28 @@ def shared(monitor_id: int) -> Sequence[SharedChannel]:
     return found
 
 
-def replace(
-    session: DbSession, contact: ContactRow, monitor_id: int, mark: str, now: datetime
-) -> None:
-    """Give ``contact``, which is new, the monitor's own channel of this mark, and put it in the
-    place of that channel in every monitor. Raises Invalid where there is no such channel any more.
+def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], Sequence[int]]:
+    """The monitor's own channel of this mark, and the ids of the monitors that have it, which
+    nobody else changes until the transaction ends. Raises Invalid where there is no such channel
+    any more.
+
+    To be called before taking turns for contacts, as who changes a monitor does: in another order,
+    the two would wait for each other.
     """
     target = _channel(session.get(MonitorRow, monitor_id), mark)
-    if target is None:
+    ids: Sequence[int] = ()
+    if target is not None:
+        having = select(MonitorRow.id).where(_has(lane(*target))).order_by(MonitorRow.id)
+        ids = session.scalars(having.with_for_update(key_share=True)).all()
+    if target is None or not ids:
         raise Invalid({"mark": [CHANGED]})
-    contact.channels = [target]
-    session.flush()
-    name = lane(*target)
-    ids = list(session.scalars(select(MonitorRow.id).where(_has(name)).order_by(MonitorRow.id)))
+    return target, ids
+
+
+def replace(
+    session: DbSession, contact: ContactRow, target: list[str], ids: Sequence[int], now: datetime
+) -> None:
+    """Put ``contact``, which is new, in the place of this channel in these monitors."""
     for start in range(0, len(ids), AT_ONCE):
         _replace_in(session, contact, target, ids[start : start + AT_ONCE], now)
 
@@ -80,14 +89,13 @@ def _replace_in(
         select(MonitorRow)
         .where(MonitorRow.id.in_(ids))
         .order_by(MonitorRow.id)
-        .with_for_update()
         .execution_options(populate_existing=True)
     ).all()
     contacts = contacts_of(session, ids)
     session.execute(delete(MonitorContactRow).where(MonitorContactRow.monitor_id.in_(ids)))
     for row in rows:
         own = [] if isinstance(row.alerts, Unreadable) else list(row.alerts or ())
-        # Changed or replaced meanwhile, it keeps what it has.
+        # Where it was changed before the lock, the monitor keeps what it has.
         merged: list[Any] = in_order(own, contacts.get(row.id, ()))
         if target in merged:
             merged[merged.index(target)] = contact

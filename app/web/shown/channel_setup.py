@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from app.forms.browser import BrowserForm
 from app.records import Channel, Contact, PageQuery
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
@@ -12,24 +13,25 @@ from app.web.frame.store_errors import NOT_TAKEN
 MOST_CONTACTS = 100
 
 
-def lacking() -> Mapping[str, str]:
+def lacking(form: BrowserForm | None = None) -> Mapping[str, str]:
     """The channels that cannot work, each with a sentence; none where that is not known. A form
-    does without it rather than fail.
+    does without it rather than fail, or wait once more for a store that did not answer.
     """
+    if form is not None and form.unanswered:
+        return {}
     try:
         return current_store().channels.not_set_up()
     except NOT_TAKEN:
         return {}
 
 
-def contact_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+def contact_choices(names: Iterable[str], form: BrowserForm | None = None) -> list[tuple[str, str]]:
     """Contacts to choose from as pairs of name and label."""
-    notes = _notes()
+    notes = _notes(lacking(form))
     return [(name, f"{name} ({notes[name]})" if name in notes else name) for name in names]
 
 
-def _notes() -> Mapping[str, str]:
-    without = lacking()
+def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
     if not without:
         return {}
     try:

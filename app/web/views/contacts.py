@@ -135,7 +135,11 @@ def _form_page(
     form: BrowserContactForm, contact: Contact | None, status: int, **more: Any
 ) -> Answer:
     page = render_template(
-        "contacts/form.html", form=form, contact=contact, lacking=channel_setup.lacking(), **more
+        "contacts/form.html",
+        form=form,
+        contact=contact,
+        lacking=channel_setup.lacking(form),
+        **more,
     )
     # What was typed comes back, secrets of channels too: nothing may keep a copy.
     headers = {"Cache-Control": "no-store"} if form.is_submitted() else {}

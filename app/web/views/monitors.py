@@ -323,8 +323,8 @@ def _form_page(
     """``more``: what the page says besides the form, such as the outcome of a test."""
     if CONTACTS in form:
         names = choices.contacts(form, form.contacts.data)
-        form.contacts.choices = channel_setup.contact_choices(names)
-    lacking = channel_setup.lacking()
+        form.contacts.choices = channel_setup.contact_choices(names, form)
+    lacking = channel_setup.lacking(form)
     page = render_template(
         "monitors/form.html", form=form, monitor=monitor, sums=form_sums, lacking=lacking, **more
     )

@@ -44,6 +44,13 @@ ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
         Feature.STATUS_PAGES,
     ),
     ("People", "Who may log in, and invitations.", "people.index", None),
+    (
+        "Import",
+        "From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file.",
+        "imports.start",
+        None,
+    ),
+    ("Links to the wall", "For screens without an account.", "wall_links.index", None),
     ("API keys", "For programs, and for other dashboards.", "keys.index", None),
 )
 
