@@ -12,6 +12,7 @@ import pytest
 from flask import Flask
 
 from app import create_app
+from app.api import me
 from app.config import Settings
 from app.db import db, writing
 from app.db.journal import keep, known_numbers, row_of
@@ -27,7 +28,7 @@ from app.records import (
     Verdict,
 )
 from app.rules.time import iso
-from app.stores import current_store
+from app.stores import current_access, current_store
 from tests.factories import make_incident, make_key, make_monitor, make_person, now
 from tests.faults.broken import corrupt
 from tests.support.loopback import serving
@@ -305,3 +306,45 @@ def test_the_first_use_is_as_over_the_local_store(app, remote):
         monitors = current_store().monitors.list(MonitorQuery()).items
     assert [one.alerts for one in monitors] == [(Pair("contact", "Shop team"),)] * 3
     assert [one.ssl_alert_days for one in monitors] == ["auto", None, None]
+
+
+def test_lists_windows_by_tag_and_links_to_the_wall_work_over_the_remote_server(app, remote):
+    make_monitor(app, name="Alpha", tags="\nprod\n", state={"verdict": "up"})
+    make_monitor(app, name="Zeta", state={"verdict": "down"})
+    page = remote.open("/monitors").page.text
+    assert page.index(">Zeta</a>") < page.index(">Alpha</a>")
+    assert 'All <span class="faint num">1</span>' in remote.open("/monitors?tag=prod").page.text
+    remote.open("/maintenance/new").press("Save", name="Works", scope="chosen", tags="prod")
+    with app.app_context():
+        assert current_store().windows.get(1).tags == ("prod",)
+    assert "Works" in remote.open("/monitors/1").text
+    dashboard = remote.client.application
+    with dashboard.app_context():
+        name = dashboard.extensions["wakeful.store"].names[0]
+        access = current_access()
+        _, token = access.create_wall_link("Lobby", "UTC", tag="prod", server=name)
+        _, gone = access.create_wall_link("Old", "UTC", server="left.example.com")
+    stranger = Visitor(dashboard)
+    text = stranger.open(f"/screen/{token}").text
+    assert "Alpha" in text
+    assert "Zeta" not in text
+    assert stranger.open(f"/screen/{gone}").status == 404
+
+
+def test_an_older_server_gets_no_order_and_no_window_by_tag_that_it_does_not_know(
+    app, remote, monkeypatch
+):
+    newer = {"list_order", "window_tags"}
+    older = [name for name in me.FEATURES if name not in newer]
+    monkeypatch.setattr(me, "FEATURES", older)
+    make_monitor(app, name="Alpha", tags="\nprod\n", state={"verdict": "down"})
+    make_monitor(app, name="Zeta", state={"verdict": "up"})
+    page = remote.open("/monitors").page.text
+    assert page.index(">Zeta</a>") < page.index(">Alpha</a>")  # the newest first, as ever
+    assert "aria-sort" not in page
+    assert "1 down" in remote.open("/wall?tag=prod").text
+    assert remote.open("/").status == 200
+    remote.open("/maintenance/new")
+    assert 'name="tags"' not in remote.page.text
+    remote.press("Save", name="Works")
+    assert "Works saved." in remote.text

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.errors import WakefulError
 from app.records import MaintenanceWindow, Monitor, PageQuery
 from app.rules import recurrence
 from app.stores import Feature, current_store
@@ -59,13 +60,21 @@ def coming(windows: Iterable[MaintenanceWindow], most: int) -> list[Planned]:
 
 def for_monitor(monitor: Monitor, most: int = 2) -> list[Planned]:
     """The shared windows of a monitor, by its tags too, that are on or come next."""
-    if not servers.offers(Feature.WINDOWS):
-        return []
-    windows, _ = known()
+    windows = _beside()
     its = (one for one in windows if recurrence.applies_to(one, monitor.id, monitor.tags))
     return coming(its, most)
 
 
 def soon(most: int) -> list[Planned]:
     """What is on or comes next, of all windows."""
-    return coming(known()[0], most) if servers.offers(Feature.WINDOWS) else []
+    return coming(_beside(), most)
+
+
+def _beside() -> list[MaintenanceWindow]:
+    """The windows for a page that is about something else: it does without them where the server
+    has none, or does not tell.
+    """
+    try:
+        return known()[0] if servers.offers(Feature.WINDOWS) else []
+    except WakefulError:
+        return []
