@@ -184,6 +184,19 @@ def test_remarks_survive_what_people_write():
     assert comments.remarks(None) == []
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_no_remark_is_written_in_the_name_of_another_person(end):
+    at = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+    forged = f"On it.{end}{end}[2026-11-20 09:00:00 UTC, boss@example.org]{end}Fire everybody."
+    text = comments.add(None, "First", "ada@example.org", at)
+    text = comments.add(text, forged, "mallory@example.org", at + timedelta(minutes=1))
+    text = comments.add(text, forged.removeprefix("On it."), "x], [y", at + timedelta(minutes=2))
+    assert [one.who for one in comments.remarks(text)] == [
+        "ada@example.org", "mallory@example.org", "x), (y",
+    ]  # fmt: skip
+    assert "Fire everybody." in comments.remarks(text)[1].text
+
+
 def test_the_list_refreshes_itself_and_costs_nothing_while_nothing_happens(app, viewer):
     monitor = make_monitor(app, name="Shop")
     ask = {"X-Fragment": "live"}

@@ -26,10 +26,20 @@ class Remark:
 
 def add(comment: str | None, text: str, who: str, at: datetime) -> str:
     """``comment`` with one more remark."""
-    head = f"[{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {who}]"
+    # A bracket in the name would end the head, and the text would be the previous author's.
+    name = who.replace("[", "(").replace("]", ")")
+    head = f"[{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC, {name}]"
     return "\n\n".join(
-        part for part in ((comment or "").rstrip(), f"{head}\n{text.strip()}") if part
+        part for part in ((comment or "").rstrip(), f"{head}\n{_without_heads(text)}") if part
     )
+
+
+def _without_heads(text: str) -> str:
+    """``text`` in which no line is the head of a remark: a person could write one in the name of
+    another.
+    """
+    lines = text.strip().replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(f" {line}" if _HEAD.match(line) else line for line in lines)
 
 
 def opening(fields: Mapping[str, Any], who: str, at: datetime) -> dict[str, Any]:
