@@ -86,4 +86,4 @@ def test_a_message_without_its_own_count_counts_from_its_moment(side):
         "extra": {"expires_at": iso(EXPIRES), "domain": "shop.test"},
     }
     message = compose(facts, Context("", str))
-    assert (message.title, message.data["days_left"]) == (f"Domain shop.test: {said}", days)
+    assert (message.title, message.data["days_left"]) == (f"Domain shop.test {said}", days)

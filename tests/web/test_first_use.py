@@ -76,7 +76,8 @@ def test_the_api_stores_no_warning_that_was_not_sent(app):
 
 def test_pasted_https_urls_get_the_warning_and_others_do_not(app, editor):
     urls = "127.0.0.1:9/a?b=c\nhttp://127.0.0.1:9/b\ntcp://127.0.0.1:9"
-    editor.open("/monitors/import").press("Create the monitors", urls=urls)
+    editor.open("/monitors/import").press("Preview", urls=urls)
+    editor.press("Create 3 monitors")
     found = [(one.name, one.ssl_alert_days) for one in stored(app)]
     assert found == [("127.0.0.1:9/a", 14), ("127.0.0.1:9/b", None), ("127.0.0.1:9", None)]
 
@@ -142,16 +143,6 @@ def test_neither_an_edit_nor_a_clone_asks_about_the_url_that_it_had(app, editor)
     assert "Store , Shop too , Store (copy) already check this URL." in editor.text
     editor.press("Save anyway")
     assert editor.path == "/monitors/3"
-
-
-def test_pasted_urls_that_are_checked_already_are_named(app, editor):
-    make_monitor(app, name="Shop", url="https://127.0.0.1:9/")
-    urls = "127.0.0.1:9\n127.0.0.1:9/blog\nBlog too,https://127.0.0.1:9/blog"
-    editor.open("/monitors/import").press("Create the monitors", urls=urls)
-    assert "3 monitors created." in editor.text
-    assert "127.0.0.1:9 checks the same URL as Shop ." in editor.text
-    assert "Blog too checks the same URL as 127.0.0.1:9/blog ." in editor.text
-    assert 'href="/monitors/1">Shop</a>' in editor.page.text
 
 
 # --- What the folded sections hold

@@ -44,7 +44,7 @@ PAGES = (
     Entry("Monitors", "monitors.index", also="checks urls sites hosts list"),
     Entry("New monitor", "monitors.new", EDITOR, "add create watch url site check"),
     Entry("Add many or import", "imports.start", EDITOR,
-          "paste urls monitors bulk csv uptime kuma uptimerobot better stack gatus"),
+          "paste urls monitors bulk csv kuma uptimerobot betterstack gatus"),
     Entry("Incidents", "incidents.index", also="outages downtime down alerts history"),
     Entry("Report an incident", "incidents.new", EDITOR, "new incident outage create"),
     Entry("Maintenance", "windows.index", VIEWER,
