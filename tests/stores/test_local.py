@@ -313,3 +313,34 @@ def test_a_page_past_the_end_is_empty(store: LocalStore) -> None:
     far = 2**62
     assert not store.results.list(ResultQuery(monitor.id, page=far, per_page=100)).items
     assert store.monitors.list(MonitorQuery(page=far, per_page=100)).total == 1
+
+
+@pytest.mark.parametrize("few", [0, 2, 1000])
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [("desc", [1, 4, 9, 3, 6, 8, 0, 2, 5, 7]), ("asc", [0, 2, 5, 7, 6, 8, 3, 1, 4, 9])],
+)
+def test_a_list_by_state_is_the_same_with_few_and_with_many_in_a_state(
+    core: Flask, store: LocalStore, monkeypatch: pytest.MonkeyPatch, few: int, sort: str, order: Any
+) -> None:
+    monkeypatch.setattr("app.stores.local.monitors.FEW_IN_STATE", few)
+    verdicts = ["up", "down", "up", "degraded", "down", "up", "nonsense", "up", "unknown", "down"]
+    for place, verdict in enumerate(verdicts):
+        make_monitor(core, name=str(place), state={"verdict": verdict})
+    pages = [
+        store.monitors.list(MonitorQuery(sort_by="state", sort=sort, per_page=4, page=page))
+        for page in (1, 2, 3)
+    ]
+    assert [int(one.name) for page in pages for one in page.items] == order
+    assert [page.total for page in pages] == [10, 10, 10]
+
+
+@pytest.mark.sqlite
+def test_a_list_of_one_state_is_not_counted_again(core: Flask, store: LocalStore) -> None:
+    for number in range(11):
+        make_monitor(core, name=f"m{number:02}", state={"verdict": "degraded"})
+    counts = store.monitors.overview()
+    with queries() as sent:
+        page = store.monitors.list(MonitorQuery(state="degraded", per_page=10, counts=counts))
+    assert (len(page.items), page.total) == (10, 11)
+    assert not [statement for statement in sent if "count(" in statement]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, case, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, case, func, or_, select, union_all
 
 from app.checks.kinds import RULE as KINDS_RULE
 from app.db import DbSession, db, rollups, writing
@@ -51,6 +52,7 @@ from app.stores.local.windows import active_windows, in_maintenance
 # What puts a monitor into maintenance, or takes it out.
 IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
+FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
 ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
 # The defaults of a new monitor; a column without one here may be null.
@@ -90,7 +92,8 @@ class Monitors(Part, base.Monitors):
                 matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
             if query.state:
                 matching = matching.where(_is_in(status, query.state))
-            ids, total = ids_of_page(matching, _order(query), query.page, query.per_page)
+            known = (query.counts or {}).get(query.state or "")
+            ids, total = ids_of_page(matching, _order(query), query.page, query.per_page, known)
         found = self._records(ids, status, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
@@ -301,18 +304,23 @@ def _ids_by_state(
     """The ids on one page of a list in the order of states, by name within a state, and how many
     match in all.
 
-    A part for each state that the page has, in one statement: each follows the index of names and
-    stops early. Sorting all by state would take as long as the rest of the page.
+    A part for each state with many monitors, which follows the index of names and stops early:
+    sorting all by state would take as long as the rest of the page. States with few share a part,
+    because to find the last of them, each would read all monitors.
     """
     states = WORST_FIRST if query.sort == Sort.DESC else WORST_FIRST[::-1]
     wanted = [state for state in states if query.state in (None, "", state)]
+    place = _place(status, states)
     start = (query.page - 1) * query.per_page
     parts, at = [], 0
-    for place, state in enumerate(wanted):
-        count = counts.get(state, 0)
+    for is_few, group in _groups(wanted, counts):
+        count = sum(counts.get(state, 0) for state in group)
         first, last = max(start, at), min(start + query.per_page, at + count)
         if first < last:
-            parts.append(_in_state(query, status, state, place, first - at, last - first))
+            found = _matching(query).add_columns(place.label("place"), MonitorRow.name_folded)
+            found = found.where(place.in_([states.index(state) for state in group]))
+            order = [*([place] if is_few else []), MonitorRow.name_folded, MonitorRow.id]
+            parts.append(found.order_by(*order).offset(first - at).limit(last - first))
         at += count
     if not parts:
         return [], at
@@ -323,17 +331,20 @@ def _ids_by_state(
     return [row.id for row in rows], at
 
 
-def _in_state(
-    query: MonitorQuery, status: ColumnElement[str], state: str, place: int, skip: int, most: int
-) -> Select[Any]:
-    return (
-        _matching(query)
-        .add_columns(literal(place).label("place"), MonitorRow.name_folded)
-        .where(_is_in(status, state))
-        .order_by(MonitorRow.name_folded, MonitorRow.id)
-        .offset(skip)
-        .limit(most)
-    )
+def _place(status: ColumnElement[str], states: Sequence[str]) -> ColumnElement[int]:
+    """Where a monitor's state comes in ``states``; what nobody can read counts as unknown."""
+    places = {str(state): place for place, state in enumerate(states)}
+    return case(places, value=status, else_=places[str(MonitorStatus.UNKNOWN)])
+
+
+def _groups(
+    states: Sequence[str], counts: Mapping[str, int]
+) -> Iterator[tuple[bool, Sequence[str]]]:
+    """Neighbours with few monitors together, any other state alone; and whether it has few."""
+    few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
+    for _, group in groupby(states, lambda state: state in few or state):
+        together = [*group]
+        yield together[0] in few, together
 
 
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:

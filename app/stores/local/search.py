@@ -34,9 +34,13 @@ def ordered(sort: str, *columns: Order) -> list[ColumnElement[Any]]:
 
 
 def ids_of_page(
-    matching: Select[Any], order: Sequence[Any], number: int, per_page: int
+    matching: Select[Any],
+    order: Sequence[Any],
+    number: int,
+    per_page: int,
+    total: int | None = None,
 ) -> tuple[list[int], int]:
-    """The ids on one page, in order, and how many match in all.
+    """The ids on one page, in order, and how many match in all; ``total``, if that is known.
 
     Only ids are ordered and counted; the caller then reads the rows of one page.
     """
@@ -46,5 +50,7 @@ def ids_of_page(
         ids = list(db.session.scalars(matching.order_by(*order).limit(per_page).offset(offset)))
     if number == 1 and len(ids) < per_page:
         return ids, len(ids)
+    if total is not None:
+        return ids, total
     counted = select(func.count()).select_from(matching.order_by(None).subquery())
     return ids, db.session.execute(counted).scalar_one()

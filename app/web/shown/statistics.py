@@ -140,18 +140,18 @@ def drawn(
     buckets, seconds = statistics["buckets"], statistics["bucket_seconds"]
     first = datetime.fromisoformat(buckets[0]["start"])
     last = datetime.fromisoformat(buckets[-1]["end"])
-    form = readings.form(seconds, last - first)
+    form, zone = readings.form(seconds, last - first), times.zone()
 
     def say(moment: datetime) -> str:
         # A bucket of a day is one of UTC.
-        return (moment if seconds >= DAY else times.local(moment)).strftime(form)
+        return (moment if seconds >= DAY else times.local(moment, zone)).strftime(form)
 
     chart = charts.response_chart(
         statistics,
         say,
         stacked=_stacked(),
         slow_after=monitor.slow_after,
-        marks=axis.of_statistics(statistics, times.zone()),
+        marks=axis.of_statistics(statistics, zone),
         incidents=real,
         markers=_markers(monitor.id, buckets),
     )

@@ -205,6 +205,6 @@ def _doubtful(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
         if (counters or {}).get(status)
         for monitor in current_store().monitors.list(
             MonitorQuery(state=status, sort_by=MonitorSortBy.NAME, sort=Sort.ASC,
-                         per_page=DOUBTS_SHOWN, uptime=())
+                         per_page=DOUBTS_SHOWN, uptime=(), counts=counters)
         ).items
     ]  # fmt: skip
