@@ -26,6 +26,7 @@ from app.records import (
     StatisticsRange,
     Verdict,
 )
+from app.rules import text
 
 
 class PageForm(SchemaForm):
@@ -194,12 +195,18 @@ class StatisticsQueryForm(SchemaForm):
                 self.range.fault("Send range, or from and to.")
 
 
+# Nothing is older. Times at the ends of the calendar do not exist in every zone.
+FIRST_YEAR, LAST_YEAR = 1900, 9000
+
+
 def check_span(start: Moment, end: Moment) -> None:
     """Refuse what is not the time between two moments that statistics can be of."""
     if start.data is None or end.data is None:
         (end if start.data else start).fault("Send from and to, or neither.")
     elif end.data <= start.data:
         end.fault("This is not after the time in from.")
+    elif start.data.year < FIRST_YEAR or end.data.year > LAST_YEAR:
+        (start if start.data.year < FIRST_YEAR else end).fault(text.NO_SUCH_TIME)
     elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
         end.fault(f"Statistics cover {MAX_REPORT_DAYS} days at most. Send an earlier time.")
 

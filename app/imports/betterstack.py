@@ -13,6 +13,7 @@ from app.imports.candidates import (
     Draft,
     NotReadable,
     Reading,
+    few,
     host_and_port,
     listed,
     mapping,
@@ -51,7 +52,7 @@ def read(data: object) -> Reading:
     entries = _entries(data)
     if not entries:
         raise NotReadable("The file has no monitors.")
-    found = [_candidate(place, entry) for place, entry in enumerate(entries, 1)]
+    found = [_candidate(place, entry) for place, entry in enumerate(few(entries), 1)]
     remarks = [POLICIES_DROPPED]
     pages = _pages(data)
     if len(pages) == 1 and mapping(pages[0].get("pagination")).get("next"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from app.records import (
@@ -70,6 +70,16 @@ class Reading:
     remarks: Sequence[str] = ()
 
 
+E = TypeVar("E")
+
+
+def few(entries: Sequence[E]) -> Sequence[E]:
+    """``entries``, before any of them is read. Raises NotReadable where there are too many."""
+    if len(entries) > MOST_CANDIDATES:
+        raise NotReadable(f"The file has more than {MOST_CANDIDATES:,} entries. Split it.")
+    return entries
+
+
 @dataclass(slots=True)
 class Draft:
     """A candidate while a source's fields are read, one after the other."""
@@ -81,6 +91,7 @@ class Draft:
     remarks: list[str] = field(default_factory=list)
     refusal: str = ""
     paused: bool = False
+    _rows: set[tuple[str, str, str]] = field(default_factory=set, repr=False)
 
     def remark(self, sentence: str) -> None:
         if len(self.remarks) == MOST_REMARKS:
@@ -158,8 +169,9 @@ class Draft:
 
     def pair(self, name: str, key: str, value: str) -> None:
         """A row of ``request_headers`` or ``alerts``, each once."""
-        rows = self.fields.get(name, ())
-        if len(rows) < MOST_ROWS and Pair(key, value) not in rows:
+        rows, row = self.fields.get(name, ()), (name, key, value)
+        if len(rows) < MOST_ROWS and row not in self._rows:
+            self._rows.add(row)
             self.fields[name] = (*rows, Pair(key, value))
 
     def body(self, text: str, content_type: str = "") -> None:

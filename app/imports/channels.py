@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
-from app.imports.candidates import Draft, shown, string
+from app.imports.candidates import MOST_ROWS, Draft, shown
 from app.records import Channel
 from app.rules.channel_values import check_value
 
@@ -37,7 +37,7 @@ _TOOLS = {
     },
 }
 OTHER_BODY = "The webhook receives Wakeful's JSON, which differs."
-# Characters of a setting. One notification may be that of ten thousand monitors.
+# Characters of a setting that are read.
 MOST_SETTING = 8_000
 
 
@@ -46,24 +46,40 @@ def keys(tool: str, kind: str) -> Sequence[str]:
     return _TOOLS[tool][kind][1] if kind in _TOOLS[tool] else ()
 
 
-def add(draft: Draft, tool: str, kind: str, settings: Mapping[str, Any], name: str) -> None:
-    """Add the channels of a notification to ``draft``, or say that it has none. ``name``: how the
-    other tool calls it; sentences never repeat a value.
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """The channels of a notification of another tool, each with its value, and what to say of it.
+    It is read once, because ten thousand monitors may name it.
     """
+
+    channels: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    remarks: Sequence[str] = ()
+
+    def add_to(self, draft: Draft) -> None:
+        for channel, value in self.channels:
+            draft.pair("alerts", channel, value)
+        for sentence in self.remarks:
+            draft.remark(sentence)
+
+
+def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -> Notification:
+    """``name``: how the other tool calls it. Sentences never repeat a value."""
     label = f'Notification "{shown(name)}" ({shown(kind)})'
-    values = [string(settings.get(key)).strip() for key in keys(tool, kind)]
+    values = [settings[key][: MOST_SETTING + 1].strip() for key in keys(tool, kind)]
     if not values or not values[0]:
-        draft.remark(f"{label} dropped: Wakeful has no matching channel.")
-        return
+        return Notification((), (f"{label} dropped: Wakeful has no matching channel.",))
     channel = _TOOLS[tool][kind][0]
-    for value in _split(channel, values):
-        # Whether the instance has a bot is the form's to ask: other tools always name one.
-        if check_value(channel, value, telegram_token_set=True):
-            draft.remark(f"{label} dropped: its address is not valid for {channel.value}.")
-        else:
-            draft.pair("alerts", channel.value, value)
-            if channel is Channel.WEBHOOK:
-                draft.remark(OTHER_BODY)
+    # Whether the instance has a bot is the form's to ask: other tools always name one.
+    fits = {
+        value: not check_value(channel, value, telegram_token_set=True)
+        for value in _split(channel, values)
+    }
+    remarks = []
+    if not all(fits.values()):
+        remarks.append(f"{label} dropped: its address is not valid for {channel.value}.")
+    if channel is Channel.WEBHOOK and any(fits.values()):
+        remarks.append(OTHER_BODY)
+    return Notification([(channel.value, value) for value in fits if fits[value]], remarks)
 
 
 def _split(channel: Channel, values: Sequence[str]) -> list[str]:
@@ -71,7 +87,7 @@ def _split(channel: Channel, values: Sequence[str]) -> list[str]:
     if len(whole) > MOST_SETTING or channel is not Channel.EMAIL:
         return [whole[: MOST_SETTING + 1]]
     parts = whole.replace(";", ",").split(",")
-    return [_address(part.strip()) for part in parts if part.strip()]
+    return [_address(part.strip()) for part in parts if part.strip()][:MOST_ROWS]
 
 
 def _address(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.imports import betterstack, gatus, kuma, kuma_database, table, uptimerobot
-from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading
+from app.imports.candidates import NotReadable, Reading
 
 MOST_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
@@ -27,7 +27,7 @@ def read_path(path: Path, format: str = "") -> Reading:
     with path.open("rb") as file:
         start = file.read(MOST_BYTES + 1)
     if start.startswith(kuma_database.HEADER):
-        return _few(_database(lambda: kuma_database.read_path(path), format))
+        return _database(lambda: kuma_database.read_path(path), format)
     if len(start) > MOST_BYTES:
         raise NotReadable(f"The file is too large. At most {MOST_BYTES // 1024**2} MB are read.")
     return read(start, format)
@@ -38,21 +38,15 @@ def read(data: bytes, format: str = "") -> Reading:
     ``candidates.FORMATS``, or empty to find out.
     """
     if data.startswith(kuma_database.HEADER):
-        return _few(_database(lambda: kuma_database.read(data), format))
+        return _database(lambda: kuma_database.read(data), format)
     text = decoded(data)
-    return _few(_READERS[format or found_format(text)](text))
+    return _READERS[format or found_format(text)](text)
 
 
 def _database(reader: Callable[[], Reading], format: str) -> Reading:
     if format not in ("", "kuma"):
         raise NotReadable(NOT_THE_FORMAT)
     return reader()
-
-
-def _few(reading: Reading) -> Reading:
-    if len(reading.candidates) > MOST_CANDIDATES:
-        raise NotReadable(f"The file has more than {MOST_CANDIDATES:,} entries. Split it.")
-    return reading
 
 
 def decoded(data: bytes) -> str:

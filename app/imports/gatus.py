@@ -13,6 +13,7 @@ from app.imports.candidates import (
     Draft,
     NotReadable,
     Reading,
+    few,
     listed,
     mapping,
     number,
@@ -21,6 +22,7 @@ from app.imports.candidates import (
     string,
     truth,
 )
+from app.imports.channels import Notification
 
 SOURCE = "Gatus"
 DEFAULT_INTERVAL = 60
@@ -40,8 +42,8 @@ def read(text: str) -> Reading:
     endpoints = [mapping(one) for one in listed(whole.get("endpoints") or whole.get("services"))]
     if not endpoints:
         raise NotReadable("The file has no endpoints. Gatus lists them under `endpoints:`.")
-    alerting = mapping(whole.get("alerting"))
-    found = [_candidate(place, one, alerting) for place, one in enumerate(endpoints, 1)]
+    providers = _Providers(mapping(whole.get("alerting")))
+    found = [_candidate(place, one, providers) for place, one in enumerate(few(endpoints), 1)]
     remarks = [
         sentence
         for key, sentence in (("external-endpoints", EXTERNAL), ("suites", SUITES))
@@ -50,7 +52,7 @@ def read(text: str) -> Reading:
     return Reading(SOURCE, found, tuple(remarks))
 
 
-def _candidate(place: int, entry: Mapping[str, Any], alerting: Mapping[str, Any]) -> Candidate:
+def _candidate(place: int, entry: Mapping[str, Any], providers: _Providers) -> Candidate:
     draft = Draft(f"Endpoint {place}", string(entry.get("name")))
     draft.url = _plain(draft, "URL", string(entry.get("url")), needed=True)
     scheme = draft.url.partition("://")[0].lower()
@@ -69,7 +71,7 @@ def _candidate(place: int, entry: Mapping[str, Any], alerting: Mapping[str, Any]
     gatus_conditions.add(draft, [string(one) for one in listed(entry.get("conditions"))], http=http)
     if entry.get("maintenance-windows"):
         draft.remark("Maintenance windows dropped. Add them under Maintenance.")
-    _alerts(draft, entry, alerting)
+    _alerts(draft, entry, providers)
     return draft.done()
 
 
@@ -77,17 +79,23 @@ def _plain(draft: Draft, label: str, text: str, *, needed: bool = False) -> str:
     """``text`` with ``$$`` as ``$``; empty where it needs an environment variable, whose value is
     not in the file.
     """
-    first, *rest = text.split("$$")
-    found = _VARIABLE.search(text.replace("$$", ""))
-    if not found:
-        return "$".join([first, *rest])
-    name = found[1] or found[2]
-    sentence = f"{label} needs the environment variable {shown(name)}, which is not in the file."
+    sentence = _lacks(label, text)
+    if not sentence:
+        return text.replace("$$", "$")
     if needed:
         draft.refuse(sentence)
         return text
     draft.remark(f"{sentence} It is dropped.")
     return ""
+
+
+def _lacks(label: str, text: str) -> str:
+    """A sentence if ``text`` needs an environment variable; empty if not."""
+    found = _VARIABLE.search(text.replace("$$", ""))
+    if not found:
+        return ""
+    name = shown(found[1] or found[2])
+    return f"{label} needs the environment variable {name}, which is not in the file."
 
 
 def _request(draft: Draft, entry: Mapping[str, Any]) -> None:
@@ -114,21 +122,54 @@ def _client(draft: Draft, client: Mapping[str, Any], http: bool) -> None:
             draft.remark(f"Client option {name} dropped: Wakeful does not have it.")
 
 
-def _alerts(draft: Draft, entry: Mapping[str, Any], alerting: Mapping[str, Any]) -> None:
+class _Providers:
+    """What alerts of each kind use. Each is read once: ten thousand endpoints may name it."""
+
+    def __init__(self, alerting: Mapping[str, Any]) -> None:
+        self._alerting = alerting
+        self._settings: dict[str, Mapping[str, str]] = {}
+        self._read: dict[tuple[str, ...], Notification] = {}
+
+    def default(self, kind: str) -> Mapping[str, Any]:
+        return mapping(mapping(self._alerting.get(kind)).get("default-alert"))
+
+    def notification(self, kind: str, own: Mapping[str, Any]) -> Notification:
+        """``own``: the settings that an endpoint has in place of the provider's."""
+        if kind not in self._settings:
+            self._settings[kind] = _settings(kind, mapping(self._alerting.get(kind)))
+        settings = {
+            key: _short(own.get(key)) or shared for key, shared in self._settings[kind].items()
+        }
+        place = (kind, *settings.values())
+        if place not in self._read:
+            self._read[place] = _notification(kind, settings)
+        return self._read[place]
+
+
+def _settings(kind: str, provider: Mapping[str, Any]) -> Mapping[str, str]:
+    return {key: _short(provider.get(key)) for key in channels.keys("gatus", kind)}
+
+
+def _short(value: object) -> str:
+    return string(value)[: channels.MOST_SETTING + 1]
+
+
+def _notification(kind: str, settings: Mapping[str, str]) -> Notification:
+    lacking = [_lacks(f"Alert {shown(kind)}", text) for text in settings.values()]
+    if any(lacking):
+        return Notification((), [f"{sentence} It is dropped." for sentence in lacking if sentence])
+    plain = {key: text.replace("$$", "$") for key, text in settings.items()}
+    return channels.notification("gatus", kind, plain, kind)
+
+
+def _alerts(draft: Draft, entry: Mapping[str, Any], providers: _Providers) -> None:
     failures: list[float] = []
     for alert in map(mapping, listed(entry.get("alerts"))):
         kind = string(alert.get("type"))
-        provider = mapping(alerting.get(kind))
-        default = mapping(provider.get("default-alert"))
+        default = providers.default(kind)
         if not truth(alert.get("enabled", default.get("enabled", "true"))):
             continue
-        own = mapping(alert.get("provider-override"))
-        settings = {
-            key: string(own.get(key) or provider.get(key)) for key in channels.keys("gatus", kind)
-        }
-        plain = {key: _plain(draft, f"Alert {kind}", text) for key, text in settings.items()}
-        if all(plain[key] or not text for key, text in settings.items()):
-            channels.add(draft, "gatus", kind, plain, kind)
+        providers.notification(kind, mapping(alert.get("provider-override"))).add_to(draft)
         threshold = alert.get("failure-threshold", default.get("failure-threshold"))
         failures.append(number(threshold) or DEFAULT_FAILURES)
     if failures:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from app.imports import channels
@@ -18,6 +17,7 @@ from app.imports.candidates import (
     Draft,
     NotReadable,
     Reading,
+    few,
     host_and_port,
     listed,
     mapping,
@@ -26,6 +26,7 @@ from app.imports.candidates import (
     string,
     truth,
 )
+from app.imports.channels import Notification
 
 SOURCE = "Uptime Kuma"
 RETRY_PAUSE = "Retry intervals are dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors."
@@ -49,13 +50,6 @@ MOST_TAG = 500  # characters that are looked at: one tag may be that of every mo
 WARN_DAYS = 14
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
-    name: str
-    kind: str
-    settings: Mapping[str, str] = field(repr=False)
-
-
 def knows(data: object) -> bool:
     return isinstance(mapping(data).get("monitorList"), list)
 
@@ -72,7 +66,7 @@ def candidates_of(
 ) -> Reading:
     """``monitors`` and ``notifications`` as the backup has them."""
     known = {string(one.get("id")): _notification(one) for one in notifications}
-    entries = [mapping(one) for one in monitors]
+    entries = [mapping(one) for one in few(monitors)]
     if not entries:
         raise NotReadable("The file has no monitors.")
     groups = {
@@ -183,15 +177,11 @@ def _tags(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _notification(entry: Mapping[str, Any]) -> Notification:
-    """Read once: ten thousand monitors may name it."""
     config = entry.get("config")
     found = mapping(config if isinstance(config, Mapping) else _object(config))
     kind = string(found.get("type"))[: channels.MOST_SETTING]
-    settings = {
-        key: string(found.get(key))[: channels.MOST_SETTING + 1]
-        for key in channels.keys("kuma", kind)
-    }
-    return Notification(shown(string(entry.get("name"))), kind, settings)
+    settings = {key: string(found.get(key)) for key in channels.keys("kuma", kind)}
+    return channels.notification("kuma", kind, settings, string(entry.get("name")))
 
 
 def _notifications(
@@ -200,4 +190,4 @@ def _notifications(
     for id, chosen in mapping(entry.get("notificationIDList")).items():
         one = notifications.get(str(id))
         if one is not None and truth(chosen):
-            channels.add(draft, "kuma", one.kind, one.settings, one.name)
+            one.add_to(draft)

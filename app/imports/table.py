@@ -80,14 +80,10 @@ def read(text: str) -> Reading:
     header, delimiter = _header(text)
     if header:
         return _with_header(text, delimiter)
-    found = [
-        _draft(f"Line {number_}", cells(line)).done()
-        for number_, line in enumerate(text.splitlines(), 1)
-        if line.strip()
-    ]
-    if len(found) > MOST_CANDIDATES:
+    lines = [(place, line) for place, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if len(lines) > MOST_CANDIDATES:
         raise NotReadable(f"At most {MOST_CANDIDATES:,} lines are read at a time. Split the list.")
-    return Reading(SOURCE, found)
+    return Reading(SOURCE, [_draft(f"Line {place}", cells(line)).done() for place, line in lines])
 
 
 def _header(text: str) -> tuple[bool, str]:

@@ -15,6 +15,7 @@ from app.imports.candidates import (
     Draft,
     NotReadable,
     Reading,
+    few,
     host_and_port,
     listed,
     mapping,
@@ -62,7 +63,7 @@ def read(data: object) -> Reading:
     entries = _entries(data)
     if not entries:
         raise NotReadable("The file has no monitors.")
-    found = [_candidate(place, entry) for place, entry in enumerate(entries, 1)]
+    found = [_candidate(place, entry) for place, entry in enumerate(few(entries), 1)]
     remarks = [CONTACTS_DROPPED] if any(_contacts(entry) for entry in entries) else []
     if missing := _missing(data, len(entries)):
         remarks.append(missing)

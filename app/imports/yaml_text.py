@@ -79,7 +79,8 @@ class _Expansion:
                 continue  # no field is named by a list
             if key.value == MERGE:
                 for part in _mappings(read):
-                    merged = {**part, **merged}
+                    for name, one in part.items():  # in place: there may be very many parts
+                        merged.setdefault(name, one)
             else:
                 own[key.value] = read
         return merged | own

@@ -83,7 +83,8 @@ def record_id(value: str) -> int:
 
 
 def email(value: str) -> str:
-    if len(value) > MAX_NAME or not _EMAIL.fullmatch(value):
+    # "=?" begins an encoded word, which a mail's header would decode.
+    if len(value) > MAX_NAME or "=?" in value or not _EMAIL.fullmatch(value):
         raise ValueError(NO_EMAIL)
     return value
 

@@ -208,6 +208,13 @@ def import_kuma_mail(size: int) -> None:
     kuma.read({"monitorList": monitors, "notificationList": [notification]})
 
 
+def import_gatus_mail(size: int) -> None:
+    """One provider of all endpoints: both are long."""
+    provider = f"alerting: {{email: {{to: '{'ops@example.org,' * size}'}}}}\n"
+    endpoints = "- {alerts: [{type: email}]}\n" * size
+    files.read(f"{provider}endpoints:\n{endpoints}".encode())
+
+
 def whois_answer(value: str) -> None:
     with suppress(whois.NoAnswer):
         whois._referred(value, "example")
@@ -331,6 +338,9 @@ READERS: list[tuple[str, Callable[[Any], object], Callable[[int], Any], int]] = 
     ("import: tags of one monitor", import_kuma,
      lambda n: {"tags": [{"name": f"a{k}"} for k in range(n)]}, 60_000),
     ("import: one mail list of all monitors", import_kuma_mail, lambda n: n, 8_000),
+    ("import: mail addresses of all endpoints", import_gatus_mail, lambda n: n, 6_000),
+    ("import: merged mappings", import_file,
+     lambda n: f"endpoints:\n- <<: [{','.join(f'{{k{k}: 1}}' for k in range(n))}]\n", 5_000),
     ("import: conditions of one endpoint", import_file,
      around("endpoints:\n- conditions:\n", "  - '[STATUS] != 404'\n"), 60_000),
     ("import: a long text by alias", import_file,

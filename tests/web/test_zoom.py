@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.db import journal, writing
+from app.db.tables import PersonRow
 from app.records import Location, Result, Timings, Verdict
 from app.rules.time import iso
 from app.stores import Feature, current_store
@@ -60,6 +61,22 @@ def test_times_of_the_form_are_those_of_the_person(viewer, monitor):
     ],
 )
 def test_a_time_that_cannot_be_shown_is_refused(viewer, monitor, query):
+    assert viewer.open(f"/monitors/{monitor.id}?{query}").status == 422
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=0001-01-01T00:00:00Z&to=0001-01-02T00:00:00Z",
+        "from=0001-02-01T00:00:00Z&to=0002-01-01T00:00:00Z",
+        "from=9999-12-30T00:00:00Z&to=9999-12-31T23:59:59Z",
+    ],
+)
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_the_ends_of_the_calendar_are_refused(app, viewer, monitor, query, zone):
+    """A day before the first, and one after the last, which some zones need, do not exist."""
+    with app.app_context(), writing() as session:
+        session.query(PersonRow).update({"time_zone": zone})
     assert viewer.open(f"/monitors/{monitor.id}?{query}").status == 422
 
 

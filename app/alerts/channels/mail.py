@@ -19,6 +19,7 @@ from app.alerts.words import shorten
 from app.paths import TEMPLATES
 
 MAX_SUBJECT = 150
+ENCODED = "=?"  # begins an encoded word (RFC 2047)
 # Python encodes a link that does not fit a line of 78, and mail programs then see no link.
 _LONG_LINES = SMTP.clone(max_line_length=998)
 
@@ -31,7 +32,7 @@ def build(outgoing: Outgoing, sender: str) -> EmailMessage:
     mail = EmailMessage(policy=SMTP)
     mail["From"] = _address(address, name or "Wakeful")
     mail["To"] = _address(outgoing.value)
-    mail["Subject"] = shorten(message.title, MAX_SUBJECT)
+    mail["Subject"] = _literal(shorten(message.title, MAX_SUBJECT))
     mail["Date"] = format_datetime(message.at)
     mail["Message-ID"] = f"<{outgoing.id}@{domain}>"
     if message.thread:
@@ -58,6 +59,8 @@ def html(outgoing: Outgoing) -> str:
 def wire_address(address: str) -> str:
     """The address as it goes on the wire: an international domain as IDNA."""
     local, _, domain = address.rpartition("@")
+    if ENCODED in address:
+        raise ValueError(f"No mail can be sent to an address with {ENCODED} in it.")
     if domain.isascii():
         return address
     try:
@@ -68,7 +71,14 @@ def wire_address(address: str) -> str:
 
 def _address(address: str, name: str = "") -> Address:
     local, _, domain = wire_address(address).rpartition("@")
-    return Address(name, local, domain)
+    return Address(_literal(name), local, domain)
+
+
+def _literal(text: str) -> str:
+    """``text`` for a header, which decodes encoded words: a line break in one would begin another
+    header, or the body.
+    """
+    return text.replace(ENCODED, "= ?")
 
 
 @cache
