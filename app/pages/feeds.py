@@ -116,7 +116,7 @@ def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime 
     if names:
         paragraphs.append(escape(f"Affects: {names}."))
     if corrected:
-        paragraphs.append(f"<em>Corrected {escape(local(corrected, zone))}.</em>")
+        paragraphs.append(f"<em>Edited {escape(local(corrected, zone))}.</em>")
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 
 

@@ -147,7 +147,7 @@ def test_only_a_first_start_creates_the_database(environ):
     upgraded(environ)
     file.unlink()
     for _ in range(2):
-        with pytest.raises(sa.exc.OperationalError, match="There is no database at"):
+        with pytest.raises(sa.exc.OperationalError, match="No database exists at"):
             upgraded(environ)
         assert not file.exists()
     upgraded(environ, new=True)

@@ -224,7 +224,7 @@ def test_the_doctor_does_not_guess_what_a_silent_database_knows_of_a_canary(
     finally:
         port.close()
     [canary] = [one for one in said if one.subject == "canary"]
-    assert canary.sentence == f"{name} refuses. Whether it ever accepted is not known."
+    assert canary.sentence == f"{name} refuses. Whether it ever accepted is unknown."
 
 
 def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relayed_settings):

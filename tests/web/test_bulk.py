@@ -27,7 +27,7 @@ def rows(app: Flask) -> list[MonitorRow]:
 
 
 def apply(visitor: Visitor, ids: list[int], action: str, **fields: object) -> Visitor:
-    """Tick these monitors on the list, choose what to do and press the button."""
+    """Select these monitors on the list, choose what to do and press the button."""
     form, _ = visitor.open("/monitors?sort_by=name&sort=asc").form_with("Apply")
     assert "ids" in form.boxes or not ids
     assert action in form.choices["action"]

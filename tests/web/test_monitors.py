@@ -93,7 +93,7 @@ def test_the_evidence_of_a_port_shows_what_it_sent(app, editor):
     make_incident(app, monitor, evidence={"failing": seen, "confirming": [], "last_good": seen})
     editor.open("/incidents/1")
     assert "421 &lt;busy&gt;" in editor.page.text
-    assert "What the server sent by itself, 10 bytes" in editor.text
+    assert "What the server sent first, 10 bytes" in editor.text
     assert "connected" in editor.text
 
 

@@ -47,7 +47,7 @@ def done(app, works):
 
 
 def ask(app, email="ada@example.org"):
-    return Visitor(app).open("/login").open("/login/forgotten").press("Send the link", email=email)
+    return Visitor(app).open("/login").open("/login/forgotten").press("Send link", email=email)
 
 
 def link_of(mail):
@@ -55,7 +55,7 @@ def link_of(mail):
 
 
 def set_password(visitor, password=NEW):
-    return visitor.press("Set the password", password=password, password_again=password)
+    return visitor.press("Set password", password=password, password_again=password)
 
 
 def test_a_mailed_link_sets_the_password_once_and_ends_all_sessions(app, works):

@@ -63,7 +63,7 @@ def test_it_repeats_on_the_clocks_of_the_zone_where_it_was_planned(app, editor):
     assert stored(app).zone == "Europe/Berlin"
     live_in(app, "Asia/Tokyo")
     assert "29 Mar 2027 10:30 JST" in editor.open("/maintenance/1").text
-    assert "on the clocks of Europe/Berlin" in editor.text
+    assert "in the time zone Europe/Berlin" in editor.text
     editor.open("/maintenance/1/edit")
     editor.form_with("Save")[0].choices["zone"].append("Mars/Base")  # of a page that lists more
     editor.press("Save", zone="Mars/Base")
@@ -111,8 +111,8 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     for typed, sentence in (
         ({"name": ""}, "This field is required."),
         ({"end_at": "2020-01-01T00:00"}, "The window must end after it starts."),
-        ({"often": "cron", "repeat": ""}, "Enter a cron line such as"),
-        ({"often": "cron", "repeat": "daily"}, "Enter a cron line such as"),
+        ({"often": "cron", "repeat": ""}, "Enter a cron expression such as"),
+        ({"often": "cron", "repeat": "daily"}, "Enter a cron expression such as"),
         ({"often": "cron", "repeat": "99 3 * * 1"}, "or write a cron line"),
         ({"often": "daily", "repeat_until": "2020-01-01T00:00"}, "before the window starts"),
         ({"scope": "chosen"}, "Choose a monitor or enter a tag"),
