@@ -121,12 +121,12 @@ def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime 
 
 
 def _title(page: PublicPage) -> str:
-    return f"{line(page.page.name)} status"
+    return f"{line(page.page.name)}: status updates"
 
 
 def _description(page: PublicPage) -> str:
     about = clean(page.page.description or "").strip()
-    return about or f"Incidents and maintenance of {line(page.page.name)}"
+    return about or f"{line(page.page.name)}: incidents and maintenance"
 
 
 def _self(page: PublicPage, kind: str) -> str:

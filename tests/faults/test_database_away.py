@@ -162,7 +162,7 @@ def test_an_internal_error_is_still_a_500(app, caplog):
         session.execute(sa.text("ALTER TABLE incidents RENAME TO elsewhere"))
     visitor.open("/incidents")
     assert visitor.status == 500
-    assert "This is a fault in Wakeful" in visitor.text
+    assert "This is a bug in Wakeful" in visitor.text
 
 
 # --- SQLite

@@ -363,7 +363,7 @@ def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_us
     assert (first, second) == ("incident.opened", "incident.resolved")
     assert opened["incident"]["started_at"] == "2026-11-19T07:59:00Z"
     assert len(opened["incident"]["unwatched"]) == len(resolved["incident"]["unwatched"]) == 1
-    assert "1 message was given up unsent" in caplog.text
+    assert "1 message was given up: it was not sent within 24 hours" in caplog.text
     assert "still lasts, and its opening was given up unsent: 1 message tells of it" in caplog.text
 
 

@@ -240,10 +240,10 @@ def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink, ki
     assert "Not sent Not sent: the stored webhook secret" in visitor.open(f"/deliveries/{id}").text
     assert "No webhooks are sent." in visitor.open("/").text
     visitor.open("/settings/webhook-secret/change")
-    assert "signed with the new one alone" in visitor.text
+    assert "signed with the new one only" in visitor.text
     assert "signed with both" not in visitor.text
-    visitor.press("Change the secret")
-    assert "they refuse messages until they have it" in visitor.text
+    visitor.press("Change secret")
+    assert "they reject messages until they have it" in visitor.text
     assert "The stored secret cannot be read." not in visitor.text
     visitor.press("Show secret")
     assert "Copy it now." in visitor.text

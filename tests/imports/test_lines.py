@@ -98,5 +98,5 @@ def test_spans_are_read(text, found):
 
 
 def test_a_header_alone_is_no_list():
-    with pytest.raises(NotReadable, match="nothing below it"):
+    with pytest.raises(NotReadable, match="but no data"):
         files.read(b"name,url\n")

@@ -36,7 +36,7 @@ def read(data):
 @FEEDS
 def test_each_update_of_a_post_is_an_entry_the_newest_first(make):
     found = read(make(page()))
-    assert found.feed.title == "Acme status"
+    assert found.feed.title == "Acme: status updates"
     assert [entry.title for entry in found.entries] == [
         "Checkout is slow (Monitoring)",
         "Database upgrade (Scheduled)",

@@ -63,7 +63,7 @@ def test_what_is_the_same_is_no_change():
         ),
         (
             {"headers": [["content-type", "text/html"]]},
-            "No header server any more, was nginx",
+            "Header server removed, was nginx",
         ),
         (
             {"headers": [*GOOD["headers"], ["Retry-After", "120"]]},

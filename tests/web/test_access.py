@@ -73,7 +73,7 @@ def test_every_fault_of_a_new_account_is_told_at_once(app, stranger):
         "Create account", email="ada", password="short", password_again="shorter"
     )
     assert stranger.status == 422
-    assert "This is no email address." in stranger.text
+    assert "This is not an email address." in stranger.text
     assert "The password is too short: use 8 characters or more." in stranger.text
     stranger.press("Create account", email="ada", password="12345678", password_again="1234567")
     assert "too short" not in stranger.text
@@ -379,7 +379,7 @@ def test_an_admin_opens_networks_and_a_wrong_one_is_refused_by_name(app, admin):
     assert admin.status == 422
     assert "nonsense" in admin.text
     admin.press("Save", allow_networks="10.0.0.0/8, loopback")
-    assert "Saved." in admin.text
+    assert "Networks saved." in admin.text
     assert dict(admin.form_with("Save")[0].values)["allow_networks"] == "10.0.0.0/8, loopback"
 
 
@@ -402,7 +402,7 @@ def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.text
     assert "wakeful webhook-secret prints it" in admin.text
     assert "signs too" not in admin.text
-    assert "still signs" not in admin.open("/settings/webhook-secret/change").text
+    assert "also signs" not in admin.open("/settings/webhook-secret/change").text
     admin.press("Change secret")
     assert "The previous secret also signs until" in admin.text
     second = re.search(r"whsec_\S+", admin.press("Show secret").text)[0]

@@ -231,7 +231,7 @@ def test_the_jump_list_says_when_the_session_has_ended(app, visit):
         current_access().change_password(1, PASSWORD)
     press(page, "Control+k")
     expect(page.get_by_text("You are logged out.")).to_be_visible()
-    expect(page.get_by_text("No answer from the server.")).to_be_hidden()
+    expect(page.get_by_text("The server does not answer.")).to_be_hidden()
 
 
 @DESKTOP
@@ -247,7 +247,7 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.evaluate(REFRESH)
-    expect(page.get_by_text("No answer from the server.").first).to_be_hidden()
+    expect(page.get_by_text("The server does not answer.").first).to_be_hidden()
     expect(notice).to_have_count(1)
     assert asked == []
     notice.get_by_role("link", name="Log in").click()
@@ -327,7 +327,7 @@ def test_an_unchanged_page_costs_a_304(app, visit, site):
 def test_the_wall_says_when_what_it_shows_is_old(app, visit):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")
-    note = page.get_by_text("No answer from the server.")
+    note = page.get_by_text("The server does not answer.")
     expect(note).to_be_hidden()
     # Not by stopping the server: Chromium itself complains to the console about that.
     page.evaluate("() => { window.asked = fetch; window.fetch = () => Promise.reject() }")

@@ -131,7 +131,7 @@ def test_each_link_in_the_summary_of_faults_leads_to_something_on_the_page(app, 
 def test_one_monitor_is_deleted_with_its_own_things(app, editor):
     make_monitor(app, name="Alpha")
     apply(editor, [1], "delete")
-    assert "Its incidents, results and waiting alerts go with it." in editor.text
+    assert "Its incidents, results and pending alerts go with it." in editor.text
 
 
 def go_on(visitor: Visitor) -> list[str]:

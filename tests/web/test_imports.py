@@ -214,7 +214,7 @@ def test_work_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
     editor.press("Continue").press("Continue")
     assert editor.status == 503
     assert "2 of 4 done. The server did not answer in time." in editor.text
-    assert "What you sent may have arrived" in editor.text
+    assert "Your change may have been saved" in editor.text
     editor.press("Continue").press("Continue")
     assert "4 monitors created" in editor.text
     assert [row.url[8] for row in rows(app)] == list("abcd")

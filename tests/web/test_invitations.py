@@ -44,7 +44,7 @@ def join(app, path, **more):
 
 def test_the_invited_chooses_name_password_and_zone_and_is_logged_in(app, admin):
     path = invite(admin)
-    assert "Whoever has it can create the account" in admin.text
+    assert "Anyone who has it can create the account" in admin.text
     assert admin.page.headers["Cache-Control"] == "no-store"
     admin.open("/people")
     assert "eve@example.org Invited Editor Expires in 6 days" in admin.text

@@ -226,7 +226,7 @@ def test_status_pages_are_made_and_edited_on_the_remote_server(app, remote):
     assert "Our shop saved." in remote.text
     remote.open("/status-pages/1/edit").press("Save", "", slug="Not good")
     assert remote.status == 422
-    assert "Use small letters" in remote.text
+    assert "Use lower-case letters" in remote.text
     assert "Nobody has subscribed yet" in remote.open("/status-pages/1/subscribers").text
     assert remote.open("/status-pages/1/subscribers.csv").page.text.startswith("channel,target")
     remote.open("/status-pages/1/delete").press("Delete this status page")
@@ -268,7 +268,7 @@ def test_an_import_creates_monitors_on_the_remote_server(app, remote):
     remote.open("/monitors/import").press("Preview", urls=lines)
     assert "Duplicate Already monitored as Old shop." in remote.text
     assert 'There is no contact "Nobody".' in remote.text
-    assert "looked for among the first 500 monitors of this server" in remote.text
+    assert "only among the first 500 monitors of this server" in remote.text
     remote.press("Create 1 monitor")
     with app.app_context():
         made = current_store().monitors.get(2)

@@ -165,7 +165,7 @@ def test_an_update_is_added_with_the_next_state_offered(app, editor, shop):
     form, _ = editor.form_with("Publish update")
     assert form.choices["state"] == ["investigating", "identified", "monitoring", "resolved"]
     editor.press("Publish update", body="It was the disk.")
-    assert "The update published." in editor.text
+    assert "Update published." in editor.text
     post = stored(app)
     assert post.state == "identified"
     assert [one.body for one in post.updates] == ["We look into it.", "It was the disk."]
@@ -183,7 +183,7 @@ def test_a_correction_is_marked(app, editor, shop):
     post = stored(app)
     assert (post.title, post.body, post.monitors) == ("Very slow", "We look into it.", (shop,))
     assert post.corrected_at is not None
-    assert "Corrected" in editor.text
+    assert "Edited" in editor.text
     update = post.updates[0].id
     editor.open(f"/status-pages/1/posts/1/updates/{update}").press("Save", body="We looked.")
     assert "Update edited." in editor.text
@@ -230,7 +230,7 @@ def test_deleting_asks_first(app, editor, viewer, shop):
     assert viewer.open("/status-pages/1/posts/1/delete").status == 403
     assert "Delete Slow?" in editor.open("/status-pages/1/posts/1/delete").text
     editor.press("Delete this post")
-    assert "Slow is deleted." in editor.text
+    assert "Slow deleted." in editor.text
     assert editor.open("/status-pages/1/posts/1").status == 404
 
 

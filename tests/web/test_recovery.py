@@ -200,7 +200,7 @@ def test_a_fault_keeps_the_link(app, works):
 
 def test_without_email_the_page_sends_people_to_an_admin(app, stranger):
     stranger.open("/login/forgotten")
-    assert "Ask an admin for a link" in stranger.text
+    assert "Ask an admin to create a password link" in stranger.text
     assert stranger.forms == []
     with app.app_context():
         assert not current_mail().is_set()

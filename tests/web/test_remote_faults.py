@@ -130,7 +130,7 @@ def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, 
         server.refused = {"POST", "PATCH"}
         editor.open(path).press(button, **typed)
         assert editor.status == 503, path
-        assert "failed with an internal error. What you sent may have arrived" in editor.text, path
+        assert "failed with an internal error. Your change may have been saved" in editor.text, path
         values = dict(editor.form_with(button)[0].values)
         assert {name: values[name] for name in typed} == typed, path
         server.refused = set()
@@ -286,13 +286,13 @@ def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
     editor.open(f"/monitors/{monitor.id}/edit")
     server.refused = {"PATCH"}
     editor.press("Save", name="Other")
-    assert "What you sent may have arrived" in editor.text
+    assert "Your change may have been saved" in editor.text
     server.refused = set()
     with socket.socket() as nobody:  # bound, but nobody listens
         nobody.bind(("127.0.0.1", 0))
         store.connection.base = f"http://127.0.0.1:{nobody.getsockname()[1]}/api/v1"
         editor.press("Save")
-    assert "cannot be reached. What you sent did not arrive there." in editor.text
+    assert "cannot be reached. Your change did not arrive." in editor.text
     assert "may have arrived" not in editor.text
     visitors.close()
 
@@ -308,7 +308,7 @@ def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server,
         server.asked, server.refused = [], {"PATCH"}
         editor.press(button, **typed)
         assert editor.status == 503
-        assert "What you sent may have arrived" in editor.text
+        assert "Your change may have been saved" in editor.text
         assert [one for one in server.asked if one.startswith("PATCH")] == [
             f"PATCH /api/v1/monitors/{monitor.id}"
         ]
@@ -412,7 +412,7 @@ def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, edito
     store.offered._known = frozenset()  # a bare one stands there now
     editor.press("Save", name="Other", timeout="7")
     assert editor.status == 422
-    assert "This server has no place for it." in editor.text
+    assert "This server cannot store it." in editor.text
     assert dict(editor.form_with("Save")[0].values)["timeout"] == "7"
     editor.press("Save", timeout="30")
     assert "Other saved." in editor.text
@@ -450,7 +450,7 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
                  "/status-pages/new", "/status-pages/templates", "/deliveries",
                  "/reports"):  # fmt: skip
         assert editor.open(path).status == 503, path
-        assert "has a fault of its own" in editor.text, path
+        assert "failed with an internal error" in editor.text, path
     for path in ("/profile", "/jump"):
         assert editor.open(path).status == 200, path
 

@@ -255,7 +255,7 @@ def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
     assert "Boss gets this report by email" in editor.text
     assert "Boss : monitors tagged shop" in editor.text
     editor.press("Stop")
-    assert "no more monthly reports" in editor.text
+    assert "no longer gets this monthly report" in editor.text
     with app.app_context():
         assert not current_store().report_mails.list(PageQuery()).items
     assert editor.open("/reports").press("Send monthly", contact="Chat").status == 422

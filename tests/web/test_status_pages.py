@@ -111,7 +111,7 @@ def test_a_search_shows_the_first_and_says_that_there_are_more(app, editor):
     assert "Node 29" in editor.text
     assert "Node 30" not in editor.text
     assert "There are more." in editor.text
-    assert "No monitor matches." in editor.press("Search", find="nothing like it").text
+    assert "No matches." in editor.press("Search", find="nothing like it").text
 
 
 def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
@@ -235,7 +235,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     long = "x" * 256
     for typed, sentence in (
         ({"name": ""}, "Name: This field is required."),
-        ({"slug": "Not good"}, "Use small letters"),
+        ({"slug": "Not good"}, "Use lower-case letters"),
         ({"slug": "first"}, "Another status page has this address."),
         ({"visibility": "password"}, "Enter a password for this page."),
         ({"domain": "https://x.example/"}, "Send a host name alone"),
@@ -360,7 +360,7 @@ def test_deleting_asks_first(app, editor, viewer):
     editor.open("/status-pages/1/delete")
     assert "Delete Our shop?" in editor.text
     editor.press("Delete this status page")
-    assert "Our shop is deleted." in editor.text
+    assert "Our shop deleted." in editor.text
     assert editor.open("/status-pages/1").status == 404
 
 

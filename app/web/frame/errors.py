@@ -48,8 +48,8 @@ LARGE_FILE = (
     " the command: wakeful import FILE"
 )
 TOO_OLD = (
-    "This page is from before you logged in. Nothing was changed. Send it again, or go back and "
-    "reload the page."
+    "This page is from before you logged in. Nothing was changed. "
+    "Send the form once more, or go back and reload the page."
 )
 LOGGED_OUT = (
     "You are logged out, so nothing was changed. Log in (this opens another tab), then come back "
