@@ -70,7 +70,7 @@ def _end(sentence: str, code: int) -> None:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="wakeful")
 def cli() -> None:
-    """Wakeful watches URLs and tells people when they break."""
+    """Wakeful monitors URLs and alerts people when they fail."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     for noisy in ("alembic", "urllib3", "apprise"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
