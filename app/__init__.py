@@ -1,4 +1,4 @@
-"""Wakeful watches URLs and tells people when they break.
+"""Wakeful monitors URLs and alerts people when they fail.
 
 ``create_app`` puts the packages of app/ together.
 """

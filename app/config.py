@@ -171,8 +171,7 @@ def _kept_secret(instance: Path, make: bool) -> str:
         return _secret_in(instance)
     except OSError as fault:
         raise SettingError(
-            f"{PREFIX}INSTANCE is wrong: {instance} cannot be used as a folder of ours"
-            f" ({fault.strerror})."
+            f"{PREFIX}INSTANCE is wrong: {instance} cannot be used as a folder ({fault.strerror})."
         ) from None
 
 
@@ -283,7 +282,7 @@ def _http_url(raw: str) -> str:
 
 def _broker(raw: str) -> str:
     # If it were accepted, people would wait for workers that get no checks.
-    raise ValueError("a queue is not built yet. Leave it unset: checkers share the database.")
+    raise ValueError("a queue is not available yet. Leave it unset: checkers share the database.")
 
 
 def _scheme(*schemes: str) -> Callable[[str], str]:
@@ -341,7 +340,7 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
 def _authorities(raw: str) -> str:
     """A file of certificates. One that holds none would be ignored silently."""
     if not Path(raw).is_file():
-        raise ValueError(f"there is no file {raw}.")
+        raise ValueError(f"the file {raw} does not exist.")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
     except (ssl.SSLError, OSError):
@@ -353,7 +352,9 @@ def _url_or_file(raw: str) -> str:
     if "://" in raw:
         return _http_url(raw)
     if not Path(raw).is_file():
-        raise ValueError(f"there is no file {raw}. Name one, or a URL that starts with https://.")
+        raise ValueError(
+            f"the file {raw} does not exist. Name one, or a URL that starts with https://."
+        )
     return raw
 
 

@@ -220,7 +220,7 @@ def test_a_database_that_does_not_answer_is_told_without_a_trace(type_, monkeypa
 def test_the_checker_does_not_start_without_a_database(type_, home):
     code, _out, err = type_("checker")
     assert code == 1
-    assert err.startswith(f"There is no database at {home / 'wakeful.db'}.")
+    assert err.startswith(f"No database exists at {home / 'wakeful.db'}.")
 
 
 def test_doctor_names_what_is_wrong(type_, monkeypatch, home):
@@ -228,7 +228,7 @@ def test_doctor_names_what_is_wrong(type_, monkeypatch, home):
     monkeypatch.setenv("WAKEFUL_DNS_SERVERS", "127.0.0.1:9")
     code, out, _err = type_("doctor")
     assert code == 1
-    assert re.search("WRONG +database: There is no database at ", out)
+    assert re.search("WRONG +database: No database exists at ", out)
     assert re.search("WRONG +names: ", out)
     type_("db", "upgrade")
     (home / "secret_key").chmod(0o644)

@@ -95,7 +95,7 @@ class People(Counters):
         """
         hash_now = _found(db.session, id).password_hash
         if current is not None and not passwords.matches(hash_now, current):
-            raise Invalid({"current_password": ["This is not the present password."]})
+            raise Invalid({"current_password": ["The current password is wrong."]})
         if sentence := refused(text.new_password, password):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)

@@ -99,7 +99,7 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
             given_up += not attempts
     if given_up:
         log.error(
-            "%s %s given up unsent: nothing was sent for 24 hours. See the list of deliveries.",
+            "%s %s given up: it was not sent within 24 hours. See the delivery log.",
             count_of(given_up, "message"),
             "was" if given_up == 1 else "were",
         )

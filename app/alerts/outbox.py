@@ -342,7 +342,7 @@ def give_up(delivery_id: int, now: datetime) -> None:
     with writing() as session:
         row = _alert(session, delivery_id)
         if row.status not in (DeliveryStatus.PENDING, DeliveryStatus.HELD):
-            raise Conflict("This message does not wait any more. There is nothing to give up.")
+            raise Conflict("This message is no longer pending, so it cannot be given up.")
         if row.lease_until is not None and row.lease_until > now:
             raise Conflict("This message is being sent at this moment. Try again in a minute.")
         row.status, row.reason = DeliveryStatus.FAILED, Reason.GIVEN_UP
@@ -370,7 +370,7 @@ def retry(delivery_id: int, now: datetime) -> None:
     with writing() as session:
         row = _alert(session, delivery_id)
         if row.status == DeliveryStatus.DELIVERED:
-            raise Conflict("This message was delivered. There is nothing to send again.")
+            raise Conflict("This message was delivered already, so it cannot be sent again.")
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
         if isinstance(row.value, Unreadable):

@@ -26,7 +26,7 @@ def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
 def given_up(answer: str | None) -> str:
     """Why a message failed after 24 hours. ``answer``: the last one; None without an attempt."""
     if answer is None:
-        return f"{NOT_SENT}nothing was sent for the 24 hours in which it was news."
+        return f"{NOT_SENT}it could not be sent within 24 hours."
     return f"Given up after 24 hours. The last answer: {answer}"
 
 

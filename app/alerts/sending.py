@@ -18,7 +18,7 @@ def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
     try:
         sender = senders.get(_name(job))
         if sender is None:
-            return permanent(f"There is no channel {job.claim.channel}.")
+            return permanent(f"No channel is called {job.claim.channel}.")
         return sender(job.outgoing, job.tools)
     except Exception as fault:
         # The error's text and the values in its traceback may contain the channel's secrets.

@@ -42,7 +42,7 @@ class Body:
     def pairs(self) -> Pairs:
         """The fields. Raises Invalid with ``errors.body`` if they cannot be read."""
         if not self.whole:
-            raise Invalid({"body": ["The body broke off before its end. Send it once more."]})
+            raise Invalid({"body": ["The body is incomplete. Send it again."]})
         if not self.raw:
             return []
         text = _decoded(self.raw, "body")
@@ -129,7 +129,7 @@ def _json(text: str) -> Pairs:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON.")
+    raise ValueError(f"{name} is not valid JSON.")
 
 
 def _too_many() -> str:

@@ -30,7 +30,7 @@ def list_(call: Call) -> Response:
     return paged(page, partial(_shape, call), call.query)
 
 
-@operation("POST", CONTACTS, "Store a contact", "Contact", status=201, form=ContactForm)
+@operation("POST", CONTACTS, "Create a contact", "Contact", status=201, form=ContactForm)
 def store(call: Call) -> Response:
     return created(_shape(call, call.store.contacts.create(call.new(ContactForm))))
 

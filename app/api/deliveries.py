@@ -62,7 +62,7 @@ def retry(call: Call) -> Response:
     return one(json_of(call.store.deliveries.retry(call.id)))
 
 
-@operation("POST", DELIVERY + "/give-up", "Give a waiting delivery up", "Delivery")
+@operation("POST", DELIVERY + "/give-up", "Give up a pending delivery", "Delivery")
 def give_up(call: Call) -> Response:
     call.store.deliveries.get(call.id)
     call.without_input()

@@ -25,7 +25,7 @@ from app.stores.away import unavailable
 log = logging.getLogger("wakeful.api")
 
 READING = ("GET", "HEAD", "OPTIONS")
-NO_PATH = "There is nothing at this path."
+NO_PATH = "Nothing exists at this path."
 REMOTE = (
     "This installation shows another server's monitors and has no API of its own. "
     "Send requests to that server."
@@ -47,7 +47,8 @@ def dispatch(request: Request) -> Response:
         log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
         return problem(
             500,
-            "Something went wrong here, not in your request. The log has it under this request id.",
+            "Something went wrong in Wakeful, not in your request. The log has the details under "
+            "this request id.",
             details={"request_id": request_id},
             X_Request_Id=request_id,
         )

@@ -22,7 +22,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", INCIDENTS, "Store an incident", "Incident", status=201, form=IncidentStoreForm)
+@operation("POST", INCIDENTS, "Create an incident", "Incident", status=201, form=IncidentStoreForm)
 def store(call: Call) -> Response:
     return created(json_of(call.store.incidents.create(call.new(IncidentStoreForm))))
 

@@ -10,7 +10,7 @@ from app.records import ApiKey
 from app.stores import current_access
 
 UNAUTHENTICATED = (
-    "A valid API key is needed. Send it as the header Authorization: Bearer <API_KEY>."
+    "A valid API key is required. Send it in the header Authorization: Bearer <API_KEY>."
 )
 WINDOW_SECONDS = 60
 _LONGEST_KEY = 256

@@ -23,7 +23,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", MARKERS, "Store a marker", ANSWER, status=201, form=MarkerForm)
+@operation("POST", MARKERS, "Create a marker", ANSWER, status=201, form=MarkerForm)
 def store(call: Call) -> Response:
     return created(json_of(call.store.markers.create(call.new(MarkerForm))))
 

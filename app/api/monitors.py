@@ -45,7 +45,7 @@ def overview(call: Call) -> Response:
     return one({status.value: counts.get(status, 0) for status in MonitorStatus})
 
 
-@operation("POST", MONITORS, "Store a monitor", "Monitor", status=201, form=MonitorForm)
+@operation("POST", MONITORS, "Create a monitor", "Monitor", status=201, form=MonitorForm)
 def store(call: Call) -> Response:
     return created(_shape(call, call.store.monitors.create(call.new(MonitorForm))))
 

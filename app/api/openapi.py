@@ -20,22 +20,22 @@ INTRODUCTION = """\
 Monitors watch URLs; incidents are periods of trouble. Send an API key with every request:
 `Authorization: Bearer <API_KEY>`. Writes are form-encoded (`alerts[0][key]=email`,
 `alerts[0][value]=ops@example.com`) or JSON (`"alerts": [{"key": "email", "value": "..."}]`).
-PUT and PATCH both change only what is sent. An empty value clears a field or brings back its
+PUT and PATCH both change only what is sent. An empty value clears a field or restores its
 default. Unknown fields and parameters are refused. Times are UTC. X-RateLimit-Reset counts the
 seconds until X-RateLimit-Remaining is full again.
 """
 DELETIONS = ("Deleted", "Cleared")
 STATUS_TEXTS = {
-    200: "It worked.",
-    201: "It was stored. Location has its address.",
+    200: "Success.",
+    201: "Created. The Location header has its URL.",
     401: "No valid API key came with the request.",
     403: "The key may only read.",
-    404: "There is nothing with this id.",
-    409: "The present state does not allow it.",
+    404: "Nothing has this id.",
+    409: "The current state does not allow it.",
     413: "The body is too large.",
     415: "The body is neither a form nor JSON.",
-    422: "The input is not valid; errors has a sentence for each field.",
-    429: "Too many requests; Retry-After says when to try again, in seconds.",
+    422: "The input is not valid. errors has a sentence for each field.",
+    429: "Too many requests. Retry-After says how many seconds to wait.",
 }
 
 

@@ -23,7 +23,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", TEMPLATES, "Store a post template", ANSWER, status=201, form=PostTemplateForm)
+@operation("POST", TEMPLATES, "Create a post template", ANSWER, status=201, form=PostTemplateForm)
 def store(call: Call) -> Response:
     return created(json_of(call.store.post_templates.create(call.new(PostTemplateForm))))
 

@@ -39,7 +39,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", POSTS, "Store a post", "Post", status=201, form=PostForm)
+@operation("POST", POSTS, "Create a post", "Post", status=201, form=PostForm)
 def store(call: Call) -> Response:
     call.store.status_pages.get(call.id)
     return created(json_of(call.store.posts.create(call.id, call.new(PostForm))))
@@ -52,7 +52,7 @@ def show(call: Call) -> Response:
     return one(json_of(record))
 
 
-@operation("PUT PATCH", POST, "Correct a post", "Post", form=PostForm, update=True)
+@operation("PUT PATCH", POST, "Edit a post", "Post", form=PostForm, update=True)
 def update(call: Call) -> Response:
     fields = call.changes(PostForm, _post(call))
     return one(json_of(call.store.posts.update(call.id, call.ids["post"], fields)))
@@ -80,7 +80,7 @@ def show_update(call: Call) -> Response:
     return one(json_of(record))
 
 
-@operation("PUT PATCH", UPDATE, "Correct an update", "PostUpdate", form=PostUpdateForm, update=True)
+@operation("PUT PATCH", UPDATE, "Edit an update", "PostUpdate", form=PostUpdateForm, update=True)
 def correct_update(call: Call) -> Response:
     fields = call.changes(PostUpdateForm, _update(call))
     ids = call.id, call.ids["post"], call.ids["update"]

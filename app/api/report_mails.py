@@ -23,7 +23,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", MAILS, "Store a monthly report", ANSWER, status=201, form=ReportMailForm)
+@operation("POST", MAILS, "Create a monthly report", ANSWER, status=201, form=ReportMailForm)
 def store(call: Call) -> Response:
     return created(json_of(call.store.report_mails.create(call.new(ReportMailForm))))
 

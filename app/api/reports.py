@@ -15,7 +15,9 @@ from app.rules.time import iso
 from app.stats.report import ALL
 
 
-@operation("GET", "/report", "Sum up monitors between two times", "Report", query=ReportQueryForm)
+@operation(
+    "GET", "/report", "Report on monitors between two times", "Report", query=ReportQueryForm
+)
 def show(call: Call) -> Response:
     asked = binding.query_values(ReportQueryForm, call.query)
     ids = asked["monitors"]

@@ -12,7 +12,10 @@ from app.forms.shared_channel import SharedChannelForm
 
 
 @operation(
-    "GET", "/monitors/{id}/shared-channels", "List channels that others have too", "SharedChannels"
+    "GET",
+    "/monitors/{id}/shared-channels",
+    "List channels that other monitors share",
+    "SharedChannels",
 )
 def list_(call: Call) -> Response:
     call.store.monitors.get(call.id)
@@ -24,7 +27,7 @@ def list_(call: Call) -> Response:
 @operation(
     "POST",
     "/contacts/from-channel",
-    "Put a contact in the place of a channel",
+    "Replace a channel with a contact",
     "Contact",
     status=201,
     form=SharedChannelForm,

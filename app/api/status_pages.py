@@ -23,7 +23,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", PAGES, "Store a status page", ANSWER, status=201, form=StatusPageForm)
+@operation("POST", PAGES, "Create a status page", ANSWER, status=201, form=StatusPageForm)
 def store(call: Call) -> Response:
     return created(json_of(call.store.status_pages.create(call.new(StatusPageForm))))
 

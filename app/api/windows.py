@@ -23,7 +23,7 @@ def list_(call: Call) -> Response:
     return paged(page, json_of, call.query)
 
 
-@operation("POST", WINDOWS, "Store a maintenance window", ANSWER, status=201, form=WindowForm)
+@operation("POST", WINDOWS, "Create a maintenance window", ANSWER, status=201, form=WindowForm)
 def store(call: Call) -> Response:
     return created(json_of(call.store.windows.create(call.new(WindowForm))))
 

@@ -85,7 +85,7 @@ TCP = Kind(
     schemes=(tcp.SCHEME,),
     read=tcp.read,
     fields=frozenset({"alert_condition", "alert_text_lookup"}),
-    searched="the first 1 KiB that the server sends by itself",
+    searched="the first 1 KiB that the server sends first",
     phases=("dns", "connect", "ttfb", "download"),
     checks=_tcp,
 )

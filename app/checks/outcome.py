@@ -38,8 +38,7 @@ def verdict_of(
         return Verdict.UP, None
     return Verdict.DEGRADED, Failure(
         Cause.SLOW_RESPONSE,
-        f"The answer took {response_ms} ms, longer than the {spec.slow_after} ms "
-        "that are set as slow.",
+        f"The answer took {response_ms} ms, longer than the {spec.slow_after} ms set as slow.",
     )
 
 

@@ -41,9 +41,7 @@ OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "
 # What a command creates (database, keys, folders), only its owner can read and write. A container
 # or a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
-EARLY = (
-    "Until it can be used, status pages are answered from their last copies, and all else with 503."
-)
+EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 log = logging.getLogger(__name__)
@@ -72,7 +70,7 @@ def _end(sentence: str, code: int) -> None:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="wakeful")
 def cli() -> None:
-    """Wakeful watches URLs and tells people when they break."""
+    """Wakeful monitors URLs and alerts people when they fail."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     for noisy in ("alembic", "urllib3", "apprise"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -267,7 +265,7 @@ def key_revoke(prefix: str) -> None:
     """Revoke the API key with this PREFIX."""
     with _access() as access:
         access.revoke_key(prefix)
-    click.echo(f"Revoked the key {prefix}.")
+    click.echo(f"API key {prefix} revoked.")
 
 
 @cli.command("webhook-secret")
@@ -294,20 +292,32 @@ def _moment(raw: str) -> datetime:
 
 @cli.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Say what would be created, and store nothing.")
-@click.option("--format", "format_", type=click.Choice(list(FORMATS)), help="Default: detected.")
+@click.option("--dry-run", is_flag=True, help="Show what would be created, and create nothing.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(FORMATS)),
+    help="The format of FILE. Default: detected.",
+)
 @click.option(
     "--interval",
     type=click.Choice([str(seconds) for seconds in INTERVALS]),
     default="60",
-    help="Seconds between checks, where the file names none.",
+    help="Seconds between checks, for entries without an interval.",
 )
-@click.option("--tag", "tags", multiple=True, help="A tag for all of them.")
-@click.option("--contact", "contacts", multiple=True, help="A contact for all of them.")
+@click.option(
+    "--tag", "tags", multiple=True, help="Add this tag to every monitor. May be repeated."
+)
+@click.option(
+    "--contact",
+    "contacts",
+    multiple=True,
+    help="Add this contact to every monitor. May be repeated.",
+)
 @click.option(
     "--duplicates", is_flag=True, help="Also create monitors whose URL is already monitored."
 )
-@click.option("--server", help="Which server, where REMOTE_URL names several.")
+@click.option("--server", help="The server to import into, if REMOTE_URL names several.")
 def import_file(
     file: str,
     dry_run: bool,
@@ -400,7 +410,7 @@ def doctor() -> None:
     from app.commands.doctor import examine
 
     settings = read(make=False)
-    click.echo("ok     settings: they can be read.")
+    click.echo("ok     settings: They are valid.")
     wrong = 0
     with _opened(settings) as app:
         for finding in examine(app, settings):

@@ -48,32 +48,30 @@ MENDED_BY = {
     "monitors": "Edit the monitor and enter it again, or remove it.",
     "monitor_evidence": "It is dropped when the next incident of that monitor opens.",
     "incidents": "The incident stands without its evidence. Deleting the incident ends this.",
-    "deliveries": "There is nothing to do: it is deleted by its age.",
+    "deliveries": "Nothing to do: it is deleted when it is old enough.",
     "settings": "Set it again on the Settings page.",
     "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
     "markers": "Edit the marker through the API, or delete it.",
     "monitor_states": "The next check of that monitor replaces it.",
     "contacts": "Nobody is alerted through it. Edit the contact and enter its channels again.",
-    "subscribers": "Nothing is sent to this subscriber. Subscribing again mends it.",
-    "people": "An admin can set it on the People page. Where no admin is left, make one:"
+    "subscribers": "Nothing is sent to this subscriber. Subscribing again fixes it.",
+    "people": "An admin can set it on the People page. If no admin is left, create one:"
     " wakeful user create EMAIL --role admin",
     "invitations": "It invites a viewer. Revoke it on the People page, and invite again.",
-    "status_pages": "Edit the page and choose it again. Strangers do not see a page of which it"
-    " cannot be read who may.",
+    "status_pages": "Edit the page and choose its visibility again. "
+    "Until then, only people with an account see it.",
     "posts": "Correct the post, or delete it.",
     "post_updates": "Correct the update, or delete its post.",
     "report_mails": "Delete the monthly report and set it up again.",
     "report_mails_sent": "Delete the monthly report and set it up again.",
     "post_templates": "Edit the template and save it again, or delete it.",
 }
-STORED_WHOLE = (
-    "All stored secrets, texts and times can be read. (Results of checks are not looked at.)"
-)
+STORED_WHOLE = "All stored secrets, texts and times can be read. (Check results are not examined.)"
 UNKNOWN = (
-    "Without the tables nothing is known of stored values, clock, checkers, alert workers and"
-    " the networks that may be reached. Run this command again when the database works."
+    "Without the tables, the stored values, the clock, checkers, alert workers and allowed "
+    "networks cannot be examined. Run this command again when the database works."
 )
-MENDED_BY_NONE = "The rest works without it. Restore a backup to have it again."
+MENDED_BY_NONE = "The rest works without it. Restore a backup to get it back."
 # Settings that nobody sets: Wakeful replaces them.
 HEALS = {
     MEMORY: "The next start of a checker replaces it.",
@@ -130,29 +128,31 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, WakefulError | SettingError):
         return str(fault)
     lines = str(fault).splitlines() or [""]
-    return f"This look failed with a fault of Wakeful's: {type(fault).__name__}: {lines[0]}"
+    return (
+        f"This examination failed because of a bug in Wakeful: {type(fault).__name__}: {lines[0]}"
+    )
 
 
 def _folder(subject: _Subject) -> Iterator[Finding]:
     settings = subject.settings
     folder = settings.instance
     if not folder.is_dir():
-        missing = f"There is no folder {folder}. Look whether its disk is mounted."
-        yield Finding("folder", f"{missing} Only a first start makes it.", fault=True)
+        missing = f"The folder {folder} does not exist. Check that its disk is mounted."
+        yield Finding("folder", f"{missing} Only a first start creates it.", fault=True)
     elif not os.access(folder, os.W_OK):
-        yield Finding("folder", f"{folder} cannot be written. Give Wakeful the right to.", True)
+        yield Finding("folder", f"{folder} cannot be written. Give Wakeful write permission.", True)
     else:
         yield Finding("folder", f"{folder} can be written.")
     key = folder / "secret_key"
     if not settings.secret_key:
         yield Finding(
             "secret key",
-            f"There is no {key}, and WAKEFUL_SECRET_KEY is not set. Put the key back: without it"
-            " nothing that is stored encrypted can be read. Only a first start makes one.",
+            f"The file {key} does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key back: "
+            "without it, no encrypted value can be read. Only a first start creates a key.",
             fault=True,
         )
     elif key.exists() and key.stat().st_mode & 0o077:
-        yield Finding("secret key", f"Others can read {key}. Do: chmod 600 {key}", fault=True)
+        yield Finding("secret key", f"Others can read {key}. Run: chmod 600 {key}", fault=True)
 
 
 def _database(subject: _Subject) -> Iterator[Finding]:
@@ -177,7 +177,7 @@ def _database(subject: _Subject) -> Iterator[Finding]:
 def _rights(subject: _Subject) -> Iterator[Finding]:
     file = Path(schema.place())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
-        sentence = f"Everybody on this machine can open {file}. Do: chmod o= {file}*"
+        sentence = f"Everybody on this machine can open {file}. Run: chmod o= {file}*"
         yield Finding("file", sentence, fault=True)
 
 
@@ -192,7 +192,7 @@ def _file(subject: _Subject) -> Iterator[Finding]:
     for fault in found or ():
         yield Finding("file", f"{DAMAGED} SQLite says: {fault}", fault=True)
     if not found:
-        whole = "It took too long to read it all." if found is None else "SQLite finds it whole."
+        whole = "Reading all of it took too long." if found is None else "SQLite finds no damage."
         yield Finding("file", whole)
 
 
@@ -300,16 +300,17 @@ def _canaries(subject: _Subject) -> Iterator[Finding]:
         elif name in accepted:
             yield Finding(
                 "canary",
-                f"{name} refuses, but has accepted before. Something between may refuse for it.",
+                f"{name} refuses, but has accepted before. A firewall in between may refuse in its "
+                "place.",
                 fault=True,
             )
         elif not subject.tables:
-            yield Finding("canary", f"{name} refuses. Whether it ever accepted is not known.")
+            yield Finding("canary", f"{name} refuses. Whether it ever accepted is unknown.")
         else:
             yield Finding(
                 "canary",
-                f"{name} refuses, and has never accepted. Its refusal counts as an answer, so it "
-                "tells little. Name a host that accepts connections in WAKEFUL_CANARIES.",
+                f"{name} refuses, and has never accepted. In WAKEFUL_CANARIES, name a host that "
+                "accepts connections: a firewall in your network could refuse in its place.",
             )
 
 
@@ -343,7 +344,7 @@ def _greeted(server: Server) -> smtplib.SMTP:
 
 def _no_mail(monitors: int | None) -> Finding:
     """``monitors``: how many alert by email; None if that cannot be read."""
-    unset = "No mail server is set, so no email can be sent"
+    unset = "No mail server is set up, so no email can be sent"
     if monitors is None:
         return Finding("mail", f"{unset}.")
     if not monitors:

@@ -41,8 +41,8 @@ LOOK_SECONDS = 0.1
 END_LOOK_SECONDS = 0.02
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
 WAITING = (
-    "Until it can be used, nothing is checked, status pages are answered from their last copies,"
-    " and all else with 503. Wakeful tries again by itself."
+    "Until it works, no checks run, status pages come from their last copies, and all other "
+    "requests get 503. Wakeful retries automatically."
 )
 WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 

@@ -48,10 +48,10 @@ _LIBPQ = {
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
 # opens it again by itself, so the connection would fail for ever.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
-ABSENT = "There is no database at {path}. Put it back, or make a new one: wakeful db upgrade --new"
+ABSENT = "No database exists at {path}. Put it back, or create a new one: wakeful db upgrade --new"
 EMPTY = (
-    "The database at {path} is empty. Put the right one there, or make this one ready for use:"
-    " wakeful db upgrade --new"
+    "The database at {path} is empty. Put the right one there, or prepare this one for use: "
+    "wakeful db upgrade --new"
 )
 # The server became a standby: another one takes writes now.
 _READ_ONLY_SERVER = "25006"
@@ -219,7 +219,7 @@ def _keep_to_file(engine: Engine, path: str) -> None:
     @event.listens_for(engine, "checkout")
     def _look(_connection: Any, record: Any, _fairy: Any) -> None:
         if record.info.get("file") != _identity(path):
-            raise exc.DisconnectionError(f"{path} is another file than the one that is open.")
+            raise exc.DisconnectionError(f"{path} is not the file that is open.")
 
     unusable_at = float("-inf")
 

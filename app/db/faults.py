@@ -19,13 +19,13 @@ AGAIN = " Try again in a moment."
 AWAY = f"{NO_ANSWER}{AGAIN}"
 BUSY = f"The database is busy: something else has been writing to it for too long.{AGAIN}"
 READ_ONLY = "The database can be read but not written: its file or its server is read-only."
-FULL = "The disk that the database is on is full, so nothing can be stored. Make room there."
+FULL = "The disk that the database is on is full, so nothing can be stored. Free some space."
 DAMAGED = "The database file is damaged. Restore a backup."
 CANNOT_OPEN = (
-    "The database at {path} cannot be opened. Look whether Wakeful may read and write this file,"
+    "The database at {path} cannot be opened. Check that Wakeful can read and write this file,"
     " its folder and the files beside it ({path}-wal, {path}-shm)."
 )
-FAILING = "The disk that the database is on does not work. Look at its file, folder and disk."
+FAILING = "The disk that the database is on does not work. Check its file, folder and disk."
 
 _SQLITE = {
     sqlite3.SQLITE_BUSY: BUSY,

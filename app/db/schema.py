@@ -32,7 +32,7 @@ IN_USE = (
 )  # fmt: skip
 OLD = "The database is not up to date. Run: wakeful db upgrade"
 NO_TABLES = (
-    "The database has no tables of Wakeful's. Check whether WAKEFUL_DATABASE_URL names the right"
+    "The database has no Wakeful tables. Check whether WAKEFUL_DATABASE_URL names the right"
     " one. To prepare a new database, run: wakeful db upgrade"
 )
 NEWER = (
@@ -45,7 +45,7 @@ UNVERSIONED = (
     " is missing or empty. Restore a backup."
 )
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
-NEW = "No database was here, so a new one is made: %s"
+NEW = "No database was found. Creating a new one: %s"
 NO_COPY = (
     "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
 )

@@ -217,10 +217,10 @@ class Checker:
         keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self._plan.set_network(not down, now)
         if not down:
-            log.warning("Our own network works again.")
+            log.warning("Wakeful's own network works again.")
             self._start_at = float("-inf")
         else:
-            log.warning("Our own network does not work: every canary fails.")
+            log.warning("Wakeful's own network does not work: every canary fails.")
         self._was_down = down
 
     # --- the end

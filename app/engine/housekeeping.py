@@ -113,7 +113,7 @@ class Housekeeper:
             with self.app.app_context(), patience(CHORE_SECONDS):
                 chore.do()
         except Exception as fault:
-            faults.tell(log, "A chore failed. It will be tried again.", fault)
+            faults.tell(log, "A cleanup task failed. Wakeful will retry it.", fault)
 
     # --- the chores
 

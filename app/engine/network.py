@@ -36,8 +36,7 @@ CONFIRMED_OFTEN = CONFIRMATIONS[1] + 1
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
 SENTENCE = (
-    "Our own network does not work: neither this address nor any of the hosts that tell us so "
-    "could be reached."
+    "Wakeful's own network does not work: neither this address nor any canary could be reached."
 )
 
 # Causes that a failure of our own network can have. All others need an answer to be found.

@@ -56,8 +56,8 @@ from app.records import (
 from app.rules.brackets import parse, write
 
 ENTER_OR_DELETE = (
-    "The stored channels cannot be read, and this would delete them. Enter them again, or tick"
-    " the box that deletes what cannot be read."
+    "The stored channels cannot be read, and this would delete them. Enter them again, or select "
+    "the box that deletes them."
 )
 PASSWORD = "request_auth_password"  # noqa: S105 - a field's name
 
@@ -194,7 +194,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             found.insert(0, ("", "", self.trouble))
         csrf = self._fields.get("csrf_token")
         if csrf is not None and csrf.errors:
-            found.append(("", "", "This page was open for too long. Send it once more."))
+            found.append(("", "", "This page was open for too long. Send the form again."))
         return found
 
 

@@ -11,7 +11,7 @@ from app.rules.together import quiet_hours
 
 DIGITS_ALONE = "A name of digits alone could be mistaken for an id. Add a letter."
 LIKE_A_MASK = "This looks like a masked value. Choose another name."
-NO_CHANNEL = "A contact needs a channel. Add one."
+NO_CHANNEL = "Add at least one channel."
 
 
 def check_name(value: str) -> None:
@@ -38,7 +38,7 @@ class ContactForm(SchemaForm):
         key_label="Channel",
         value_label="Value",
         key_choices=CHANNEL_CHOICES,
-        missing="One half of this channel is missing. Send both its key and its value.",
+        missing="This channel is incomplete. Send both its key and its value.",
         description="Stored values are shown masked.",
     )
     min_severity = Word(
@@ -79,7 +79,7 @@ class ContactDeletionForm(SchemaForm):
         most=MAX_CONTACT_NAME,
         description="The name or id of the contact that takes its place.",
     )
-    force = Switch("Delete all the same", default=False, description="Although monitors use it.")
+    force = Switch("Delete anyway", default=False, description="Even if monitors use it.")
 
     def check_together(self) -> None:
         if self.replace_with.data is not None and self.force.data:

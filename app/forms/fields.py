@@ -26,9 +26,7 @@ from app.rules import text, zones
 from app.rules.brackets import Name, Typed
 from app.rules.quiet_hours import parse_clock, parse_zone
 
-MASK_WITHOUT_STORED = (
-    "This is a masked value and there is no stored one behind it. Send the value itself."
-)
+MASK_WITHOUT_STORED = "This value is masked, and no stored value matches it. Send the value itself."
 
 
 def form_of(field: Field) -> SchemaForm:
@@ -429,5 +427,8 @@ def typed_in(zone: ZoneInfo, value: str) -> datetime:
     except OverflowError:
         raise ValueError(text.NO_SUCH_TIME) from None
     if back != wall:
-        raise ValueError(f"The clocks in {zone.key} skip this time. Choose one an hour later.")
+        raise ValueError(
+            f"This time does not exist in {zone.key}: the clocks go forward. "
+            "Choose a time one hour later."
+        )
     return there

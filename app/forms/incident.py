@@ -9,13 +9,13 @@ from app.forms.fields import Moment, RecordId, Text, Word
 from app.forms.schema import SchemaForm
 from app.records import CLOCK_SKEW_SECONDS, MAX_CAUSE, MAX_COMMENT, Classification
 
-FUTURE = "This time is in the future. Send one that has come, or leave it out."
+FUTURE = "This time is in the future. Enter a past time, or leave it empty."
 
 
 class IncidentUpdateForm(SchemaForm):
     """The fields of an incident that can be changed."""
 
-    acknowledged_at = Moment("Acknowledged", description="When somebody took charge.")
+    acknowledged_at = Moment("Acknowledged", description="When somebody acknowledged it.")
     ended_at = Moment("Ended", description="Empty: the incident is open.")
     cause = Text("Cause", most=MAX_CAUSE, description="What went wrong, in a few words.")
     comment = Text(
@@ -23,14 +23,14 @@ class IncidentUpdateForm(SchemaForm):
         most=MAX_COMMENT,
         lines=True,
         unify_lines=True,
-        description="Notes for whoever looks later.",
+        description="Notes about the incident.",
     )
 
     classification: Any = Word(
         "Classified as",
         words=Classification,
         none="A real incident",
-        description="An addition of ours: what it turned out to be. It corrects the figures.",
+        description="Extension: what the incident turned out to be. It corrects the statistics.",
     )
 
     def check_together(self) -> None:

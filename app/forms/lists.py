@@ -29,7 +29,7 @@ from app.rules import text
 from app.rules.brackets import Name, Typed, parse, place
 
 HALVES = ("key", "value")
-NO_SUCH_PLACE = "There is no place of this name."
+NO_SUCH_PLACE = "No place has this name."
 
 
 @dataclass(slots=True)
@@ -416,7 +416,7 @@ class Tags(OneValue):
     def _listed(self, value: str) -> str:
         text.characters(value)
         if "," in value:
-            raise ValueError("A tag cannot hold a comma.")
+            raise ValueError("A tag cannot contain a comma.")
         return value
 
     def read(self, value: str) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ def _alerts(*, contacts: bool = True) -> PairList:
         key_label="Channel",
         value_label="Value",
         key_choices=[*CHANNEL_CHOICES, *([(CONTACT, "Contact")] if contacts else [])],
-        missing="One half of this alert is missing. Send both its key (the channel) and its value.",
+        missing="This alert is incomplete. Send both its key (the channel) and its value.",
         description="Who is alerted when it fails and recovers. Stored values are shown masked.",
         hide=masked_alert,
     )
@@ -180,7 +180,7 @@ def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
     """The fields of quiet hours, in the order of the form."""
     start = ClockTime(
         "Quiet from",
-        description="In quiet hours alerts wait. When they end, one message sums up.",
+        description="Alerts wait during quiet hours. One message sums them up at the end.",
     )
     end = ClockTime("Quiet until")
     zone = Zone(
@@ -204,7 +204,7 @@ class MonitorForm(SchemaForm):
         "URL",
         required=True,
         most=MAX_URL,
-        description=f"The address to watch, such as {' or '.join(k.address for k in KINDS)}.",
+        description=f"The address to check, such as {' or '.join(k.address for k in KINDS)}.",
     )
     interval = NumberChoice(
         "Interval",
@@ -217,12 +217,12 @@ class MonitorForm(SchemaForm):
         words=AlertCondition,
         labels=CONDITION_LABELS.__getitem__,
         default=AlertCondition.URL_UNAVAILABLE,
-        description="What raises the alert. A URL that cannot be reached always does.",
+        description="What opens an incident. An unreachable URL always does.",
     )
     alert_text_lookup = Text(
         "Text to look up",
         most=MAX_TEXT_LOOKUP,
-        description="Searched for with upper and lower case as written, "
+        description="Case-sensitive. Searched for "
         + " or ".join(f"in {kind.searched} ({kind.label})" for kind in KINDS)
         + ".",
     )
@@ -233,7 +233,7 @@ class MonitorForm(SchemaForm):
         check=check_header,
         key_label="Name",
         value_label="Value",
-        missing="One half of this header is missing. Send both its key and its value.",
+        missing="This header is incomplete. Send both its key and its value.",
         description="Sent with every check. Stored values are shown masked.",
     )
     request_auth_username = Text(
@@ -255,14 +255,14 @@ class MonitorForm(SchemaForm):
     cache_buster = NumberSwitch(
         "Bypass caches",
         default=0,
-        description="Adds a fresh query parameter to each request, so that no cache answers.",
+        description="Adds a new query parameter to each request, so that no cache answers.",
     )
     timeout = Number(
         "Time limit in seconds",
         low=TIMEOUT_SECONDS[0],
         high=TIMEOUT_SECONDS[1],
         default=DEFAULT_TIMEOUT,
-        description="For the whole check, from the look-up to the last byte.",
+        description="For the whole check, from the DNS lookup to the last byte.",
     )
     accepted_statuses = Text(
         "Accepted status codes",
@@ -275,7 +275,7 @@ class MonitorForm(SchemaForm):
     verify_tls = Switch(
         "Verify the certificate",
         default=True,
-        description="Without this, a wrong or expired certificate raises no alert.",
+        description="If off, an invalid or expired certificate opens no incident.",
     )
     slow_after = Number(
         "Slow after, in milliseconds",
@@ -288,7 +288,7 @@ class MonitorForm(SchemaForm):
         low=CONFIRMATIONS[0],
         high=CONFIRMATIONS[1],
         default=DEFAULT_CONFIRMATIONS,
-        description="How many times a failure is confirmed before an incident opens.",
+        description="How many times a failing check is repeated before an incident opens.",
     )
     ssl_alert_days = CertificateDays(
         "Certificate expiry",
@@ -305,7 +305,7 @@ class MonitorForm(SchemaForm):
     )
     maintenance_start_at = Moment(
         "Maintenance from",
-        description="While it lasts, no incident opens and no alert goes out.",
+        description="During this time, no incident opens and no alert is sent.",
         render_kw={"step": "60"},
     )
     maintenance_end_at = Moment("Maintenance until", render_kw={"step": "60"})
@@ -320,7 +320,7 @@ class MonitorForm(SchemaForm):
     tags = Tags("Tags", description="Comma-separated.")
     locations = Places(
         "Checked from",
-        description="Each place makes its own checks. It is down when most of them say so.",
+        description="Each place makes its own checks. The monitor is down when most of them fail.",
     )
 
     def check_together(self) -> None:

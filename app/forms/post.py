@@ -47,7 +47,7 @@ class PostForm(SchemaForm):
         "Monitors", description="The monitors of the page that the post is about."
     )
     incident_id = RecordId("Incident", description="The incident that the post is about, if any.")
-    starts_at = Moment("Start", description="Of maintenance. The state scheduled needs both times.")
+    starts_at = Moment("Start", description="For maintenance. A scheduled post needs both times.")
     ends_at = Moment("End")
 
     def check_together(self) -> None:

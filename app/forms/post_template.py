@@ -15,7 +15,7 @@ class PostTemplateForm(SchemaForm):
         "Name",
         required=True,
         most=MAX_TEMPLATE_NAME,
-        description="What people choose the template by.",
+        description="The name in the list of templates.",
     )
     title = Text("Title", required=True, most=MAX_NAME)
     state = state()

@@ -53,16 +53,14 @@ class MonitorFilterForm(SchemaForm):
     )
     status_page_id = RecordId("Status page", description="Only the monitors of this status page.")
     contact_id = RecordId(
-        "Contact", description="An addition of ours: only the monitors that use this contact."
+        "Contact", description="Extension: only the monitors that use this contact."
     )
-    tag = Text("Tag", most=MAX_TAG, description="An addition of ours: only those with this tag.")
+    tag = Text("Tag", most=MAX_TAG, description="Extension: only those with this tag.")
 
 
 class MonitorQueryForm(PageForm, MonitorFilterForm):
-    state = Word("State", words=MonitorStatus, none="Any", description="An addition of ours.")
-    hours = Switch(
-        "Hours", default=False, description="An addition of ours: with each its last 24 hours."
-    )
+    state = Word("State", words=MonitorStatus, none="Any", description="Extension.")
+    hours = Switch("Hours", default=False, description="Extension: with each its last 24 hours.")
     sort_by = Word(
         "Order by",
         words=MonitorSortBy,
@@ -75,7 +73,7 @@ class MonitorQueryForm(PageForm, MonitorFilterForm):
             MonitorSortBy.EXPIRES_AT: "Expiry",
         }.__getitem__,
         default=MonitorSortBy.ID,
-        description="By state (an addition of ours): descending is the worst first, then by name.",
+        description="By state (extension): descending is the worst first, then by name.",
     )
     sort = Word(
         "Direction",
@@ -134,14 +132,13 @@ class ResultQueryForm(PageForm):
     changes = Switch(
         "Changes",
         default=False,
-        description="An addition of ours: only the first and those at which verdict or cause"
-        " changed.",
+        description="Extension: only the first and those at which verdict or cause changed.",
     )
 
     def check_together(self) -> None:
         start, end = self.from_, self.to
         if self.flawless(start, end) and start.data and end.data and end.data < start.data:
-            end.fault("This is before the time in from.")
+            end.fault("This must not be earlier than from.")
 
 
 class MarkerQueryForm(PageForm):
@@ -152,7 +149,7 @@ class MarkerQueryForm(PageForm):
     def check_together(self) -> None:
         start, end = self.from_, self.to
         if self.flawless(start, end) and start.data and end.data and end.data < start.data:
-            end.fault("This is before the time in from.")
+            end.fault("This must not be earlier than from.")
 
 
 class DeliveryQueryForm(PageForm):
@@ -180,9 +177,7 @@ class StatisticsQueryForm(SchemaForm):
         default=StatisticsRange.DAY,
         description="How far back to look.",
     )
-    from_ = Moment(
-        "From", name="from", description="An addition of ours: with to, in place of range."
-    )
+    from_ = Moment("From", name="from", description="Extension: with to, in place of range.")
     to = Moment("To", description="The end of that time; it may be still to come.")
 
     def check_together(self) -> None:
@@ -204,7 +199,7 @@ def check_span(start: Moment, end: Moment) -> None:
     if start.data is None or end.data is None:
         (end if start.data else start).fault("Send from and to, or neither.")
     elif end.data <= start.data:
-        end.fault("This is not after the time in from.")
+        end.fault("This must be later than from.")
     elif start.data.year < FIRST_YEAR or end.data.year > LAST_YEAR:
         (start if start.data.year < FIRST_YEAR else end).fault(text.NO_SUCH_TIME)
     elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
@@ -231,7 +226,7 @@ class ReportQueryForm(SchemaForm):
         if not self.flawless(start, end) or not start.data or not end.data:
             return
         if end.data <= start.data:
-            end.fault("This is not after the time in from.")
+            end.fault("This must be later than from.")
         elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
             end.fault(f"A report covers {MAX_REPORT_DAYS} days at most. Send an earlier time.")
 

@@ -57,7 +57,7 @@ class StatusPageForm(SchemaForm):
         default=Visibility.PUBLIC,
     )
     password: Any = Password(
-        "Password", most=MAX_CREDENTIAL, description="Required where the page asks for one."
+        "Password", most=MAX_CREDENTIAL, description="Required if visitors need a password."
     )
     domain = Domain(
         "Custom domain",

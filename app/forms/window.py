@@ -28,19 +28,19 @@ class WindowForm(SchemaForm):
         description="Checks go on, but nobody is alerted until then.",
         render_kw=TO_THE_MINUTE,
     )
-    monitors = IdList("Monitors", description="Without monitors and tags: all of them.")
+    monitors = IdList("Monitors", description="Leave monitors and tags empty for all monitors.")
     tags = Tags(
         "Tags",
-        description="Also all monitors that have one of these tags, those that get it later too.",
+        description="Also all monitors with one of these tags, including those tagged later.",
     )
     repeat = Text(
         "Repeat",
         most=MAX_CRON,
         rule=check_repeat,
         default=ONCE,
-        description="none, daily, weekly, monthly, or a cron line that says when it starts.",
+        description="none, daily, weekly, monthly, or a cron expression for its starts.",
     )
-    repeat_until = Moment("Repeat until", description="Empty: for ever.", render_kw=TO_THE_MINUTE)
+    repeat_until = Moment("Repeat until", description="Empty: forever.", render_kw=TO_THE_MINUTE)
     zone = Zone(
         "Time zone of repeats",
         default=DEFAULT_WINDOW_ZONE,

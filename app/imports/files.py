@@ -17,7 +17,7 @@ NOT_THE_FORMAT = (
     "The file is not in this format. Choose another format, or detect it automatically."
 )
 UNKNOWN_JSON = (
-    "This JSON is no export that Wakeful knows: an Uptime Kuma backup, UptimeRobot's getMonitors,"
+    "Wakeful does not know this JSON. It reads an Uptime Kuma backup, UptimeRobot's getMonitors,"
     " or Better Stack's list of monitors."
 )
 

@@ -47,13 +47,13 @@ COLUMNS = {
     "notification": ("id", "name", "config"),
     "monitor_notification": ("monitor_id", "notification_id"),
 }  # fmt: skip
-NOT_KUMA = "This SQLite file is not one of Uptime Kuma: it has no table of monitors."
+NOT_KUMA = "This SQLite file is not an Uptime Kuma database: it has no table of monitors."
 DAMAGED = "The SQLite file is damaged and cannot be read."
 NEWER_IN_LOG = (
     "The newest changes are still in the file that ends in -wal and are not imported. Stop Uptime"
     " Kuma, then import again."
 )
-TOO_MUCH = "The SQLite file holds more than Wakeful reads."
+TOO_MUCH = "The SQLite file is larger than Wakeful reads."
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MOST_VALUE_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,

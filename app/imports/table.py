@@ -124,7 +124,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
                 values.setdefault(column, cell.strip())
         found.append(_of_columns(place, values, len(row) > len(columns)))
     if not found:
-        raise NotReadable("The file has a header row and nothing below it.")
+        raise NotReadable("The file has a header row but no data.")
     return Reading("CSV", found, _left_out(names, columns))
 
 
@@ -149,7 +149,7 @@ def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str,
     if not unknown:
         return ()
     more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-    return (f"Columns not imported: {', '.join(unknown[:8])}{more}.",)
+    return (f"Ignored columns: {', '.join(unknown[:8])}{more}.",)
 
 
 def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:

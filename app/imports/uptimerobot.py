@@ -26,7 +26,8 @@ from app.imports.candidates import (
 
 SOURCE = "UptimeRobot"
 CONTACTS_DROPPED = (
-    "Alert contacts are dropped: the export does not hold their addresses. Choose contacts instead."
+    "Alert contacts are dropped: the export does not contain their addresses. Choose contacts "
+    "instead."
 )
 KINDS = {
     "1": "http", "http": "http", "https": "http", "2": "keyword", "keyword": "keyword",
@@ -134,4 +135,4 @@ def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: obj
     if string(user):
         draft.login(string(user), string(password))
     if entry.get("custom_http_statuses") or entry.get("successHttpResponseCodes"):
-        draft.remark("Custom status codes dropped. Set the accepted status codes by hand.")
+        draft.remark("Custom status codes dropped. Set the accepted status codes yourself.")

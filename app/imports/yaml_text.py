@@ -20,7 +20,7 @@ MOST_CHARACTERS = 2 * 1024 * 1024
 MOST_VALUES = 200_000
 MOST_DEPTH = 40
 TOO_DEEP = "The YAML is nested too deeply."
-TOO_MANY = "The YAML stands for more values than Wakeful reads."
+TOO_MANY = "The YAML has more values than Wakeful reads."
 MERGE = "<<"
 
 

@@ -159,12 +159,12 @@ def _say(fault: requests.RequestException, target: Target, expired: bool) -> str
     """A sentence of our own: the library's message contains the whole URL."""
     host = target.host
     if expired or isinstance(fault, requests.ReadTimeout):
-        return f"{host} took the connection and gave no answer in time."
+        return f"{host} accepted the connection but did not answer in time."
     if isinstance(fault, requests.exceptions.SSLError):
         return f"The TLS certificate of {host} could not be verified, or the handshake failed."
     words = repr(fault)
     if "timed out" in words:
-        return f"{host} did not answer when we connected."
+        return f"{host} did not accept the connection in time."
     if "refused" in words:
         return f"{host} refused the connection."
     if "reset" in words or "aborted" in words or "Aborted" in words:

@@ -155,7 +155,7 @@ def not_found(theme: str = PageTheme.SYSTEM) -> Answer:
 def unavailable() -> Answer:
     return _bare(
         503,
-        "Nothing is known at this moment",
+        "Status not available",
         "The state of this page cannot be read now. Try again in a moment.",
         PageTheme.SYSTEM,
         [("Retry-After", str(RETRY_SECONDS))],

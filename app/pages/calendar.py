@@ -59,7 +59,7 @@ def _about(page: PublicPage, window: PublicWindow) -> str:
 
 
 def _name(page: PublicPage) -> str:
-    return _text(f"{line(page.page.name)} maintenance")
+    return _text(f"{line(page.page.name)}: maintenance")
 
 
 def _text(value: str) -> str:

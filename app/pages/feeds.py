@@ -116,17 +116,17 @@ def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime 
     if names:
         paragraphs.append(escape(f"Affects: {names}."))
     if corrected:
-        paragraphs.append(f"<em>Corrected {escape(local(corrected, zone))}.</em>")
+        paragraphs.append(f"<em>Edited {escape(local(corrected, zone))}.</em>")
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 
 
 def _title(page: PublicPage) -> str:
-    return f"{line(page.page.name)} status"
+    return f"{line(page.page.name)}: status updates"
 
 
 def _description(page: PublicPage) -> str:
     about = clean(page.page.description or "").strip()
-    return about or f"Incidents and maintenance of {line(page.page.name)}"
+    return about or f"{line(page.page.name)}: incidents and maintenance"
 
 
 def _self(page: PublicPage, kind: str) -> str:

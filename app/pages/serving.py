@@ -190,7 +190,7 @@ class StatusPages:
         if asked is not None:
             return self._ask(environ, address, way, asked, token, own_host)
         if method not in ("GET", "HEAD"):
-            return fixed(405, "This address is for reading.\n", [("Allow", "GET, HEAD")])
+            return fixed(405, "This address accepts GET and HEAD only.\n", [("Allow", "GET, HEAD")])
         if shown_ is HISTORY:
             return self._of_month(environ, address, way, own_host)
         assert shown_ is not None  # noqa: S101 - one of the two was found
@@ -283,7 +283,7 @@ class StatusPages:
 
     def _of_list(self, environ: Environ) -> Answer:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return fixed(405, "This address is for reading.\n", [("Allow", "GET, HEAD")])
+            return fixed(405, "This address accepts GET and HEAD only.\n", [("Allow", "GET, HEAD")])
         made, away = self._list.get(LIST)
         place = self._place(Links("", "status/", "status"), False, away)
         return made.get(away, lambda: shown(FRONT_PAGE, front.listed(made.value, place), None))

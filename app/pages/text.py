@@ -55,7 +55,7 @@ def newest(*moments: datetime | None) -> datetime:
 
 
 def local(moment: datetime, zone: str | None) -> str:
-    """``2026-11-21 08:00 UTC``, on the clocks of the page's zone."""
+    """``2026-11-21 08:00 UTC``, in the page's time zone."""
     return f"{moment.astimezone(zone_of(zone)):%Y-%m-%d %H:%M %Z}"
 
 

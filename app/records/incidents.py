@@ -32,7 +32,7 @@ class IncidentSortBy(StrEnum):
 
 
 class Classification(StrEnum):
-    """What an incident turned out to be; it corrects the figures (an addition of ours)."""
+    """What an incident turned out to be; it corrects the figures (extension)."""
 
     MAINTENANCE = "maintenance"  # its time counts neither as up nor as down
     FALSE_ALARM = "false_alarm"  # its time counts as up

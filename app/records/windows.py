@@ -16,7 +16,7 @@ class MaintenanceWindow:
     """A planned quiet time for some monitors: those listed, and those that have one of ``tags``
     when it is asked; neither listed nor tagged: all.
 
-    ``repeat`` is a word or a cron line, on the clocks of ``zone`` (an IANA name).
+    ``repeat`` is a word or a cron line, in the time zone ``zone`` (an IANA name).
     """
 
     id: Id

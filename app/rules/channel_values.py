@@ -65,7 +65,7 @@ def parse_telegram(value: str) -> TelegramTarget:
     token = parts.pop(0) if ":" in parts[0] else None
     if token is not None and not TELEGRAM_TOKEN.fullmatch(token):
         raise ValueError(
-            "The bot token is not one. It looks like 123456:ABC-DEF and comes from BotFather."
+            "The bot token is not valid. It looks like 123456:ABC-DEF and comes from BotFather."
         )
     if not 1 <= len(parts) <= 2 or not _CHAT.fullmatch(parts[0]):
         raise ValueError(
@@ -133,11 +133,11 @@ def _apprise(value: str, _token: bool) -> str | None:
 
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        "Email", "The address that gets the mail.", "you@example.com", _email
+        "Email", "The email address that gets the alerts.", "you@example.com", _email
     ),
     Channel.WEBHOOK: ChannelText(
         "Webhook",
-        "A URL of yours that takes a signed JSON POST.",
+        "Your URL that accepts a signed JSON POST.",
         "https://example.com/hooks/wakeful",
         _url,
     ),

@@ -15,8 +15,8 @@ OF_INCIDENT = (
     "Write another post for maintenance."
 )
 TIMES_NEEDED = "A scheduled post needs the time when it {what}."
-ENDS_BEFORE_START = "The end must be after the start."
-NO_TIMES = "A scheduled post needs its times. Send starts_at and ends_at with the post first."
+ENDS_BEFORE_START = "The end must be later than the start."
+NO_TIMES = "A scheduled post needs both times. Send starts_at and ends_at with the post first."
 
 
 def family_fault(before: str | None, state: str) -> str | None:

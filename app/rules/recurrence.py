@@ -45,7 +45,7 @@ def repeat_fault(repeat: str) -> str | None:
         next(CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration, ValueError, OverflowError):
         return (
-            f"Choose one of {', '.join(WORDS)}, or write a cron line such as 0 3 * * 1 "
+            f"Choose one of {', '.join(WORDS)}, or send a cron expression such as 0 3 * * 1 "
             "(minute, hour, day, month, day of the week)."
         )
     return None
@@ -60,7 +60,7 @@ def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
 
 
 def explain(repeat: str, zone: str = "UTC") -> str:
-    """Say in words when ``repeat`` occurs; a cron line's times are on the clocks of ``zone``."""
+    """Say in words when ``repeat`` occurs; a cron line's times are in the time zone ``zone``."""
     if repeat in WORDS:
         return {ONCE: "Once", "daily": "Every day", "weekly": "Every week"}.get(
             repeat, "Every month"

@@ -12,8 +12,8 @@ from string import ascii_lowercase, digits
 from app.records import MAX_NAME, MAX_SLUG
 
 SLUG = (
-    "Use small letters a to z and digits, with single hyphens between them, "
-    "such as our-shop; at most 64 characters."
+    "Use lower-case letters a to z, digits and single hyphens between them, such as our-shop; at "
+    "most 64 characters."
 )
 NAMELESS = "status"
 _RANDOM_BYTES = 10  # 80 bits

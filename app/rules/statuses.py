@@ -16,7 +16,7 @@ def parse_statuses(text: str) -> Ranges:
     """
     parts = [part.strip() for part in text.split(",")]
     if not any(parts):
-        raise ValueError("Name at least one status code, such as 200-399.")
+        raise ValueError("Enter at least one status code, such as 200-399.")
     return tuple(_range(part) for part in parts)
 
 

@@ -15,16 +15,16 @@ REQUIRED = "This field is required."
 ONE_VALUE = "This field takes one value, not a list."
 NO_OBJECT = "This field takes one value, not an object."
 NOT_TEXT = "This field takes text. In JSON, put the value in quotes."
-BOOLEAN = "Send true or false (1 and 0 are read too)."
+BOOLEAN = "Send true or false (1 and 0 also work)."
 WHOLE_NUMBER = "Send a whole number, in digits alone."
 MOMENT = (
     "Send a time as 2026-11-21T08:00:00, which is read as UTC, "
     "or with Z or an offset such as +02:00."
 )
 MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
-NO_SUCH_TIME = "There is no such date or time."
+NO_SUCH_TIME = "This date or time does not exist."
 
-NO_EMAIL = "This is no email address. It looks like name@example.com."
+NO_EMAIL = "This is not an email address. It looks like name@example.com."
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)

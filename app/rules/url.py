@@ -103,7 +103,7 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     authority = parts["authority"]
     if "@" in authority:
         fields = " Use the fields for authentication." if scheme in DEFAULT_PORTS else ""
-        raise ValueError(f"The URL must not hold a user name or password.{fields}")
+        raise ValueError(f"The URL must not contain a user name or password.{fields}")
     host, named = _host_and_port(authority)
     ascii_host, address = _ascii_host(host)
     port = named or ports[scheme]
@@ -163,12 +163,12 @@ def join(base: Target, location: str) -> Target:
 
 def _refuse_odd_characters(text: str) -> None:
     if "\\" in text:
-        raise ValueError("The URL must not hold a backslash.")
+        raise ValueError("The URL must not contain a backslash.")
     for character in text:
         if character.isspace():
-            raise ValueError("The URL must not hold white space. Write %20 for a space.")
+            raise ValueError("The URL must not contain white space. Write %20 for a space.")
         if unicodedata.category(character) in ("Cc", "Cs"):
-            raise ValueError("The URL must not hold control characters.")
+            raise ValueError("The URL must not contain control characters.")
 
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:
@@ -209,7 +209,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
         return address, address
     name = _to_ascii(host)
     if _FORBIDDEN_IN_HOST.search(name):
-        raise ValueError("The URL's host holds characters that no host name has.")
+        raise ValueError("The URL's host contains characters that are not allowed in host names.")
     bare = name[:-1] if name.endswith(".") else name
     if not bare or bare.startswith(".") or ".." in bare:
         raise ValueError("The URL's host has an empty part between its dots.")

@@ -129,7 +129,7 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
     elif now:
         yield Change(ChangeKind.REDIRECT, f"New redirect to {_cut(texts[1])}", now=_cut(texts[1]))
     else:
-        text = f"No redirect any more, was to {_cut(texts[0])}"
+        text = f"Redirect removed, was to {_cut(texts[0])}"
         yield Change(ChangeKind.REDIRECT, text, before=_cut(texts[0]))
 
 
@@ -155,7 +155,7 @@ def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
     elif now:
         yield Change(ChangeKind.HEADER, f"New header {name}: {_cut(now)}", now=_cut(now))
     elif before:
-        text = f"No header {name} any more, was {_cut(before)}"
+        text = f"Header {name} removed, was {_cut(before)}"
         yield Change(ChangeKind.HEADER, text, before=_cut(before))
 
 

@@ -118,7 +118,7 @@ class LeftAlone:
         if self.all:
             return (
                 f"No checker runs in the place {self.name}, from where {count} should be checked."
-                f" Start one with WAKEFUL_LOCATION={self.name}, or take the place off them."
+                f" Start one with WAKEFUL_LOCATION={self.name}, or remove the place from them."
             )
         return f"In the place {self.name}, nobody has checked {count} for 30 s or more."
 

@@ -46,14 +46,12 @@ from app.web.shown.looks import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
 
-THEMES = {"auto": "As the system", "light": "Light", "dark": "Dark"}
+THEMES = {"auto": "Same as system", "light": "Light", "dark": "Dark"}
 SCOPES = {
-    Scope.READ: "Read: sees secrets masked",
-    Scope.WRITE: "Write: everything that the API does",
+    Scope.READ: "Read: view only, secrets masked",
+    Scope.WRITE: "Write: full access",
 }
-OVERWRITTEN = (
-    "Somebody else had changed this since you opened the page, and what you typed stands now:"
-)
+OVERWRITTEN = "Somebody else changed this after you opened the page. Your values replaced theirs:"
 NOT_THE_SAME = "The two passwords are not the same."
 
 
@@ -150,7 +148,7 @@ def own_zone_field() -> Any:
         "Time zone",
         required=True,
         default="UTC",
-        description="Times are shown and typed in this zone.",
+        description="Times are shown and entered in this zone.",
         render_kw=OWN_ZONE,
     )
 
@@ -198,7 +196,7 @@ class NewPasswordForm(BrowserForm):
 class ProfileForm(BrowserForm):
     name = person_name_field()
     time_zone = Zone(
-        "Time zone", required=True, description="Times are shown and typed in this zone."
+        "Time zone", required=True, description="Times are shown and entered in this zone."
     )
     theme = Options("Colours", required=True, labels=list(THEMES.items()))
 

@@ -25,6 +25,6 @@ parts.choices.querySelector("[data-filter]").addEventListener("keydown", (event)
   parts.choices.querySelector("button[name=find]").click();
 });
 parts.choices.addEventListener("change", () => {
-  chosen.textContent = `${rows.filter((row) => row.querySelector("input").checked).length} chosen`;
+  chosen.textContent = `${rows.filter((row) => row.querySelector("input").checked).length} selected`;
 });
 show();

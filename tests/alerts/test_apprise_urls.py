@@ -63,7 +63,7 @@ def test_a_template_on_this_machine_is_not_sent(ask: Ask, tmp_path: Path) -> Non
     card.write_text('{"text": "a secret"}')
     told = ask(f"{TELEGRAM}?template={card}")
     assert told["outcome"] == "permanent"
-    assert "names a file of this machine" in told["log"]
+    assert "names a local file" in told["log"]
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_a_mail_has_text_and_html_and_belongs_to_its_incidents_thread(
     ("query", "status", "answer"),
     [
         ("", DeliveryStatus.DELIVERED, "SMTP 250"),
-        ("?tls=required", DeliveryStatus.FAILED, "offers no STARTTLS"),
+        ("?tls=required", DeliveryStatus.FAILED, "does not offer STARTTLS"),
     ],
 )
 def test_tls_required_refuses_a_server_without(

@@ -141,7 +141,7 @@ def test_alert_mails_have_no_button_to_unsubscribe(mailing: Outbox, mail: MailSi
     mailing.notice(mailing.monitor(("email", "ops@example.com")))
     mailing.turn()
     assert mail.mails[0]["List-Unsubscribe"] is None
-    assert "set on a monitor" in mail.mails[0].get_body(("html",)).get_content()
+    assert "a monitor alerts this address" in mail.mails[0].get_body(("html",)).get_content()
 
 
 @pytest.mark.sqlite

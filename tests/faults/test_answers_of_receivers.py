@@ -202,7 +202,7 @@ def test_silence_until_the_time_limit_is_retried(tmp_path: Path) -> None:
     with receiver(lambda connection: connection.wait_until_gone() and None) as url:
         answer = send(Channel.WEBHOOK, url, tmp_path, seconds=0.5)
     assert answer.verdict is RETRY
-    assert "no answer in time" in answer.text
+    assert "did not answer in time" in answer.text
 
 
 def test_of_an_endless_body_only_the_beginning_is_read(tmp_path: Path) -> None:

@@ -85,8 +85,8 @@ def test_the_api_reads_at_once_while_nothing_can_be_written(app, key, caplog):
     assert said == [(200, 1)] * 5
     assert [record.getMessage() for record in caplog.records] == [
         "The last use of an API key was not stored, and the request was answered without it. The"
-        " database is busy: something else has been writing to it for too long. If this line comes"
-        " again, do: wakeful doctor"
+        " database is busy: something else has been writing to it for too long. If this is logged "
+        "again, run: wakeful doctor"
     ]
     assert client.get("/api/v1/monitors", headers=key).status_code == 200
 
@@ -162,7 +162,7 @@ def test_an_internal_error_is_still_a_500(app, caplog):
         session.execute(sa.text("ALTER TABLE incidents RENAME TO elsewhere"))
     visitor.open("/incidents")
     assert visitor.status == 500
-    assert "This is a fault in Wakeful" in visitor.text
+    assert "This is a bug in Wakeful" in visitor.text
 
 
 # --- SQLite

@@ -147,7 +147,7 @@ def test_only_a_first_start_creates_the_database(environ):
     upgraded(environ)
     file.unlink()
     for _ in range(2):
-        with pytest.raises(sa.exc.OperationalError, match="There is no database at"):
+        with pytest.raises(sa.exc.OperationalError, match="No database exists at"):
             upgraded(environ)
         assert not file.exists()
     upgraded(environ, new=True)
@@ -163,7 +163,7 @@ def test_a_key_without_a_database_is_a_first_start(environ):
 def test_a_new_database_is_told_where_it_is_made(environ):
     """An instance folder whose disk is not mounted cannot be told from a first start."""
     file = Path(environ["WAKEFUL_INSTANCE"]) / "wakeful.db"
-    said = f"No database was here, so a new one is made: {file}"
+    said = f"No database was found. Creating a new one: {file}"
     code, out, err = command(environ, "key", "create", "ci", "--scope", "read")
     assert (code, len(out.splitlines()), err.count(said)) == (0, 1, 1)
     assert said not in command(environ, "db", "upgrade")[2]
@@ -176,7 +176,7 @@ def test_the_set_up_page_names_the_database(app, file):
         token = app.extensions["wakeful.access"].setup_token()
     page = Visitor(app).open(f"/setup/{token}")
     assert f"The database has no account yet: {file}" in page.text
-    assert "look whether its disk is mounted" in page.text
+    assert "check that its disk is mounted" in page.text
 
 
 def test_every_command_refuses_a_lost_database_with_a_sentence(environ):

@@ -67,4 +67,4 @@ def test_doctor_tells_of_a_file_that_everybody_can_open(app, settings, mode, fol
     file.parent.chmod(folder)
     said = [one for one in examine(app, settings) if "Everybody" in one.sentence]
     assert [one.fault for one in said] == [True] * told
-    assert all(f"Do: chmod o= {file}*" in one.sentence for one in said)
+    assert all(f"Run: chmod o= {file}*" in one.sentence for one in said)

@@ -158,7 +158,7 @@ def test_messages_held_for_quiet_hours_and_their_digest_are_given_up(box, sink):
 
 START = datetime(2026, 11, 19, 8, tzinfo=UTC)
 BACK = datetime(2026, 11, 21, 9, 10, tzinfo=UTC)
-SENTENCE = "Nothing was watched from 2026-11-19 08:00 UTC to 2026-11-21 09:10 UTC."
+SENTENCE = "No checks ran from 2026-11-19 08:00 UTC to 2026-11-21 09:10 UTC."
 ALERTS = [["webhook", "http://127.0.0.1/hook"]]
 
 
@@ -267,7 +267,7 @@ def test_several_gaps_are_all_named(core):
         recover(monitor.id, START + timedelta(hours=20))
         summary = recovery().summary
     assert summary.endswith(
-        "Nothing was watched from 2026-11-19 08:00 UTC to 2026-11-19 16:00 UTC,"
+        "No checks ran from 2026-11-19 08:00 UTC to 2026-11-19 16:00 UTC,"
         " and from 2026-11-19 16:01 UTC to 2026-11-20 04:00 UTC."
     )
 
@@ -319,7 +319,7 @@ def test_page_record_and_api_show_the_gap(app):
         assert listed[0].unwatched == ((START, BACK),)
     page = Visitor(app).log_in(person.email).open(f"/incidents/{id}")
     assert "at most 2 d 1 h" in page.text
-    assert "Nothing was watched" in page.text
+    assert "No checks ran" in page.text
     assert "From 19 Nov 2026 08:00:00 UTC to 21 Nov 2026 09:10:00 UTC." in page.text
 
 
@@ -363,7 +363,7 @@ def test_an_outage_that_still_lasts_is_alerted_again_once_and_its_recovery_as_us
     assert (first, second) == ("incident.opened", "incident.resolved")
     assert opened["incident"]["started_at"] == "2026-11-19T07:59:00Z"
     assert len(opened["incident"]["unwatched"]) == len(resolved["incident"]["unwatched"]) == 1
-    assert "1 message was given up unsent" in caplog.text
+    assert "1 message was given up: it was not sent within 24 hours" in caplog.text
     assert "still lasts, and its opening was given up unsent: 1 message tells of it" in caplog.text
 
 

@@ -112,7 +112,7 @@ def test_a_change_of_ones_own_password_ends_all_others_and_every_copy(app, brows
     thief, elsewhere = copy_of(app, browser), Visitor(app).log_in(EMAIL)
     new = PASSWORD + "!"
     browser.open("/profile").press(
-        "Change the password", current_password=PASSWORD, password=new, password_again=new
+        "Change password", current_password=PASSWORD, password=new, password_again=new
     )
     assert logged_in(browser)
     assert not logged_in(thief)
@@ -134,7 +134,7 @@ def test_another_email_role_or_access_ends_the_sessions(app, person, browser, ad
 
 @pytest.mark.sqlite
 def test_a_password_that_an_admin_sets_and_a_deletion_end_them(app, person, browser, admin):
-    admin.open(f"/people/{person.id}").press("Set the new password", password=PASSWORD + "!")
+    admin.open(f"/people/{person.id}").press("Set password", password=PASSWORD + "!")
     assert not logged_in(browser)
     browser.log_in(EMAIL, PASSWORD + "!")
     admin.open(f"/people/{person.id}/delete").press("Delete this person")
@@ -273,7 +273,7 @@ def test_logging_in_again_ends_the_session_before(app, browser):
         assert db.session.query(SessionRow).count() == 1
     new = PASSWORD + "!"
     browser.open("/profile").press(
-        "Change the password", current_password=PASSWORD, password=new, password_again=new
+        "Change password", current_password=PASSWORD, password=new, password_again=new
     )
     with app.app_context():
         assert db.session.query(SessionRow).count() == 1

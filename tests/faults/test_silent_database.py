@@ -148,7 +148,7 @@ def test_pages_and_api_answer_503_with_a_time_to_come_back(relayed, relay, monke
     assert page.status_code == 503
     assert int(page.headers["Retry-After"]) > 0
     assert "The database cannot be used now" in page.text
-    assert "fault in Wakeful" not in page.text
+    assert "bug in Wakeful" not in page.text
     answer = relayed.test_client().get(
         "/api/v1/monitors", headers={"Authorization": f"Bearer {key}"}
     )
@@ -209,7 +209,7 @@ def test_the_doctor_waits_for_a_silent_database_once(relayed, relay, relayed_set
     monkeypatch.setattr(connections, "_connected", lambda *a: tried.append(a) or connect(*a))
     said = {one.subject: one.sentence for one in examine(relayed, relayed_settings)}
     assert len(tried) == 1
-    assert "stored values, clock, checkers, alert workers" in said["not examined"]
+    assert "the stored values, the clock, checkers, alert workers" in said["not examined"]
     assert said["mail"].endswith("no email can be sent."), "which monitors use email is not known"
 
 
@@ -224,7 +224,7 @@ def test_the_doctor_does_not_guess_what_a_silent_database_knows_of_a_canary(
     finally:
         port.close()
     [canary] = [one for one in said if one.subject == "canary"]
-    assert canary.sentence == f"{name} refuses. Whether it ever accepted is not known."
+    assert canary.sentence == f"{name} refuses. Whether it ever accepted is unknown."
 
 
 def test_the_doctor_and_every_command_end_with_a_sentence(relayed, relay, relayed_settings):

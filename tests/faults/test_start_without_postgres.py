@@ -21,7 +21,7 @@ from tests.pages.made import make_page, make_shown
 from tests.support.postgres import Server, own_server
 from tests.support.service import Service, eventually
 
-AWAY = "cannot be brought up to date"
+AWAY = "cannot be updated"
 SECONDS = 60
 
 
@@ -95,7 +95,7 @@ def test_serve_answers_from_copies_and_does_all_the_rest_once_the_server_runs(
     try:
         running = service("serve")
         base = running.await_line(r"Wakeful runs at (http://\S+) ")[1]
-        running.await_line("Until it can be used, nothing is checked")
+        running.await_line("Until it works, no checks run")
         page = get(base, "/status/example")
         assert page.status_code == 200
         assert "Shop" in page.text
@@ -113,7 +113,7 @@ def test_serve_answers_from_copies_and_does_all_the_rest_once_the_server_runs(
     assert get(base, "/login").status_code != 503
     assert running.stop() == 0
     # A server that starts refuses for another reason than one that is away.
-    said = [line.split(" ", 3)[-1] for line in running.lines if "Until it can be used" in line]
+    said = [line.split(" ", 3)[-1] for line in running.lines if "Until it works" in line]
     assert len(said) == len(set(said)) <= 2, said
     assert not any(" ended (" in line for line in running.lines), "no part was started in vain"
 
@@ -145,7 +145,7 @@ def test_serve_refuses_a_newer_database_also_one_that_starts_later(
     server.stop()
     try:
         running = service("serve")
-        running.await_line("Until it can be used")
+        running.await_line("Until it works")
     finally:
         server.start()
     running.await_line("written by a newer version of Wakeful")
@@ -183,7 +183,7 @@ def test_web_starts_without_the_server_and_works_once_it_runs(
         server.stop()
         try:
             running = service("web", BIND=bind)
-            running.await_line("status pages are answered from their last copies")
+            running.await_line("status pages come from their last copies")
             eventually(lambda: answers(f"http://{bind}"), "it listens")
             page = get(f"http://{bind}", "/status/example")
             assert (page.status_code, AWAY in page.text) == (200, True)

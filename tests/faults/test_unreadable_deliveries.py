@@ -235,19 +235,19 @@ def test_a_webhook_secret_that_cannot_be_read_stops_webhooks_alone(box, sink, ki
 
     visitor = Visitor(box.app).log_in(make_person(box.app).email)
     assert "The stored secret cannot be read." in visitor.open("/settings").text
-    assert "Show the secret" not in visitor.text
+    assert "Show secret" not in visitor.text
     id = waiting[0].id
     assert "Not sent Not sent: the stored webhook secret" in visitor.open(f"/deliveries/{id}").text
-    assert "No webhook is sent." in visitor.open("/").text
+    assert "No webhooks are sent." in visitor.open("/").text
     visitor.open("/settings/webhook-secret/change")
-    assert "signed with the new one alone" in visitor.text
+    assert "signed with the new one only" in visitor.text
     assert "signed with both" not in visitor.text
-    visitor.press("Change the secret")
-    assert "they refuse messages until they have it" in visitor.text
+    visitor.press("Change secret")
+    assert "they reject messages until they have it" in visitor.text
     assert "The stored secret cannot be read." not in visitor.text
-    visitor.press("Show the secret")
+    visitor.press("Show secret")
     assert "Copy it now." in visitor.text
-    assert "No webhook is sent." not in visitor.open("/").text
+    assert "No webhooks are sent." not in visitor.open("/").text
     box.turn(10)
     assert len(sink.to("/hook")) == 2, "the waiting message goes out with the new secret"
 

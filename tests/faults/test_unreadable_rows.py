@@ -335,7 +335,7 @@ def test_dropped_results_do_not_count_as_checks(app, settings, site):
 @pytest.mark.sqlite
 def test_doctor_reports_that_an_intact_file_is_intact(app):
     found = examine(app, app.extensions["wakeful.settings"])
-    assert "SQLite finds it whole." in [one.sentence for one in found]
+    assert "SQLite finds no damage." in [one.sentence for one in found]
 
 
 class Stubborn:

@@ -116,7 +116,7 @@ def make_subscriber(session, slug):
 
 EDIT = "Edit the monitor and enter it again, or remove it."
 NEXT_INCIDENT = "It is dropped when the next incident of that monitor opens."
-BY_AGE = "There is nothing to do: it is deleted by its age."
+BY_AGE = "Nothing to do: it is deleted when it is old enough."
 # By column: how doctor calls the value, and what it says to do.
 NAMED = {
     MonitorRow.request_headers: ('request headers of "Shop" (monitor {})', EDIT),
@@ -133,7 +133,7 @@ NAMED = {
     DeliveryRow.facts: ("message of delivery {}", BY_AGE),
     SubscriberRow.value: (
         "target of subscriber {}",
-        "Nothing is sent to this subscriber. Subscribing again mends it.",
+        "Nothing is sent to this subscriber. Subscribing again fixes it.",
     ),
     ContactRow.channels: (
         'channels of "Team 2" (contact {})',
@@ -191,7 +191,7 @@ def test_doctor_says_what_it_has_read_where_all_of_it_can_be(app, whole):
     (said,) = [one for one in findings(app) if one.subject == "stored values"]
     assert said == Finding(
         "stored values",
-        "All stored secrets, texts and times can be read. (Results of checks are not looked at.)",
+        "All stored secrets, texts and times can be read. (Check results are not examined.)",
     )
 
 

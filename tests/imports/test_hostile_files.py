@@ -28,7 +28,7 @@ def refused(data, match):
         (b"a\0secret", "not text"),
         (b'{"monitorList": [', "not valid JSON. Its first fault is in line 1"),
         (b'{"monitorList": []}', "no monitors"),
-        (b'{"secret": 1}', "no export that Wakeful knows"),
+        (b'{"secret": 1}', "does not know this JSON"),
         (b"[" * 200_000, "nested too deeply|not valid JSON"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
         (b"endpoints: [secret", "not valid YAML. Its first fault is in line"),
@@ -92,20 +92,20 @@ def of_script(tmp_path, script):
 
 
 def test_an_sqlite_file_of_something_else_is_told_apart(tmp_path):
-    refused(of_script(tmp_path, "CREATE TABLE secret (x)"), "not one of Uptime Kuma")
+    refused(of_script(tmp_path, "CREATE TABLE secret (x)"), "not an Uptime Kuma database")
 
 
 def test_a_damaged_sqlite_file_is_told(tmp_path):
     good = of_script(tmp_path, TABLES + ROWS)
     refused(good[:200] + b"\xff" * 4000 + good[4200:], "damaged")
     refused(kuma_database.HEADER + b"\x01" * 5000, "damaged")
-    refused(good[:5000], "damaged|not one of Uptime Kuma")
+    refused(good[:5000], "damaged|not an Uptime Kuma database")
 
 
 def test_a_view_in_place_of_the_table_is_not_run(tmp_path):
     endless = f"{COUNTING} SELECT x AS id, 'a' AS name FROM n"
     script = f"CREATE VIEW monitor AS {endless}"
-    refused(of_script(tmp_path, script), "not one of Uptime Kuma")
+    refused(of_script(tmp_path, script), "not an Uptime Kuma database")
     tables = TABLES.replace("CREATE TABLE tag ", "CREATE TABLE other ")
     script = f"{tables} CREATE VIEW tag AS {endless};"
     (tmp_path / "tag").mkdir()
@@ -116,7 +116,7 @@ def test_a_view_in_place_of_the_table_is_not_run(tmp_path):
 def test_a_virtual_table_and_computed_columns_are_not_run(tmp_path):
     refused(
         of_script(tmp_path, "CREATE VIRTUAL TABLE monitor USING fts5(id, name)"),
-        "not one of Uptime Kuma",
+        "not an Uptime Kuma database",
     )
     script = """CREATE TABLE monitor (id INTEGER PRIMARY KEY, type TEXT, url TEXT,
           name TEXT GENERATED ALWAYS AS (hex(zeroblob(400000))) VIRTUAL);
@@ -145,16 +145,16 @@ def test_triggers_of_the_file_never_run(tmp_path):
 def test_too_many_rows_and_too_long_values_are_refused(tmp_path, monkeypatch):
     data = of_script(tmp_path, MANY)
     monkeypatch.setattr(kuma_database, "MOST_ROWS", 200)
-    refused(data, "more than Wakeful reads")
+    refused(data, "larger than Wakeful reads")
     (tmp_path / "long").mkdir()
     long = f"{TABLES} INSERT INTO monitor (name, type) VALUES (hex(zeroblob(900000)), 'http');"
-    refused(of_script(tmp_path / "long", long), "more than Wakeful reads")
+    refused(of_script(tmp_path / "long", long), "larger than Wakeful reads")
 
 
 def test_the_time_for_a_file_is_limited(tmp_path, monkeypatch):
     data = of_script(tmp_path, MANY)
     monkeypatch.setattr(kuma_database, "SECONDS", -1.0)
-    refused(data, "more than Wakeful reads")
+    refused(data, "larger than Wakeful reads")
 
 
 def test_nothing_but_reading_the_named_tables_is_allowed(tmp_path):

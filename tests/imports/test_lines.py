@@ -67,7 +67,7 @@ def test_a_header_row_names_columns_in_any_order():
         ";Blog;2m;https://blog.example.com;blue;soon\n"
     )
     reading = files.read(text.encode())
-    assert reading.remarks == ("Columns not imported: Colour.",)
+    assert reading.remarks == ("Ignored columns: Colour.",)
     shop, blog = (judge(one, Shared(), CONTEXT) for one in reading.candidates)
     assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
@@ -98,5 +98,5 @@ def test_spans_are_read(text, found):
 
 
 def test_a_header_alone_is_no_list():
-    with pytest.raises(NotReadable, match="nothing below it"):
+    with pytest.raises(NotReadable, match="but no data"):
         files.read(b"name,url\n")

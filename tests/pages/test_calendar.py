@@ -39,7 +39,7 @@ def test_the_calendar_says_what_it_is_and_how_often_to_ask():
     calendar = read(ics(page()))
     assert calendar["VERSION"] == "2.0"
     assert calendar["METHOD"] == "PUBLISH"
-    assert calendar["X-WR-CALNAME"] == "Acme maintenance"
+    assert calendar["X-WR-CALNAME"] == "Acme: maintenance"
     assert calendar["REFRESH-INTERVAL"].dt == timedelta(minutes=15)
     assert calendar["REFRESH-INTERVAL"].params["VALUE"] == "DURATION"
 

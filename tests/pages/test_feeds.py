@@ -36,7 +36,7 @@ def read(data):
 @FEEDS
 def test_each_update_of_a_post_is_an_entry_the_newest_first(make):
     found = read(make(page()))
-    assert found.feed.title == "Acme status"
+    assert found.feed.title == "Acme: status updates"
     assert [entry.title for entry in found.entries] == [
         "Checkout is slow (Monitoring)",
         "Database upgrade (Scheduled)",
@@ -81,8 +81,8 @@ def test_a_corrected_update_keeps_its_id_and_says_when(make):
     [after] = read(make(page(posts=(incident_post(updates=(first,)),)))).entries
     assert after.id == before.id
     assert after.published_parsed == before.published_parsed
-    assert "Corrected" not in before.summary
-    assert "<em>Corrected 2026-11-21 07:00 CET.</em>" in after.summary
+    assert "Edited" not in before.summary
+    assert "<em>Edited 2026-11-21 07:00 CET.</em>" in after.summary
     assert after.updated_parsed[3] == 6
 
 
@@ -90,7 +90,7 @@ def test_a_corrected_update_keeps_its_id_and_says_when(make):
 def test_a_corrected_title_marks_the_first_entry(make):
     post = incident_post(title="Checkout is down", corrected_at=NOW)
     entries = read(make(page(posts=(post,)))).entries
-    assert ["Corrected" in entry.summary for entry in entries] == [False, True]
+    assert ["Edited" in entry.summary for entry in entries] == [False, True]
 
 
 @FEEDS

@@ -117,7 +117,7 @@ def test_a_post_long_past_is_only_in_the_history(app: Flask, client: FlaskClient
 def test_a_corrected_update_says_so(app: Flask, client: FlaskClient):
     page = make_page(app, [make_shown(app)])
     make_post(app, page, corrected_at=datetime(2026, 11, 3, 12, 30, tzinfo=UTC))
-    assert re.search(r"corrected <time[^>]*>3 Nov 2026, 12:30 UTC", front(client))
+    assert re.search(r"edited <time[^>]*>3 Nov 2026, 12:30 UTC", front(client))
 
 
 def test_addresses_in_a_post_are_links_and_its_text_is_no_markup(app: Flask, client: FlaskClient):
@@ -226,7 +226,7 @@ def test_times_are_in_the_zone_of_the_page(app: Flask, client: FlaskClient):
 
 def test_a_page_without_monitors_is_a_page(app: Flask, client: FlaskClient):
     make_page(app)
-    assert "There are no monitors on this page yet." in front(client)
+    assert "This page has no monitors yet." in front(client)
 
 
 def test_a_page_of_twenty_monitors_is_light(app: Flask, client: FlaskClient):

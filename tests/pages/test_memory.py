@@ -167,11 +167,11 @@ def test_without_the_database_the_page_stays_and_says_since_when(
 
     assert {answer.status_code for answer in answers} == {200}
     assert "Shop" in answers[0].text
-    assert "cannot be brought up to date" in answers[0].text
+    assert "cannot be updated" in answers[0].text
     shown = {f"{moment:%H:%M} UTC" for moment in (at, at + timedelta(minutes=1))}
     assert any(text in answers[0].text for text in shown)
     later(10)
-    assert "cannot be brought up to date" not in client.get("/status/example").text
+    assert "cannot be updated" not in client.get("/status/example").text
 
 
 def test_after_a_restart_without_the_database_the_last_copy_is_served(
@@ -194,7 +194,7 @@ def test_after_a_restart_without_the_database_the_last_copy_is_served(
 
     assert page.status_code == own.status_code == listed.status_code == 200
     assert "Shop" in page.text
-    assert "cannot be brought up to date" in page.text
+    assert "cannot be updated" in page.text
     assert "Vault" not in locked.text
     assert unknown.status_code == 404
 

@@ -94,14 +94,14 @@ def test_while_it_is_stopped_all_requests_are_answered_also_after_a_restart(
             status, body = ask(app, path, host=host)
             assert status == "200"
             assert b"The shop is away" in body
-            assert b"cannot be brought up to date" in body
+            assert b"cannot be updated" in body
         assert ask(app, "/status/locked", cookie)[0] == "200"
         assert ask(app, "/status/nobody")[0] == "404"
 
         fresh = create_app(replace(settings))
         for path in paths:
             assert ask(fresh, path)[0] == "200", path
-        assert b"cannot be brought up to date" in ask(fresh, "/status/example/history")[1]
+        assert b"cannot be updated" in ask(fresh, "/status/example/history")[1]
         assert b"The shop is away" in ask(fresh, "/status/example")[1]
         assert b"Shop" in ask(fresh, "/status/locked", cookie)[1]
         assert b"Shop" not in ask(fresh, "/status/locked")[1]
@@ -111,7 +111,7 @@ def test_while_it_is_stopped_all_requests_are_answered_also_after_a_restart(
     for one in (app, fresh):
         one.extensions["wakeful.pages"].clock = lambda: time.monotonic() + 1000
         status, body = ask(one, "/status/example")
-        assert (status, b"cannot be brought up to date" in body) == ("200", False)
+        assert (status, b"cannot be updated" in body) == ("200", False)
         assert ask(one, "/status/example/history")[0] == "200"
     with fresh.app_context():
         db.engine.dispose()

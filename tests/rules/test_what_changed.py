@@ -63,7 +63,7 @@ def test_what_is_the_same_is_no_change():
         ),
         (
             {"headers": [["content-type", "text/html"]]},
-            "No header server any more, was nginx",
+            "Header server removed, was nginx",
         ),
         (
             {"headers": [*GOOD["headers"], ["Retry-After", "120"]]},
@@ -93,7 +93,7 @@ def test_a_certificate_that_ran_out_between_the_two_is_told():
     ("before", "now", "said"),
     [
         ([], ["https://other.example/x?t=1"], "New redirect to https://other.example/x"),
-        (["https://shop.example/home"], [], "No redirect any more, was to https://shop"),
+        (["https://shop.example/home"], [], "Redirect removed, was to https://shop"),
         (
             ["https://shop.example/a"],
             ["https://shop.example/b"],

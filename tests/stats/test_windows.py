@@ -181,7 +181,7 @@ def test_the_calendar_of_a_month_has_the_windows_that_overlap_it() -> None:
 def test_a_repeat_is_a_word_or_a_cron_line(repeat: str, good: bool) -> None:
     fault = repeat_fault(repeat)
     assert (fault is None) is good
-    assert fault is None or "cron line such as" in fault
+    assert fault is None or "cron expression such as" in fault
 
 
 def test_a_window_without_monitors_and_tags_applies_to_all() -> None:

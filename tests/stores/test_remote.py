@@ -88,16 +88,16 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
     ({"message": "Bad.", "errors": {"id": ["No."]}}, 422, {}, Invalid, "Bad."),
     ({"errors": "odd"}, 422, {}, Invalid, "did not accept"),
     ({}, 429, {"Retry-After": "17"}, Unavailable, "too many requests"),
-    (b"<html>gone</html>", 502, {}, Unavailable, "fault of its own"),
-    ({"message": "x"}, 500, {}, Unavailable, "fault of its own"),
+    (b"<html>gone</html>", 502, {}, Unavailable, "failed with an internal error"),
+    ({"message": "x"}, 500, {}, Unavailable, "failed with an internal error"),
     ({"message": f"Your key is {SECRET}"}, 422, {}, Invalid, "Your key is ••••"),
     ({"errors": {"id": [SECRET]}, "message": "Bad."}, 422, {}, Invalid, "Bad."),
     ({"data": MONITOR}, 418, {}, Unavailable, "418"),
     (b"<html>Welcome</html>", 200, {}, Unavailable, "not JSON"),
     (b"\xff\xfe", 200, {}, Unavailable, "not JSON"),
     (b"[" * 100_000, 200, {}, Unavailable, "not JSON"),
-    (b"", 200, {}, Unavailable, "makes no sense"),
-    ({"data": MONITOR | {"id": 8}}, 200, {}, Unavailable, "makes no sense (id)"),
+    (b"", 200, {}, Unavailable, "sent an answer that is not valid"),
+    ({"data": MONITOR | {"id": 8}}, 200, {}, Unavailable, "sent an answer that is not valid (id)"),
     ({"data": MONITOR | {"interval": 10**400}}, 200, {}, Unavailable, "(interval)"),
     (
         b'{"message": "%s"}' % "".join(f"\\u{ord(c):04x}" for c in SECRET).encode(),
@@ -106,14 +106,32 @@ ANSWERS: list[tuple[Any, int, dict[str, str], type[WakefulError], str]] = [
         Invalid,
         "\u2022\u2022\u2022\u2022",
     ),
-    ([], 200, {}, Unavailable, "makes no sense"),
-    ({"data": None}, 200, {}, Unavailable, "makes no sense"),
-    ({"data": {"id": 7}}, 200, {}, Unavailable, "makes no sense (name)"),
-    ({"data": MONITOR | {"id": "x"}}, 200, {}, Unavailable, "makes no sense (id)"),
-    ({"data": MONITOR | {"id": 2**70}}, 200, {}, Unavailable, "makes no sense (id)"),
-    ({"data": MONITOR | {"id": True}}, 200, {}, Unavailable, "makes no sense (id)"),
+    ([], 200, {}, Unavailable, "sent an answer that is not valid"),
+    ({"data": None}, 200, {}, Unavailable, "sent an answer that is not valid"),
+    ({"data": {"id": 7}}, 200, {}, Unavailable, "sent an answer that is not valid (name)"),
+    (
+        {"data": MONITOR | {"id": "x"}},
+        200,
+        {},
+        Unavailable,
+        "sent an answer that is not valid (id)",
+    ),
+    (
+        {"data": MONITOR | {"id": 2**70}},
+        200,
+        {},
+        Unavailable,
+        "sent an answer that is not valid (id)",
+    ),
+    (
+        {"data": MONITOR | {"id": True}},
+        200,
+        {},
+        Unavailable,
+        "sent an answer that is not valid (id)",
+    ),
     ({"data": MONITOR | {"interval": None}}, 200, {}, Unavailable, "(interval)"),
-    (b'{"data": "' + b"x" * connection.MAX_ANSWER_BYTES + b'"}', 200, {}, Unavailable, "more than"),
+    (b'{"data": "' + b"x" * connection.MAX_ANSWER_BYTES + b'"}', 200, {}, Unavailable, "too large"),
     (None, 302, {"Location": "http://127.0.0.2:1/"}, Unavailable, "redirects to another"),
     (None, 302, {"Location": "/api/v1/monitors/7"}, Unavailable, "too often"),
 ]
@@ -134,13 +152,13 @@ def test_each_kind_of_wrong_answer_has_its_own_sentence(
 
 def test_an_answer_with_another_id_is_refused() -> None:
     with asking(Scripted({"data": MONITOR | {"id": 8}})) as store:
-        with pytest.raises(Unavailable, match="makes no sense") as caught:
+        with pytest.raises(Unavailable, match="sent an answer that is not valid") as caught:
             store.monitors.update(7, {"name": "x"})
         assert not caught.value.unsent, "it may have been stored"
     with asking(Scripted({"data": INCIDENT | {"id": 8}})) as store:
         incidents = store.incidents
         for ask in (lambda: incidents.get(9), lambda: incidents.update(9, {"cause": "x"})):
-            with pytest.raises(Unavailable, match="makes no sense"):
+            with pytest.raises(Unavailable, match="sent an answer that is not valid"):
                 ask()
 
 
@@ -236,7 +254,7 @@ def test_a_report_of_the_wrong_shape_is_refused(lie: Any) -> None:
     with asking(Scripted({"data": lie, "features": ["reports"]})) as store:
         store.offered._known = frozenset({Feature.REPORTS})
         store.offered._asked_at = time.monotonic()
-        with pytest.raises(Unavailable, match="makes no sense"):
+        with pytest.raises(Unavailable, match="sent an answer that is not valid"):
             store.results.report([7], march, march + timedelta(days=31))
 
 

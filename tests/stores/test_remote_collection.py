@@ -131,7 +131,7 @@ def test_a_change_that_is_not_sent_back_is_read_again(server: Server, notes: Not
     notes.create({"text": "one"})
     server.terse = True
     assert notes.update(1, {"text": "two"}) == Note(1, "two")
-    with pytest.raises(Unavailable, match=r"makes no sense \(note\)") as caught:
+    with pytest.raises(Unavailable, match=r"sent an answer that is not valid \(note\)") as caught:
         notes.create({"text": "where is it?"})
     assert not caught.value.unsent, "it is stored"
 
@@ -140,9 +140,9 @@ def test_a_record_of_another_id_or_without_what_it_needs_is_refused(
     server: Server, notes: Notes
 ) -> None:
     server.notes = {1: {"id": 2, "text": "other"}, 3: {"id": 3}}
-    with pytest.raises(Unavailable, match=r"makes no sense \(id\)"):
+    with pytest.raises(Unavailable, match=r"sent an answer that is not valid \(id\)"):
         notes.get(1)
-    with pytest.raises(Unavailable, match=r"makes no sense \(text\)"):
+    with pytest.raises(Unavailable, match=r"sent an answer that is not valid \(text\)"):
         notes.get(3)
 
 

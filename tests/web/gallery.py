@@ -59,8 +59,8 @@ def press(name: str, /, **typed: str) -> Callable[[Page], None]:
 
 def fresh_secret(page: Page) -> None:
     """Each secret is shown once, so each look makes a new one."""
-    press("Change the secret")(page)
-    press("Show the secret")(page)
+    press("Change secret")(page)
+    press("Show secret")(page)
 
 
 def unfold(page: Page) -> None:
@@ -73,7 +73,7 @@ def choose_email(page: Page) -> None:
 
 def tick_and_choose(action: str) -> Callable[[Page], None]:
     def act(page: Page) -> None:
-        for box in page.get_by_label("Tick ").all()[1:4]:
+        for box in page.get_by_label("Select ").all()[1:4]:
             box.check()
         page.get_by_label("Action").select_option(action)
 
@@ -169,10 +169,10 @@ LIVING = {
     "screen-void": Sight("/screen/nonsense", "", 404, brief=True),
     "wall-links": Sight("/settings/wall-links"),
     "wall-links-faults": Sight(
-        "/settings/wall-links", then=press("Create the link", name="", zone="Mars"), brief=True
+        "/settings/wall-links", then=press("Create link", name="", zone="Mars"), brief=True
     ),
     "wall-link-made": Sight(
-        "/settings/wall-links", then=press("Create the link", name="Lobby"), brief=True
+        "/settings/wall-links", then=press("Create link", name="Lobby"), brief=True
     ),
     "wall-link-revoke": Sight("/settings/wall-links/1/revoke", brief=True),
     "wall-light": Sight("/wall?theme=light", brief=True),
@@ -232,10 +232,10 @@ LIVING = {
     "incident-evidence": Sight("/incidents/2", then=unfold, brief=True),
     "incident-viewer": Sight("/incidents/1", VIEWER, brief=True),
     "incident-by-hand": Sight("/incidents/{by_hand}"),
-    "incident-comment-faults": Sight("/incidents/1", then=press("Add the comment"), brief=True),
+    "incident-comment-faults": Sight("/incidents/1", then=press("Add comment"), brief=True),
     "incident-new": Sight("/incidents/new?monitor_id=3"),
     "incident-new-faults": Sight(
-        "/incidents/new", then=press("Report it", started_at=""), brief=True
+        "/incidents/new", then=press("Report incident", started_at=""), brief=True
     ),
     "incident-edit": Sight("/incidents/2/edit"),
     "incident-delete": Sight("/incidents/2/delete", brief=True),
@@ -252,7 +252,7 @@ LIVING = {
     "markers": Sight("/markers"),
     "markers-viewer": Sight("/markers", VIEWER, brief=True),
     "markers-faults": Sight(
-        "/markers", then=press("Add the marker", name="", link="javascript:1"), brief=True
+        "/markers", then=press("Add marker", name="", link="javascript:1"), brief=True
     ),
     "marker-delete": Sight("/markers/1/delete", brief=True),
     "contacts": Sight("/contacts"),
@@ -295,17 +295,17 @@ LIVING = {
     "reports-tag": Sight("/reports?tag=prod", then=unfold),
     "reports-month": Sight(f"/reports?month={(now() - timedelta(days=40)):%Y-%m}", brief=True),
     "keys": Sight("/keys"),
-    "keys-faults": Sight("/keys", then=press("Create the key"), brief=True),
-    "key-made": Sight("/keys", then=press("Create the key", name="A new one")),
+    "keys-faults": Sight("/keys", then=press("Create key"), brief=True),
+    "key-made": Sight("/keys", then=press("Create key", name="A new one")),
     "key-revoke": Sight("/keys/{prefix}/revoke", brief=True),
     "people": Sight("/people"),
     "people-new": Sight("/people/new"),
     "people-faults": Sight(
-        "/people/new", then=press("Add this person", email="nobody", password="short"), brief=True
+        "/people/new", then=press("Add person", email="nobody", password="short"), brief=True
     ),
     "invite": Sight("/people/invite"),
-    "invite-faults": Sight("/people/invite", then=press("Create the link"), brief=True),
-    "invited": Sight("/people/invite", then=press("Create the link", email="new@example.org")),
+    "invite-faults": Sight("/people/invite", then=press("Create link"), brief=True),
+    "invited": Sight("/people/invite", then=press("Create link", email="new@example.org")),
     "invited-again": Sight("/people", then=press("New link for grace@example.org"), brief=True),
     "person": Sight("/people/2"),
     "person-link": Sight("/people/2", then=press("Create a link"), brief=True),
@@ -362,7 +362,7 @@ FIRST_DAY = {
     "invite": Sight("/people/invite", brief=True),
     "forgotten": Sight("/login/forgotten", ""),
     "forgotten-asked": Sight(
-        "/login/forgotten", "", then=press("Send the link", email="nobody@example.org"), brief=True
+        "/login/forgotten", "", then=press("Send link", email="nobody@example.org"), brief=True
     ),
 }
 # When nothing is down.

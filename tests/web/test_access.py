@@ -73,7 +73,7 @@ def test_every_fault_of_a_new_account_is_told_at_once(app, stranger):
         "Create account", email="ada", password="short", password_again="shorter"
     )
     assert stranger.status == 422
-    assert "This is no email address." in stranger.text
+    assert "This is not an email address." in stranger.text
     assert "The password is too short: use 8 characters or more." in stranger.text
     stranger.press("Create account", email="ada", password="12345678", password_again="1234567")
     assert "too short" not in stranger.text
@@ -209,7 +209,7 @@ def test_a_post_without_its_token_changes_nothing_and_shows_what_was_typed(app, 
     assert answer.status_code == 400
     assert "Shop" in answer.text
     assert "pss" not in answer.text
-    assert "Nothing is watched yet" in editor.open("/monitors").text
+    assert "No monitors yet" in editor.open("/monitors").text
 
 
 def test_every_answer_carries_the_security_headers(app, editor):
@@ -280,12 +280,12 @@ def test_logging_out_ends_the_session_for_a_copy_of_its_cookie_too(app, editor):
 def test_a_new_password_ends_every_other_session(app, editor):
     elsewhere = Visitor(app).log_in("editor@wakeful.test")
     editor.open("/profile").press(
-        "Change the password",
+        "Change password",
         current_password="wrong", password=NEW_PASSWORD, password_again=NEW_PASSWORD,
     )  # fmt: skip
-    assert "This is not the present password." in editor.text
+    assert "The current password is wrong." in editor.text
     editor.press(
-        "Change the password",
+        "Change password",
         current_password=PASSWORD, password=NEW_PASSWORD, password_again=NEW_PASSWORD,
     )  # fmt: skip
     assert editor.path == "/profile"
@@ -295,11 +295,11 @@ def test_a_new_password_ends_every_other_session(app, editor):
 
 def test_an_admin_adds_a_person_changes_their_role_and_locks_them_out(app, admin):
     admin.open("/people/new").press(
-        "Add this person", email="eve@example.org", password=PASSWORD, role="editor"
+        "Add person", email="eve@example.org", password=PASSWORD, role="editor"
     )
     assert "eve@example.org can log in now." in admin.text
     admin.open("/people/new").press(
-        "Add this person", email="EVE@example.org", password=PASSWORD, role="viewer"
+        "Add person", email="EVE@example.org", password=PASSWORD, role="viewer"
     )
     assert "Somebody already has this email address." in admin.text
     eve = Visitor(app).log_in("eve@example.org")
@@ -324,7 +324,7 @@ def test_the_last_admin_cannot_be_removed(admin):
 
 
 def test_a_key_is_shown_once_and_works_until_it_is_revoked(app, editor):
-    editor.open("/keys").press("Create the key", name="CI", scope="write")
+    editor.open("/keys").press("Create key", name="CI", scope="write")
     assert editor.status == 201
     assert editor.page.headers["Cache-Control"] == "no-store"
     secret = re.search(r"wk_\w{8}_[\w-]+", editor.text)[0]
@@ -339,7 +339,7 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(app, editor):
 
 
 def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
-    form, _ = editor.open("/keys").form_with("Create the key")
+    form, _ = editor.open("/keys").form_with("Create key")
     sent = {**dict(form.values), "name": "CI"}
     assert editor.client.post("/keys", data=sent).status_code == 201
     editor._take(editor.client.post("/keys", data=sent, follow_redirects=True))
@@ -347,14 +347,14 @@ def test_reloading_the_page_with_a_new_key_makes_no_second_one(app, editor):
     with app.app_context():
         made = current_access().keys()
     assert [key.name for key in made] == ["CI"]
-    editor.press("Create the key", name="CI again")
+    editor.press("Create key", name="CI again")
     assert editor.status == 201
 
 
 def test_a_key_form_with_a_fault_can_be_sent_again(editor):
-    editor.open("/keys").press("Create the key", name="")
+    editor.open("/keys").press("Create key", name="")
     assert editor.status == 422
-    editor.press("Create the key", name="CI")
+    editor.press("Create key", name="CI")
     assert editor.status == 201
 
 
@@ -379,7 +379,7 @@ def test_an_admin_opens_networks_and_a_wrong_one_is_refused_by_name(app, admin):
     assert admin.status == 422
     assert "nonsense" in admin.text
     admin.press("Save", allow_networks="10.0.0.0/8, loopback")
-    assert "Saved." in admin.text
+    assert "Networks saved." in admin.text
     assert dict(admin.form_with("Save")[0].values)["allow_networks"] == "10.0.0.0/8, loopback"
 
 
@@ -391,8 +391,8 @@ def test_networks_from_the_environment_lock_the_page(admin):
 
 def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.open("/settings").text
-    form, _ = admin.form_with("Show the secret")
-    first = re.search(r"whsec_\S+", admin.press("Show the secret").text)[0]
+    form, _ = admin.form_with("Show secret")
+    first = re.search(r"whsec_\S+", admin.press("Show secret").text)[0]
     assert admin.page.headers["Cache-Control"] == "no-store"
     # Neither the page again nor the same request sent again shows it once more.
     assert "whsec_" not in admin.open("/settings").text
@@ -402,13 +402,13 @@ def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.text
     assert "wakeful webhook-secret prints it" in admin.text
     assert "signs too" not in admin.text
-    assert "still signs" not in admin.open("/settings/webhook-secret/change").text
-    admin.press("Change the secret")
-    assert "The secret before this one signs too, until" in admin.text
-    second = re.search(r"whsec_\S+", admin.press("Show the secret").text)[0]
+    assert "also signs" not in admin.open("/settings/webhook-secret/change").text
+    admin.press("Change secret")
+    assert "The previous secret also signs until" in admin.text
+    second = re.search(r"whsec_\S+", admin.press("Show secret").text)[0]
     assert second != first
     change = admin.open("/settings/webhook-secret/change")
-    assert "The secret before the present one still signs until" in change.text
+    assert "The previous secret also signs until" in change.text
 
 
 def test_a_wrong_address_and_a_wrong_method_get_a_page_that_leads_on(editor):

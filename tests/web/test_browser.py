@@ -74,10 +74,10 @@ def test_the_keyboard_alone_leads_from_set_up_to_a_resolved_incident(app, page):
     expect(page.get_by_label("Name (optional)", exact=True)).to_have_value("127.0.0.1:9/health")
     press(page, "Enter")
     page.wait_for_url(re.compile(r"/monitors/\d+$"))
-    tab_to(page, "Report one by hand")
+    tab_to(page, "Report an incident")
     press(page, "Enter")
     page.wait_for_url("**/incidents/new?**")
-    tab_to(page, "Report it")
+    tab_to(page, "Report incident")
     press(page, "Enter")
     page.wait_for_url(re.compile(r"/incidents/\d+$"))
     tab_to(page, "Acknowledge")
@@ -98,7 +98,7 @@ def test_a_page_refreshes_in_place_and_keeps_scroll_ticks_and_typing(app, visit)
     for number in range(25):
         monitor = make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
     page = visit("/monitors?per_page=50")
-    box = page.get_by_label("Tick Shop 24")
+    box = page.get_by_label("Select Shop 24")
     box.check()
     page.get_by_label("Search").fill("half a wo")
     page.get_by_label("Action").select_option("tag")
@@ -123,7 +123,7 @@ def test_how_many_were_found_is_told_afresh_beside_what_is_chosen(app, visit):
     for number in range(26):
         make_monitor(app, name=f"Shop {number}", state={"verdict": "up"})
     page = visit("/monitors?per_page=25")
-    page.get_by_label("Tick Shop 1", exact=True).check()
+    page.get_by_label("Select Shop 1", exact=True).check()
     page.get_by_label("Action").select_option("interval")
     page.get_by_label("All 26 that match").check()
     make_monitor(app, name="Newcomer")
@@ -138,7 +138,7 @@ def test_how_many_were_found_is_told_afresh_beside_what_is_chosen(app, visit):
 def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
     make_monitor(app, name="Shop", state={"verdict": "up"})
     page = visit("/monitors")
-    page.get_by_label("Tick Shop").check()
+    page.get_by_label("Select Shop").check()
     page.get_by_label("Action").select_option("interval")
     page.get_by_role("button", name="Apply").click()
     summary = page.get_by_role("alert")
@@ -146,7 +146,7 @@ def test_ticks_that_came_back_with_a_fault_outlive_a_refresh(app, visit):
     expect(summary).to_contain_text("Nothing was changed")
     make_monitor(app, name="Newcomer")
     page.evaluate(REFRESHED)
-    expect(page.get_by_label("Tick Shop")).to_be_checked()
+    expect(page.get_by_label("Select Shop")).to_be_checked()
     expect(page.get_by_label("Action")).to_have_value("interval")
     summary.get_by_role("link", name="Choose the new interval.").click()
     expect(page.get_by_label("Interval", exact=True)).to_be_focused()
@@ -209,14 +209,14 @@ def test_rows_in_a_new_order_are_woven_in_that_order(app, visit):
         ({"Ash": "Yew"}, ["Beech", "Cedar", "Elm", "Fir", "Yew"]),
         ({"Fir": "Acacia", "Beech": "Zelkova"}, ["Acacia", "Cedar", "Elm", "Yew", "Zelkova"]),
     ):
-        page.get_by_label("Tick Elm").focus()
+        page.get_by_label("Select Elm").focus()
         with app.app_context():
             for old, new in renamed.items():
                 current_store().monitors.update(ids[old], {"name": new})
         ids |= {new: ids[old] for old, new in renamed.items()}
         page.evaluate(REFRESHED)
         expect(shown).to_have_text(order)
-        expect(page.get_by_label("Tick Elm")).to_be_focused()
+        expect(page.get_by_label("Select Elm")).to_be_focused()
     with app.app_context():
         current_store().monitors.delete(ids["Cedar"])
     make_monitor(app, name="Birch", state={"verdict": "up"})
@@ -231,7 +231,7 @@ def test_the_jump_list_says_when_the_session_has_ended(app, visit):
         current_access().change_password(1, PASSWORD)
     press(page, "Control+k")
     expect(page.get_by_text("You are logged out.")).to_be_visible()
-    expect(page.get_by_text("No answer from the server.")).to_be_hidden()
+    expect(page.get_by_text("The server does not answer.")).to_be_hidden()
 
 
 @DESKTOP
@@ -247,7 +247,7 @@ def test_a_page_whose_session_has_ended_says_so_and_leads_back(app, visit, path)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.evaluate(REFRESH)
-    expect(page.get_by_text("No answer from the server.").first).to_be_hidden()
+    expect(page.get_by_text("The server does not answer.").first).to_be_hidden()
     expect(notice).to_have_count(1)
     assert asked == []
     notice.get_by_role("link", name="Log in").click()
@@ -305,12 +305,12 @@ def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
     page.evaluate(REFRESHED)
     expect(page.locator(f"tr[data-key='{window.id}']")).to_contain_text("On now")
     page.goto(f"/maintenance/{window.id}")
-    expect(page.get_by_text("On now, until")).to_be_visible()
+    expect(page.get_by_text("In progress until")).to_be_visible()
     with app.app_context():
         over = {"start_at": now - timedelta(hours=2), "end_at": now - timedelta(hours=1)}
         current_store().windows.update(window.id, over)
     page.evaluate(REFRESHED)
-    expect(page.get_by_text("On now, until")).to_be_hidden()
+    expect(page.get_by_text("In progress until")).to_be_hidden()
 
 
 @DESKTOP
@@ -327,7 +327,7 @@ def test_an_unchanged_page_costs_a_304(app, visit, site):
 def test_the_wall_says_when_what_it_shows_is_old(app, visit):
     make_monitor(app, name="Alpha", state={"verdict": "up"})
     page = visit("/wall")
-    note = page.get_by_text("No answer from the server.")
+    note = page.get_by_text("The server does not answer.")
     expect(note).to_be_hidden()
     # Not by stopping the server: Chromium itself complains to the console about that.
     page.evaluate("() => { window.asked = fetch; window.fetch = () => Promise.reject() }")

@@ -27,7 +27,7 @@ def rows(app: Flask) -> list[MonitorRow]:
 
 
 def apply(visitor: Visitor, ids: list[int], action: str, **fields: object) -> Visitor:
-    """Tick these monitors on the list, choose what to do and press the button."""
+    """Select these monitors on the list, choose what to do and press the button."""
     form, _ = visitor.open("/monitors?sort_by=name&sort=asc").form_with("Apply")
     assert "ids" in form.boxes or not ids
     assert action in form.choices["action"]
@@ -131,7 +131,7 @@ def test_each_link_in_the_summary_of_faults_leads_to_something_on_the_page(app, 
 def test_one_monitor_is_deleted_with_its_own_things(app, editor):
     make_monitor(app, name="Alpha")
     apply(editor, [1], "delete")
-    assert "Its incidents, results and waiting alerts go with it." in editor.text
+    assert "Its incidents, results and pending alerts go with it." in editor.text
 
 
 def go_on(visitor: Visitor) -> list[str]:

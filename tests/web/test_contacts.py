@@ -45,7 +45,7 @@ def test_a_contact_is_added_changed_and_deleted(app, editor):
     assert "No contacts yet" in editor.open("/contacts").text
     editor.open("/contacts/new").press("Save", name="Shop team")
     assert editor.status == 422
-    assert "A contact needs a channel. Add one." in editor.text
+    assert "Add at least one channel." in editor.text
     editor.press("Save", **{"channels[0][key]": "email", "channels[0][value]": "shop@example.com"})
     assert "Shop team saved." in editor.text
     [contact] = contacts(app)

@@ -128,7 +128,7 @@ def test_who_only_looks_cannot_retry_and_what_arrived_needs_none(app, viewer, ed
     token = dict(editor.form_with("Log out")[0].values)["csrf_token"]
     answer = editor.client.post(f"/deliveries/{arrived}/retry", data={"csrf_token": token})
     assert answer.status_code == 409
-    assert "This message was delivered." in answer.text
+    assert "This message was delivered already" in answer.text
 
 
 def test_a_channel_that_gave_up_is_told_until_it_delivers_again_or_nobody_has_it(app):

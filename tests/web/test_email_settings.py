@@ -141,10 +141,10 @@ def test_a_running_worker_follows_a_change_without_a_restart(app, admin, mail):
 
     status, answer = try_one()
     assert status == DeliveryStatus.FAILED
-    assert "No mail server is set. An admin sets it under Settings, Email" in answer
+    assert "No mail server is set up. An admin can set one up under Settings, Email" in answer
     set_up(admin, mail)
     assert try_one()[0] == DeliveryStatus.DELIVERED
-    admin.open("/settings/email/remove").press("Remove them")
+    admin.open("/settings/email/remove").press("Remove settings")
     assert "Email settings removed" in admin.text
     assert try_one()[0] == DeliveryStatus.FAILED
 

@@ -193,8 +193,8 @@ def test_the_summary_says_nothing_of_what_the_kind_does_not_have(app, editor):
 # --- Channels that cannot work
 
 NO_MAIL = (
-    "This channel cannot alert anybody yet. No mail server is set. An admin sets it under"
-    " Settings, Email."
+    "This channel cannot alert anybody yet. No mail server is set up. An admin can set one up "
+    "under Settings, Email."
 )
 
 

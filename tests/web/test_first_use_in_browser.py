@@ -76,7 +76,7 @@ def test_a_channel_that_cannot_work_says_so_when_it_is_chosen(visit: Visit) -> N
     page = visit("/monitors/new")
     channel = page.get_by_label("Alerts, row 1: Channel")
     channel.select_option("email")
-    said = "This channel cannot alert anybody yet. No mail server is set."
+    said = "This channel cannot alert anybody yet. No mail server is set up."
     expect(page.get_by_text(said)).to_be_visible()
     page.get_by_role("button", name="Add a channel").click()
     expect(page.get_by_text(said)).to_have_count(1)

@@ -91,7 +91,7 @@ def test_the_keyboard_never_goes_behind_a_bar(app, visit):
     for number in range(12):
         make_monitor(app, name=f"Shop {number}")
     page = visit("/monitors?sort_by=name&sort=asc")
-    page.get_by_label("Tick Shop 0").check()
+    page.get_by_label("Select Shop 0").check()
     for path in (None, "/monitors/1/edit"):
         if path:
             page = visit(path)
@@ -107,7 +107,7 @@ def test_the_keyboard_never_goes_behind_a_bar(app, visit):
 def test_the_bar_below_the_list_leaves_most_of_a_phone_to_the_list(app, visit):
     make_monitor(app)
     page = visit("/monitors")
-    page.get_by_label("Tick Shop").check()
+    page.get_by_label("Select Shop").check()
     assert size(page.locator("[data-bulk-bar]"))[1] < 80
 
 

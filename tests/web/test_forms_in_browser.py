@@ -59,7 +59,7 @@ def test_the_outcome_of_a_test_stands_in_place_and_nothing_typed_is_lost(visit, 
     assert page.url.endswith("/monitors/new")
     page.get_by_label("URL", exact=True).fill("nonsense")
     page.get_by_role("button", name="Check now", exact=True).click()
-    expect(page.get_by_text("Correct these first, then test again:")).to_be_visible()
+    expect(page.get_by_text("Please correct these fields, then check again:")).to_be_visible()
 
 
 def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
@@ -82,7 +82,7 @@ def test_a_tcp_url_shows_the_fields_of_its_kind_alone(visit):
     expect(request).to_be_hidden()
     # What is at fault is in sight again, by a test in place as by the save.
     page.get_by_role("button", name="Check now", exact=True).click()
-    expect(page.get_by_text("Correct these first, then test again:")).to_be_visible()
+    expect(page.get_by_text("Please correct these fields, then check again:")).to_be_visible()
     expect(page.get_by_label("Method")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#request_method-fault")).to_contain_text("kind tcp")
@@ -180,7 +180,7 @@ def test_the_window_form_shows_what_belongs_to_the_choice(app, visit):
 
 def tick(page: Page, names: str) -> None:
     for name in names.split():
-        page.get_by_label(f"Tick {name}", exact=True).check()
+        page.get_by_label(f"Select {name}", exact=True).check()
 
 
 def test_the_ticked_monitors_are_acted_on(app, visit):
@@ -207,7 +207,7 @@ def test_the_ticked_monitors_are_acted_on(app, visit):
         expect(page.get_by_text(told)).to_be_visible()
         expect(page.get_by_role("row").filter(has_text=row)).to_contain_text(shows)
         assert page.url.endswith("/monitors?sort_by=name&sort=asc")
-    page.get_by_label("Tick all on this page").check()
+    page.get_by_label("Select all on this page").check()
     expect(page.get_by_text("3 selected")).to_be_visible()
     action.select_option("interval")
     page.get_by_label("Interval", exact=True).select_option("600")
@@ -342,7 +342,7 @@ def test_without_scripts_a_row_or_a_test_comes_back_where_its_button_was(plain, 
     expect(plain.get_by_text("HTTP 200")).to_be_in_viewport()
     plain.get_by_label("URL", exact=True).fill("nonsense")
     plain.get_by_role("button", name="Check now", exact=True).click()
-    expect(plain.get_by_text("Correct these first, then test again:")).to_be_in_viewport()
+    expect(plain.get_by_text("Please correct these fields, then check again:")).to_be_in_viewport()
 
 
 def test_without_scripts_filters_bulk_actions_and_previews_work(app, plain):

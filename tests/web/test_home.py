@@ -61,7 +61,7 @@ def test_when_all_is_well_home_shows_every_monitor_and_what_comes_next(app, view
     text = viewer.open("/").text
     assert "Everything is up" in text
     assert f"Next maintenance Patch day {start:%a} {start.day} {start:%b %Y}" in text
-    expires = text.index("Expires next")
+    expires = text.index("Next expiry")
     assert text.index("Blog certificate", expires) < text.index("Shop certificate", expires)
     assert "Last incident Shop 9 hours ago , lasted 1 h" in text
     page = viewer.page.text
@@ -79,7 +79,7 @@ def test_a_monitor_that_flaps_has_one_line(app, viewer):
         make_incident(app, shop, started_at=begun, ended_at=begun + timedelta(minutes=5))
     begun = now() - timedelta(hours=5)
     make_incident(app, blog, started_at=begun, ended_at=begun + timedelta(minutes=5))
-    text = viewer.open("/").text.split("What changed lately")[1]
+    text = viewer.open("/").text.split("Recent changes")[1]
     assert text.count("Shop") == 1
     assert "Down 4 times since" in text
     assert "up now" in text

@@ -63,7 +63,7 @@ def test_lines_are_previewed_and_then_become_monitors(app, editor):
     make_contact(app, "Ops")
     editor.open(START).press("Preview", urls=LINES, interval="300", tags="new")
     assert editor.status == 200
-    assert "Nothing is stored yet." in editor.text
+    assert "Nothing is saved yet." in editor.text
     assert rows(app) == []
     editor.press("Create 6 monitors")
     assert "6 monitors created" in editor.text
@@ -125,7 +125,7 @@ def test_a_csv_file_with_a_header_row_is_read(app, editor):
 
 def test_an_uptime_kuma_backup_becomes_monitors_and_says_what_does_not_fit(app, editor):
     upload(editor, sample("kuma-backup.json"))
-    assert "Uptime Kuma: 7 entries. Nothing is stored yet." in editor.text
+    assert "Uptime Kuma: 7 entries. Nothing is saved yet." in editor.text
     assert "Interval: 20 s becomes 1 min." in editor.text
     assert "Wakeful has no Ping checks yet." in editor.text
     assert "Starts paused." in editor.text
@@ -214,7 +214,7 @@ def test_work_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
     editor.press("Continue").press("Continue")
     assert editor.status == 503
     assert "2 of 4 done. The server did not answer in time." in editor.text
-    assert "What you sent may have arrived" in editor.text
+    assert "Your change may have been saved" in editor.text
     editor.press("Continue").press("Continue")
     assert "4 monitors created" in editor.text
     assert [row.url[8] for row in rows(app)] == list("abcd")

@@ -107,16 +107,16 @@ def with_hour(app, **fields):
 def test_the_hour_is_on_the_page_while_its_results_are_kept(app, editor):
     with_hour(app)
     make_incident(app, make_monitor(app, name="Old"), started_at=now() - timedelta(days=300))
-    assert "The hour around it" in editor.open("/incidents/1").text
+    assert "Hour around the incident" in editor.open("/incidents/1").text
     assert editor.page.text.count('class="failed"') == 11, "ten checks and the legend"
-    assert "The hour around it" not in editor.open("/incidents/2").text
+    assert "Hour around the incident" not in editor.open("/incidents/2").text
 
 
 @pytest.mark.sqlite
 def test_a_viewer_sees_no_bar(app, viewer):
     with_hour(app)
     page = viewer.open("/incidents/1")
-    assert "The hour around it" in page.text
+    assert "Hour around the incident" in page.text
     assert "thumb-bar" not in page.page.text
 
 
@@ -146,7 +146,7 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
         page.evaluate("(place) => window.scrollTo(0, place)", place)
         box = bar.bounding_box()
         assert round(box["y"] + box["height"]) == height
-    last = page.get_by_role("button", name="Add the comment").bounding_box()
+    last = page.get_by_role("button", name="Add comment").bounding_box()
     assert last["y"] + last["height"] <= box["y"], "the end of the page stays above the bar"
     assert page.evaluate(SMALL) == []
     page.locator(".more summary").click()
@@ -170,6 +170,6 @@ def test_comment_in_the_bar_leads_into_the_field(app, visit):
 def test_was_it_real_keeps_its_distance_from_the_comment(app, visit):
     with_hour(app, ended_at=now())
     page = visit("/incidents/1")
-    above = page.get_by_role("button", name="Add the comment").bounding_box()
+    above = page.get_by_role("button", name="Add comment").bounding_box()
     title = page.get_by_role("heading", name="Was it a real incident?").bounding_box()
     assert title["y"] - above["y"] - above["height"] >= 24

@@ -36,10 +36,10 @@ def test_an_incident_is_seen_acknowledged_commented_resolved_reopened_and_delete
     assert "&lt;script&gt;alert" in editor.page.text
     editor.press("Acknowledge")
     assert "Acknowledged by editor@wakeful.test" in editor.text
-    editor.press("Add the comment", text="Looking at it.\n<b>Disk</b> is full.")
+    editor.press("Add comment", text="Looking at it.\n<b>Disk</b> is full.")
     assert "editor@wakeful.test wrote" in editor.text
     assert "<b>Disk</b> is full." in editor.text
-    editor.press("Add the comment", text="")
+    editor.press("Add comment", text="")
     assert editor.status == 422
     assert "This field is required." in editor.text
     editor.open("/incidents/1").press("Resolve")
@@ -70,26 +70,26 @@ def test_all_that_was_seen_stands_on_the_page(app, editor):
 
 def test_a_comment_that_does_not_fit_is_refused_and_kept_in_the_form(app, editor):
     make_incident(app, make_monitor(app), comment="x" * 9_990)
-    editor.open("/incidents/1").press("Add the comment", text="one more thought")
+    editor.open("/incidents/1").press("Add comment", text="one more thought")
     assert editor.status == 422
     assert "too long" in editor.text
-    assert dict(editor.form_with("Add the comment")[0].values)["text"] == "one more thought"
+    assert dict(editor.form_with("Add comment")[0].values)["text"] == "one more thought"
     assert row(app).comment == "x" * 9_990
 
 
 def test_an_incident_is_reported_by_hand(app, editor):
     make_monitor(app, name="Shop")
-    editor.open("/incidents/new?monitor_id=1").press("Report it", cause="Customers call")
+    editor.open("/incidents/new?monitor_id=1").press("Report incident", cause="Customers call")
     assert editor.path == "/incidents/1"
     assert "Reported by hand" in editor.text
-    editor.open("/incidents/new").press("Report it", monitor_id="1", cause="Again")
+    editor.open("/incidents/new").press("Report incident", monitor_id="1", cause="Again")
     assert editor.status == 409
     assert "Open that incident" in editor.text
-    assert dict(editor.form_with("Report it")[0].values)["cause"] == "Again", "it is kept"
-    editor.open("/incidents/new").press("Report it", cause="Which one?")
+    assert dict(editor.form_with("Report incident")[0].values)["cause"] == "Again", "it is kept"
+    editor.open("/incidents/new").press("Report incident", cause="Which one?")
     assert editor.status == 422
     later = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
-    editor.press("Report it", monitor_id="1", started_at=later)
+    editor.press("Report incident", monitor_id="1", started_at=later)
     assert "in the future" in editor.text
 
 
@@ -231,7 +231,7 @@ def test_comments_at_the_same_moment_are_all_kept(app, editor):
 
     def write(number: int) -> int:
         person = Visitor(app).log_in(editor_email)
-        return person.open("/incidents/1").press("Add the comment", text=f"note {number}").status
+        return person.open("/incidents/1").press("Add comment", text=f"note {number}").status
 
     editor_email = make_person(app, "editor", "second@example.org").email
     with ThreadPoolExecutor(4) as pool:

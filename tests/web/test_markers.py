@@ -30,7 +30,7 @@ def test_a_marker_is_added_listed_and_deleted(app, editor):
     editor.open("/markers")
     assert "No markers" in editor.text
     editor.press(
-        "Add the marker",
+        "Add marker",
         name="shop <v2.1>",
         tags="shop, api",
         link="https://ci.example/7",
@@ -47,10 +47,10 @@ def test_a_marker_is_added_listed_and_deleted(app, editor):
 
 
 def test_a_faulty_marker_is_kept_in_the_form(app, editor):
-    editor.open("/markers").press("Add the marker", name="x", link="javascript:alert(1)")
+    editor.open("/markers").press("Add marker", name="x", link="javascript:alert(1)")
     assert editor.status == 422
-    assert "This is no link." in editor.text
-    assert dict(editor.form_with("Add the marker")[0].values)["link"] == "javascript:alert(1)"
+    assert "This is not a URL." in editor.text
+    assert dict(editor.form_with("Add marker")[0].values)["link"] == "javascript:alert(1)"
     assert stored(app) == []
 
 
@@ -95,7 +95,7 @@ def test_an_incident_says_what_was_deployed_before_it(app, viewer):
 
 def test_markers_are_the_remote_servers(app, remote):
     incident = make_incident(app, make_monitor(app), started_at=now() - timedelta(minutes=10))
-    remote.open("/markers").press("Add the marker", name="shop v2.1")
+    remote.open("/markers").press("Add marker", name="shop v2.1")
     (marker,) = stored(app)
     add(app, "shop v2.0", time=incident.started_at - timedelta(minutes=5))
     assert "shop v2.1" in remote.open("/monitors/1").page.text

@@ -93,7 +93,7 @@ def test_the_evidence_of_a_port_shows_what_it_sent(app, editor):
     make_incident(app, monitor, evidence={"failing": seen, "confirming": [], "last_good": seen})
     editor.open("/incidents/1")
     assert "421 &lt;busy&gt;" in editor.page.text
-    assert "What the server sent by itself, 10 bytes" in editor.text
+    assert "What the server sent first, 10 bytes" in editor.text
     assert "connected" in editor.text
 
 
@@ -310,7 +310,7 @@ def test_a_monitor_shows_the_certificates_that_were_sent_and_its_domain(app, vie
         "Certificate expires in 9 days",
         "shop.example.com from Example CA valid 1 Oct 2026 to 30 Dec 2026",
         "for shop.example.com, www.example.com",
-        "Sent along Example CA",
+        "Chain Example CA",
         "Domain expiry unknown , alert 30 days before example.com",
     ):
         assert words in text
@@ -341,7 +341,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told(app, editor):
     assert "Somebody else" not in other.text
     editor.press("Save", name="Boutique")
     assert "Boutique saved." in editor.text
-    assert "what you typed stands now: Name." in editor.text
+    assert "Your values replaced theirs: Name." in editor.text
     with app.app_context():
         kept = current_store().monitors.get(1)
     assert (kept.name, kept.timeout) == ("Boutique", 7)

@@ -185,7 +185,7 @@ def test_an_incident_is_classified_on_the_remote_server(app, remote):
     incident = make_incident(
         app, monitor, started_at=started, ended_at=started + timedelta(hours=1)
     )
-    page = remote.open(f"/incidents/{incident.id}").press("It was a false alarm")
+    page = remote.open(f"/incidents/{incident.id}").press("Mark as false alarm")
     assert "The figures are corrected." in page.text
     with app.app_context():
         assert db.session.get(IncidentRow, incident.id).classification == "false_alarm"
@@ -213,7 +213,7 @@ def test_status_pages_are_made_and_edited_on_the_remote_server(app, remote):
     remote.open("/status-pages/new").press("Search", name="Our shop", find="sho")
     remote.press("Add selected", pick=shop)
     remote.press("Add all with this tag", tag="prod")
-    remote.press("Add the heading", heading="Words")
+    remote.press("Add heading", heading="Words")
     remote.press("Save", "", **{f"own[{blog}]": "Stories"})
     assert "Our shop saved." in remote.text
     with app.app_context():
@@ -226,7 +226,7 @@ def test_status_pages_are_made_and_edited_on_the_remote_server(app, remote):
     assert "Our shop saved." in remote.text
     remote.open("/status-pages/1/edit").press("Save", "", slug="Not good")
     assert remote.status == 422
-    assert "Use small letters" in remote.text
+    assert "Use lower-case letters" in remote.text
     assert "Nobody has subscribed yet" in remote.open("/status-pages/1/subscribers").text
     assert remote.open("/status-pages/1/subscribers.csv").page.text.startswith("channel,target")
     remote.open("/status-pages/1/delete").press("Delete this status page")
@@ -246,7 +246,7 @@ def test_posts_are_written_on_the_remote_server(app, remote):
     assert "Very slow deleted." in remote.text
     assert "Post on a status page" in remote.open(f"/incidents/{incident.id}").text
     remote.open(f"/status-pages/1/posts/new?incident_id={incident.id}").press("Publish")
-    remote.open("/status-pages/1/posts/1").press("Publish the update", body="It was the disk.")
+    remote.open("/status-pages/1/posts/1").press("Publish update", body="It was the disk.")
     remote.open("/status-pages/1/posts/1/edit").press("Save", title="The shop is away")
     remote.open("/status-pages/1/posts/1/updates/1").press("Save", body="We look at it.")
     with app.app_context():
@@ -268,7 +268,7 @@ def test_an_import_creates_monitors_on_the_remote_server(app, remote):
     remote.open("/monitors/import").press("Preview", urls=lines)
     assert "Duplicate Already monitored as Old shop." in remote.text
     assert 'There is no contact "Nobody".' in remote.text
-    assert "looked for among the first 500 monitors of this server" in remote.text
+    assert "only among the first 500 monitors of this server" in remote.text
     remote.press("Create 1 monitor")
     with app.app_context():
         made = current_store().monitors.get(2)
@@ -298,7 +298,7 @@ def test_the_first_use_is_as_over_the_local_store(app, remote):
     assert "Shop 0 already checks this URL." in remote.text
     remote.press("Create anyway")
     assert "alert when a third of its life remains" in remote.text
-    assert "3 monitors use this Slack webhook. Make a contact of it" in remote.text
+    assert "3 monitors use this Slack webhook. Create a contact from it" in remote.text
     link = next(part for part in remote.page.text.split('"') if "/from-channel?" in part)
     remote.open(link.replace("&amp;", "&")).press("Create contact", name="Shop team")
     assert "Shop team created. 3 monitors use it in place of the channel." in remote.text

@@ -119,7 +119,7 @@ def test_more_templates_than_a_page_holds_are_listed_and_offered(app, editor):
     assert "of 30 templates" in editor.open(PAGE).text
     assert "Own 29" not in editor.text
     assert "Own 29" in editor.open(f"{PAGE}?page=3").text
-    assert "The list is shorter than that" in editor.open(f"{PAGE}?page=9").text
+    assert "The list has fewer pages" in editor.open(f"{PAGE}?page=9").text
     assert "Own 29" in editor.open("/status-pages/1/posts/new").text
 
 

@@ -47,7 +47,7 @@ def done(app, works):
 
 
 def ask(app, email="ada@example.org"):
-    return Visitor(app).open("/login").open("/login/forgotten").press("Send the link", email=email)
+    return Visitor(app).open("/login").open("/login/forgotten").press("Send link", email=email)
 
 
 def link_of(mail):
@@ -55,7 +55,7 @@ def link_of(mail):
 
 
 def set_password(visitor, password=NEW):
-    return visitor.press("Set the password", password=password, password_again=password)
+    return visitor.press("Set password", password=password, password_again=password)
 
 
 def test_a_mailed_link_sets_the_password_once_and_ends_all_sessions(app, works):
@@ -200,7 +200,7 @@ def test_a_fault_keeps_the_link(app, works):
 
 def test_without_email_the_page_sends_people_to_an_admin(app, stranger):
     stranger.open("/login/forgotten")
-    assert "Ask an admin for a link" in stranger.text
+    assert "Ask an admin to create a password link" in stranger.text
     assert stranger.forms == []
     with app.app_context():
         assert not current_mail().is_set()

@@ -123,14 +123,14 @@ def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(app, server, 
                                    "request_auth_username": "ada"}),
         (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other", "timeout": "7"}),
         ("/maintenance/new", "Save", {"name": "Works", "often": "weekly"}),
-        (f"/incidents/{incident.id}", "Add the comment", {"text": "On it.\r\nSoon."}),
+        (f"/incidents/{incident.id}", "Add comment", {"text": "On it.\r\nSoon."}),
         (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
     ]  # fmt: skip
     for path, button, typed in forms:
         server.refused = {"POST", "PATCH"}
         editor.open(path).press(button, **typed)
         assert editor.status == 503, path
-        assert "has a fault of its own. What you sent may have arrived" in editor.text, path
+        assert "failed with an internal error. Your change may have been saved" in editor.text, path
         values = dict(editor.form_with(button)[0].values)
         assert {name: values[name] for name in typed} == typed, path
         server.refused = set()
@@ -166,10 +166,10 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         (f"{page}/posts/new", "Publish", {"title": "Slow", "body": "We look into it."}),
         (f"{page}/posts/new?kind=maintenance", "Publish", {"title": "A move", "body": "Soon."}),
         *((f"{post}/edit", "Save", {"title": "Slower"}) for post in posts),
-        (posts[0], "Publish the update", {"body": "It was the disk."}),
+        (posts[0], "Publish update", {"body": "It was the disk."}),
         (f"{posts[0]}/updates/1", "Save", {"body": "We looked into it."}),
-        ("/incidents/new", "Report it", {"monitor_id": str(monitor.id), "cause": "Smoke"}),
-        (f"/incidents/{incident.id}", "Add the comment", {"text": "On it."}),
+        ("/incidents/new", "Report incident", {"monitor_id": str(monitor.id), "cause": "Smoke"}),
+        (f"/incidents/{incident.id}", "Add comment", {"text": "On it."}),
         (f"/incidents/{incident.id}/edit", "Save", {"cause": "It burns"}),
     ]  # fmt: skip
     (store,) = editor.client.application.extensions["wakeful.store"].stores
@@ -180,7 +180,7 @@ def test_what_was_typed_stays_in_its_form_when_the_server_died_meanwhile(app, se
         store.offered._known = None  # as in a process that has never asked
         editor.press(button, **typed)
         assert editor.status == 503, path
-        assert "has a fault of its own." in editor.text, path
+        assert "failed with an internal error." in editor.text, path
         values = dict(editor.form_with(button)[0].values)
         assert {name: values[name] for name in typed} == typed, path
         changed = {name for name in shown if values.get(name) != shown[name]}
@@ -226,7 +226,7 @@ def test_a_key_that_may_not_write_costs_nothing_that_was_typed(
     for path, button, typed in (
         ("/monitors/new", "Save", {"url": "http://a.test/", "name": "New"}),
         (f"/monitors/{monitor.id}/edit", "Save", {"name": "Other"}),
-        (f"/incidents/{incident.id}", "Add the comment", {"text": "On it."}),
+        (f"/incidents/{incident.id}", "Add comment", {"text": "On it."}),
         ("/maintenance/new", "Save", {"name": "Works"}),
         ("/status-pages/new", "Save", {"name": "Our shop"}),
     ):
@@ -244,13 +244,14 @@ REFUSALS: list[tuple[int, Any, str]] = [
     (422, {"errors": {"name": ["It is taken."]}}, "Name: It is taken."),
     (400, {"error": "x"}, "The server did not accept the data."),
     (413, "<h1>Too large</h1>", "The server did not accept the data."),
-    (401, {}, "does not accept our key"),
+    (401, {}, "does not accept this dashboard's API key"),
     (403, {"message": "Read only."}, "Read only. Nothing was changed."),
     (404, {}, "the id 1. Nothing was changed."),
     (409, {"message": "Somebody is at it."}, "Somebody is at it."),
-    (429, {}, "too many requests from us. Wait a moment and try again. What you sent did not arrive"
-     " there. Send it again when the server answers. It asked us to wait 7 s."),
-    (500, {}, "What you sent may have arrived"),
+    (429, {}, "too many requests from this dashboard. Wait a moment and try again. "
+     "Your change did not arrive. Send it again when the server answers. "
+     "It asked for a pause of 7 s."),
+    (500, {}, "Your change may have been saved"),
 ]  # fmt: skip
 
 
@@ -285,13 +286,13 @@ def test_a_page_says_that_nothing_arrived_only_where_nothing_can_have(
     editor.open(f"/monitors/{monitor.id}/edit")
     server.refused = {"PATCH"}
     editor.press("Save", name="Other")
-    assert "What you sent may have arrived" in editor.text
+    assert "Your change may have been saved" in editor.text
     server.refused = set()
     with socket.socket() as nobody:  # bound, but nobody listens
         nobody.bind(("127.0.0.1", 0))
         store.connection.base = f"http://127.0.0.1:{nobody.getsockname()[1]}/api/v1"
         editor.press("Save")
-    assert "cannot be reached. What you sent did not arrive there." in editor.text
+    assert "cannot be reached. Your change did not arrive." in editor.text
     assert "may have arrived" not in editor.text
     visitors.close()
 
@@ -307,7 +308,7 @@ def test_other_posts_can_be_sent_again_and_are_never_repeated_by_us(app, server,
         server.asked, server.refused = [], {"PATCH"}
         editor.press(button, **typed)
         assert editor.status == 503
-        assert "What you sent may have arrived" in editor.text
+        assert "Your change may have been saved" in editor.text
         assert [one for one in server.asked if one.startswith("PATCH")] == [
             f"PATCH /api/v1/monitors/{monitor.id}"
         ]
@@ -411,7 +412,7 @@ def test_what_a_server_has_no_place_for_is_never_called_saved(app, server, edito
     store.offered._known = frozenset()  # a bare one stands there now
     editor.press("Save", name="Other", timeout="7")
     assert editor.status == 422
-    assert "This server has no place for it." in editor.text
+    assert "This server cannot store it." in editor.text
     assert dict(editor.form_with("Save")[0].values)["timeout"] == "7"
     editor.press("Save", timeout="30")
     assert "Other saved." in editor.text
@@ -449,7 +450,7 @@ def test_no_page_says_that_something_is_missing_while_nobody_knows(server, edito
                  "/status-pages/new", "/status-pages/templates", "/deliveries",
                  "/reports"):  # fmt: skip
         assert editor.open(path).status == 503, path
-        assert "has a fault of its own" in editor.text, path
+        assert "failed with an internal error" in editor.text, path
     for path in ("/profile", "/jump"):
         assert editor.open(path).status == 200, path
 
@@ -467,7 +468,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
         for lacking in ("Uptime, 24 hours", "Not checked yet", "Recent checks", "Check now"):
             assert lacking not in editor.text
         editor.open(f"/incidents/new?monitor_id={monitor.rpartition('/')[2]}")
-        editor.press("Report it", cause="It burns")
+        editor.press("Report incident", cause="It burns")
         assert "Status pages" not in editor.text
         assert "Post on a status page" not in editor.text
         for path in ("/status-pages", "/status-pages/new", "/status-pages/1"):
@@ -480,7 +481,7 @@ def test_what_a_bare_server_lacks_is_left_out_not_broken(
             assert f'href="/{path}"' not in places, path
         editor.open("/incidents").open(f"/incidents/{1 + int(monitor.rpartition('/')[2])}")
         incident = editor.path
-        editor.press("Acknowledge").press("Add the comment", text="On it.").press("Resolve")
+        editor.press("Acknowledge").press("Add comment", text="On it.").press("Resolve")
         assert "On it." in editor.text
         assert "Was it a real incident?" not in editor.text
         for path in ("/", "/wall", "/monitors", "/incidents", monitor, f"{monitor}/edit",

@@ -132,13 +132,13 @@ def test_the_page_tells_figures_and_how_they_are_counted(app, viewer):
     shop, blog = past(app), past(app, name="Blog")
     viewer.open("/reports?month=2026-10")
     assert viewer.status == 200
-    for words in ("Availability of all 2 monitors, October 2026", "Shop", "Blog", "All together"):
+    for words in ("Availability of all 2 monitors, October 2026", "Shop", "Blog", "Total"):
         assert words in viewer.text, words
     for words in ("2 h", "99.728%", "How this is counted", "Maintenance counts neither", "Gaps"):
         assert words in viewer.text, words
     viewer.open(f"/reports?month=2026-10&monitors={blog}")
     assert "Availability of Blog, October 2026" in viewer.text
-    assert "All together" not in viewer.text
+    assert "Total" not in viewer.text
     assert f'href="/reports?month=2026-09&amp;monitors={blog}"' in viewer.page.text
     assert f'href="/monitors/{shop}"' not in viewer.page.text
 
@@ -151,7 +151,7 @@ def test_a_report_is_of_a_tag_and_says_what_happened_and_who_made_it(app, viewer
     viewer.open("/reports?month=2026-10&tag=shop")
     assert "Availability of 2 monitors tagged shop, October 2026" in viewer.text
     assert f'href="/monitors/{blog}"' not in viewer.page.text
-    assert "Made by viewer@wakeful.test on " in viewer.text
+    assert "Created by viewer@wakeful.test on " in viewer.text
     happened = viewer.text[viewer.text.index("Started, UTC") :]
     assert happened.count("5 Oct 10:00") == 2
     assert happened.count("The server refused the connection") == 2
@@ -216,7 +216,7 @@ def test_the_file_holds_the_same_for_a_spreadsheet(app, viewer):
     assert lines["Shop"]["uptime_percent"] == "99.7283"
     assert lines["Shop"]["downtime_seconds"] == "7200"
     assert lines["Shop"]["gap_seconds"] == str(GAP)
-    assert lines["All together"]["downtime_seconds"] == "14400"
+    assert lines["Total"]["downtime_seconds"] == "14400"
     assert """'=HYPERLINK("http://evil.test")""" in lines
 
 
@@ -255,7 +255,7 @@ def test_an_editor_orders_a_monthly_report_and_stops_it(app, editor):
     assert "Boss gets this report by email" in editor.text
     assert "Boss : monitors tagged shop" in editor.text
     editor.press("Stop")
-    assert "no more monthly reports" in editor.text
+    assert "no longer gets this monthly report" in editor.text
     with app.app_context():
         assert not current_store().report_mails.list(PageQuery()).items
     assert editor.open("/reports").press("Send monthly", contact="Chat").status == 422

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sqlite
 
 HOOK = "https://hooks.slack.com/services/T0/B0/abcd1234"
 ROW = {"alerts[0][key]": "slack", "alerts[0][value]": HOOK}
-OFFER = "3 monitors use this Slack webhook. Make a contact of it"
+OFFER = "3 monitors use this Slack webhook. Create a contact from it"
 
 
 def add(app: Flask, *alerts: tuple[str, str], **fields: object) -> int:

@@ -63,7 +63,7 @@ def press(visitor: Visitor, value: str, **fields: object) -> Visitor:
 
 
 def order(visitor: Visitor) -> list[str]:
-    form, _ = visitor.form_with("Add the heading")
+    form, _ = visitor.form_with("Add heading")
     return [value for name, value in form.values if name == "line"]
 
 
@@ -111,7 +111,7 @@ def test_a_search_shows_the_first_and_says_that_there_are_more(app, editor):
     assert "Node 29" in editor.text
     assert "Node 30" not in editor.text
     assert "There are more." in editor.text
-    assert "No monitor matches." in editor.press("Search", find="nothing like it").text
+    assert "No matches." in editor.press("Search", find="nothing like it").text
 
 
 def test_all_monitors_with_a_tag_are_added_at_once(app, editor):
@@ -147,10 +147,10 @@ def test_lines_are_put_in_order_without_a_script(app, editor):
 def test_what_stands_below_a_heading_is_its_group(app, editor):
     shop, blog, mail = make_three(app)
     make_page(app, shop, blog, mail)
-    editor.open("/status-pages/1/edit").press("Add the heading", heading="Words")
+    editor.open("/status-pages/1/edit").press("Add heading", heading="Words")
     assert order(editor) == [f"m{shop}", f"m{blog}", f"m{mail}", "g1"]
     press(editor, f"down:m{mail}")
-    editor.press("Add the heading", heading="Selling")
+    editor.press("Add heading", heading="Selling")
     press(editor, "up:g2")  # groups change places as a whole
     assert order(editor) == [f"m{shop}", f"m{blog}", "g2", "g1", f"m{mail}"]
     editor.press("Save", "", **{f"own[{mail}]": "Letters", "group[1]": "Paper"})
@@ -218,11 +218,11 @@ def test_the_preview_shows_what_is_typed_and_saves_nothing(app, editor):
 def test_the_first_heading_takes_the_monitors_above_it_into_its_group(app, editor):
     a, b, c = (f"m{id}" for id in make_three(app))
     make_page(app, *(int(key[1:]) for key in (a, b, c)))
-    editor.open("/status-pages/1/edit").press("Add the heading", heading="Ours")
+    editor.open("/status-pages/1/edit").press("Add heading", heading="Ours")
     assert order(press(editor, "up:g1")) == [a, b, "g1", c]
     assert order(press(editor, "up:g1")) == [a, "g1", b, c]
     assert order(press(editor, "down:g1")) == [a, b, "g1", c]
-    editor.press("Add the heading", heading="Theirs")
+    editor.press("Add heading", heading="Theirs")
     assert order(press(editor, "down:g1")) == [a, b, "g2", "g1", c], "past the other group"
     assert order(press(editor, "up:g1")) == [a, b, "g1", c, "g2"]
     assert order(press(editor, "up:g1")) == [a, "g1", b, c, "g2"]
@@ -235,7 +235,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
     long = "x" * 256
     for typed, sentence in (
         ({"name": ""}, "Name: This field is required."),
-        ({"slug": "Not good"}, "Use small letters"),
+        ({"slug": "Not good"}, "Use lower-case letters"),
         ({"slug": "first"}, "Another status page has this address."),
         ({"visibility": "password"}, "Enter a password for this page."),
         ({"domain": "https://x.example/"}, "Send a host name alone"),
@@ -247,7 +247,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
         editor.open(f"/status-pages/new?monitor_id={shop}").press("Save", "", **typed)
         assert editor.status == 422, typed
         assert sentence in editor.text, typed
-        values = dict(editor.form_with("Add the heading")[0].values)
+        values = dict(editor.form_with("Add heading")[0].values)
         assert {name: values[name] for name in typed} == typed
         assert order(editor) == [f"m{shop}"]
     with app.app_context():
@@ -257,7 +257,7 @@ def test_faults_stand_at_their_fields_and_nothing_typed_is_lost(app, editor):
 def test_a_heading_without_text_is_a_fault_unless_nothing_stands_below_it(app, editor):
     shop, *_ = make_three(app)
     make_page(app, shop)
-    editor.open("/status-pages/1/edit").press("Add the heading", heading="Words")
+    editor.open("/status-pages/1/edit").press("Add heading", heading="Words")
     press(editor, f"down:m{shop}")
     editor.press("Save", "", **{"group[1]": ""})
     assert editor.status == 422
@@ -276,7 +276,7 @@ def test_a_line_that_moves_is_not_judged_yet(app, editor):
     press(editor, f"down:m{shop}", name="", auto_post_after="99")
     assert editor.status == 200
     assert "This needs another look" not in editor.text
-    assert ("auto_post_after", "99") in editor.form_with("Add the heading")[0].values
+    assert ("auto_post_after", "99") in editor.form_with("Add heading")[0].values
 
 
 def test_an_untouched_page_is_saved_as_it_was(app, editor):
@@ -360,7 +360,7 @@ def test_deleting_asks_first(app, editor, viewer):
     editor.open("/status-pages/1/delete")
     assert "Delete Our shop?" in editor.text
     editor.press("Delete this status page")
-    assert "Our shop is deleted." in editor.text
+    assert "Our shop deleted." in editor.text
     assert editor.open("/status-pages/1").status == 404
 
 
@@ -410,7 +410,7 @@ def test_a_page_that_was_deleted_meanwhile_gives_back_what_was_typed(app, editor
         current_store().status_pages.delete(1)
     editor.press("Save", "", name="Long thought about", description="Kept")
     assert editor.status == 404
-    values = dict(editor.form_with("Add the heading")[0].values)
+    values = dict(editor.form_with("Add heading")[0].values)
     assert (values["name"], values["description"]) == ("Long thought about", "Kept")
     assert order(editor) == [f"m{shop}"]
 

@@ -73,7 +73,7 @@ def test_it_is_dark_unless_asked_otherwise_and_has_no_navigation(app, viewer):
     page = viewer.open("/wall").page.text
     assert 'data-theme="dark"' in page
     assert "Log out" not in viewer.text
-    assert "Nothing is watched yet" in viewer.text
+    assert "No monitors yet" in viewer.text
     assert 'data-theme="light"' in viewer.open("/wall?theme=light").page.text
     assert viewer.open("/wall?theme=pink").status == 422
 
@@ -107,7 +107,7 @@ def test_among_more_monitors_than_fit_the_broken_ones_are_never_left_out(app, vi
 @pytest.mark.parametrize(
     ("counters", "said"),
     [
-        ({}, "Nothing is watched yet"),
+        ({}, "No monitors yet"),
         ({MonitorStatus.UP: 3}, "All 3 up"),
         ({MonitorStatus.UP: 1}, "Everything is up"),
         ({MonitorStatus.UP: 3, MonitorStatus.PAUSED: 1}, "Nothing is down"),

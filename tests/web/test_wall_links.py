@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sqlite
 
 def make_link(admin: Visitor, **typed: str) -> str:
     """The path of a new link, as its page shows it."""
-    admin.open("/settings/wall-links").press("Create the link", **{"name": "Lobby"} | typed)
+    admin.open("/settings/wall-links").press("Create link", **{"name": "Lobby"} | typed)
     assert admin.status == 201
     found = re.search(r"http://[^/]+(/screen/[\w-]+)<", admin.page.text)
     assert found
@@ -91,7 +91,7 @@ def test_a_revoked_link_shows_nothing_not_even_on_a_screen_that_is_on(app, admin
 
 
 def test_a_reloaded_page_makes_no_second_link(app, admin):
-    form, _ = admin.open("/settings/wall-links").form_with("Create the link")
+    form, _ = admin.open("/settings/wall-links").form_with("Create link")
     typed = {**dict(form.values), "name": "Lobby", "zone": "UTC"}
     for status in (201, 302):
         answer = admin.client.post("/settings/wall-links", data=typed)

@@ -40,7 +40,7 @@ def test_a_chosen_time_is_shown_with_its_surroundings(viewer, monitor):
     assert "Slow after 300 ms" in page.page.text
     for name in ("Earlier", "Later", "Zoom out"):
         assert f">{name}</a>" in page.page.text
-    # The form has it on the clocks of the person, for changing it by hand.
+    # The form has it in the person's time zone, for changing it by hand.
     assert f'value="{iso(start)[:-1]}"' in page.page.text
 
 

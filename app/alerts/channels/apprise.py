@@ -47,7 +47,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         told = child.ask(task, SECONDS)
     except TimeoutError:
         child.end()
-        return answer.retry("The service gave no answer in time.")
+        return answer.retry("The service did not answer in time.")
     except (OSError, ValueError):
         child.end()
         return answer.retry("Apprise stopped without an answer.")
@@ -59,10 +59,10 @@ def _read(told: dict[str, str], secrets: list[str]) -> Answer:
     """Apprise returns only success or failure; the reason is in its log."""
     said = masking.clean(told["log"], secrets)
     if told["outcome"] == "delivered":
-        return answer.delivered("Apprise says that it was sent.")
+        return answer.delivered("Apprise sent the message.")
     if told["outcome"] == "permanent":
         return answer.permanent(said)
-    return answer.retry(said or "Apprise says that it could not be sent, and not why.")
+    return answer.retry(said or "Apprise could not send the message and gave no reason.")
 
 
 class _Child:

@@ -56,7 +56,7 @@ class Guard:
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if event in ("subprocess.Popen", "os.exec", "os.system"):
-            raise PermissionError("A message starts no programs.")
+            raise PermissionError("Apprise URLs cannot start programs.")
         if event in ("socket.connect", "socket.sendto"):
             self._judge(args[1])
         if event == "open" and self.serving and isinstance(args[0], (str, bytes)):
@@ -72,7 +72,7 @@ class Guard:
         try:
             refusal = self.policy.refusal(str(ip_address(str(host).partition("%")[0])))
         except ValueError:
-            self._refuse("Alerts go to addresses of the network only, not to local sockets.")
+            self._refuse("Alerts cannot go to local sockets, only to network addresses.")
             return
         if refusal is not None:  # DNS queries of the C library do not pass here
             self._refuse(str(refusal).replace("To watch it", "To send there"))
@@ -93,7 +93,7 @@ class _Lines(logging.Handler):
 
 # Apprise's modules of services that only reach this machine, without an address to judge.
 LOCAL_SERVICES = frozenset({"blink1", "dbus", "glib", "gnome", "macosx", "syslog", "windows"})
-NO_FILES = "An Apprise URL cannot read files of this machine, such as a template or a key."
+NO_FILES = "An Apprise URL cannot read local files, such as a template or a key."
 
 
 def main() -> None:
@@ -134,8 +134,7 @@ def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str
         return _told(
             "permanent",
             guard.refused
-            or "Apprise does not know this kind of URL, something in it is missing, or it names a"
-            " file of this machine.",
+            or "Apprise does not know this kind of URL, or it is incomplete or names a local file.",
         )
     done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
     if done:

@@ -50,15 +50,17 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             options = [] if to.isascii() else ["SMTPUTF8"]
             smtp.ehlo_or_helo_if_needed()
             if options and not smtp.has_extn("smtputf8"):
-                return answer.permanent("The mail server accepts no address with such characters.")
+                return answer.permanent(
+                    "The mail server does not accept addresses with these characters."
+                )
             said = _transmit(smtp, sender, to, built.as_bytes(), options)
             return answer.delivered(masking.clean(said, secrets))
     except _NoTls:
         return answer.permanent(
-            "The mail server offers no STARTTLS, and the settings of email require TLS."
+            "The mail server does not offer STARTTLS, but the email settings require TLS."
         )
     except smtplib.SMTPNotSupportedError:
-        return answer.permanent("The mail server offers no login, but a user name is set.")
+        return answer.permanent("The mail server does not offer a login, but a user name is set.")
     except smtplib.SMTPResponseException as fault:
         refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
         gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))
@@ -213,4 +215,4 @@ def _say(host: str, fault: Exception) -> str:
         return f"The mail server {host} did not answer in time."
     if isinstance(fault, ConnectionRefusedError):
         return f"The mail server {host} refused the connection."
-    return f"The connection to the mail server {host} broke off."
+    return f"The connection to the mail server {host} was lost."

@@ -8,8 +8,8 @@ from app.access import mail_server
 from app.config import Settings
 from app.records import Channel
 
-NO_MAIL = "No mail server is set. An admin sets it under Settings, Email"
-NO_SMS = "No SMS provider is set. Set WAKEFUL_SMS_URL"
+NO_MAIL = "No mail server is set up. An admin can set one up under Settings, Email"
+NO_SMS = "No SMS provider is set up. Set WAKEFUL_SMS_URL"
 NO_MAIL_SERVER = f"{NO_MAIL}; then retry."
 NO_SMS_PROVIDER = f"{NO_SMS}, then retry."
 

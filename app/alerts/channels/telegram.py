@@ -26,7 +26,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     token = target.token or settings.telegram_token
     if token is None:
         return permanent(
-            "There is no bot token. Write BOT_TOKEN/CHAT_ID, or set WAKEFUL_TELEGRAM_TOKEN."
+            "The bot token is missing. Write BOT_TOKEN/CHAT_ID, or set WAKEFUL_TELEGRAM_TOKEN."
         )
     return post_json(
         outgoing,

@@ -19,7 +19,7 @@ from app.alerts.messages.message import Item, Link, Message, Tone
 
 
 def digest(facts: Facts, context: Context) -> Message:
-    """What quiet hours held back. ``facts["incidents"]`` are the first ten, as they are now;
+    """Quiet hours summary. ``facts["incidents"]`` are the first ten, as they are now;
     ``facts["notices"]`` the own facts of the first ten certificate and domain alerts.
     """
     open_, over, noticed = facts["open"], facts["resolved"], facts["notice_count"]

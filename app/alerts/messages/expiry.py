@@ -29,7 +29,7 @@ def _expiring(facts: Facts, context: Context, what: str) -> Message:
         event=facts["event"],
         tone=Tone.WARNING,
         title=f"{what} {when}",
-        summary=f"{advice} There will be no second alert for this date.",
+        summary=f"{advice} This alert is not repeated for this date.",
         at=at,
         details=tuple(details),
         links=(Link("Monitor", f"{context.base_url}/monitors/{monitor['id']}"),),

@@ -52,4 +52,4 @@ def unwatched(incident: Facts) -> str:
         [words.clock_time(words.read_moment(gap[end])) for end in ("from", "to")] for gap in found
     ]
     told = ", and ".join(f"from {begin} to {end}" for begin, end in times[-GAPS_NAMED:])
-    return f" Nothing was watched {told}." if told else ""
+    return f" No checks ran {told}." if told else ""

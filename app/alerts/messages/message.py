@@ -62,7 +62,9 @@ class Message:
     links: tuple[Link, ...] = ()
     thread: str | None = None  # mail programs show the mails of one incident together
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
-    footer: str = "This address is set on a monitor as an alert."  # why it comes, in a mail
+    footer: str = (
+        "You get this message because a monitor alerts this address."  # why it comes, in a mail
+    )
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @property

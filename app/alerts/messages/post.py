@@ -56,9 +56,9 @@ def confirm(facts: Facts, context: Context) -> Message:
         event="confirm",
         tone=Tone.PLAIN,
         title=f"Confirm your subscription to {_name(facts)}",
-        summary="Somebody, probably you, asked for messages about this status page to be sent here."
-        " Press the button on the page behind the link within 48 hours to get them. If it was not"
-        " you, do nothing: nothing more is sent.",
+        summary="Somebody, probably you, subscribed to this status page with this address. "
+        "Open the link within 48 hours and confirm the subscription. "
+        "If it was not you, do nothing: you get no more messages.",
         at=told_at(facts),
         links=(Link("Confirm", confirm_link(page, facts["token"])), Link("Status page", page)),
         data={"page": {"name": facts["page"]["name"], "link": page}, "token": facts["token"]},

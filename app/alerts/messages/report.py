@@ -32,7 +32,7 @@ def report(facts: Facts, context: Context) -> Message:
         items=tuple(items),
         links=(Link("Open the report", f"{context.base_url}/reports?{urlencode(query)}"),),
         data={"report": dict(told)},
-        footer="An editor ordered this report for your contact on the Reports page.",
+        footer="An editor set up this report for your contact on the Reports page.",
     )
 
 

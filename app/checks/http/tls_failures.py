@@ -93,8 +93,7 @@ def handshake_failure(seen: Seen) -> Failure:
     if why in _PROTOCOL_REASONS:
         return Failure(
             Cause.TLS_PROTOCOL,
-            f"{server(seen)} speaks no TLS version that we speak (1.2 and 1.3): "
-            f"{tidy(seen.words)}.",
+            f"{server(seen)} does not support TLS 1.2 or 1.3: {tidy(seen.words)}.",
         )
     if why in _NOT_TLS_REASONS:
         return Failure(

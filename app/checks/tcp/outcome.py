@@ -126,7 +126,7 @@ def _text(seen: Seen) -> Failure | None:
         how = (
             "closed the connection without sending anything"
             if seen.closed
-            else f"sent nothing by itself within {seen.spec.timeout:g} s"
+            else f"sent nothing within {seen.spec.timeout:g} s"
         )
         return Failure(cause, f"{server} {how}. The text “{shown}” is expected.")
     verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"

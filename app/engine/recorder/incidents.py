@@ -143,7 +143,7 @@ def _only_open_one(session: AnySession, monitor_id: int, incident_id: int | None
         other = open_incident(session, monitor_id)
     if other is not None and other.id != incident_id:
         raise Conflict(
-            "This monitor has an open incident already. Close that one first.",
+            "This monitor already has an open incident. Resolve it first.",
             open_incident_id=other.id,
         )
 

@@ -28,8 +28,8 @@ from app.stores.local.search import fits, ids_of_page
 
 NAME_TAKEN = "Another contact has this name."
 IN_USE = (
-    "Monitors use this contact. Name another one in its place (replace_with), or delete it all the"
-    " same (force)."
+    "Monitors use this contact. Replace it with another one (replace_with), or delete it anyway "
+    "(force)."
 )
 ITSELF = "This is the contact that is to be deleted. Name another one."
 COLUMNS = (

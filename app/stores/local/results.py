@@ -102,7 +102,7 @@ class Results(Part, base.Results):
         found_monitor(db.session, monitor_id)
         now = self.now()
         if start >= now:
-            raise Invalid({"from": ["This time has not begun."]})
+            raise Invalid({"from": ["This time is in the future."]})
         begin, stop = to_ms(start), to_ms(end)
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):

@@ -26,7 +26,7 @@ from app.stores.local.cancelling import (
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-END_BEFORE_START = "The end must be after the start."
+END_BEFORE_START = "The end must be later than the start."
 
 
 class Windows(Part, Collection[MaintenanceWindow, PageQuery]):

@@ -121,9 +121,7 @@ class Connection:
     ) -> tuple[requests.Response, Answer]:
         with (LONG_WAITS if seconds > ANSWER_SECONDS else REMOTE_ANSWERS).taken() as free:
             if not free:
-                raise self.unavailable(
-                    "keeps many requests waiting at this moment.", BUSY_SECONDS, unsent=True
-                )
+                raise self.unavailable("has too many requests waiting.", BUSY_SECONDS, unsent=True)
             return self._exchange(method, url, seconds, query, form)
 
     def _exchange(
@@ -161,7 +159,7 @@ class Connection:
         while part := response.raw.read1(65536, decode_content=True):
             size += len(part)
             if size > MAX_ANSWER_BYTES:
-                raise self.unavailable("sent more than an answer can hold.")
+                raise self.unavailable("sent an answer that is too large.")
             if time.monotonic() > deadline:
                 raise self.unavailable("did not answer in time.")
             parts.append(part)

@@ -47,7 +47,7 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         return self._record(answer, _channels)
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        self._needs(Feature.SHARED_CHANNELS, "does not make contacts of channels.")
+        self._needs(Feature.SHARED_CHANNELS, "cannot create contacts from channels.")
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
         answer = self._write("POST", f"{self.path}/from-channel", fields, of=self._of())
         with stored():

@@ -47,11 +47,13 @@ def _error(
     message, status = _message(answer.body), answer.status
     if status == 401:
         return Denied(
-            f"The server {connection.name} does not accept our key. An admin can set another one "
-            "with WAKEFUL_REMOTE_KEY."
+            f"The server {connection.name} does not accept this dashboard's API key. An admin can "
+            "set another one with WAKEFUL_REMOTE_KEY."
         )
     if status == 403:
-        return Denied(message or f"Our key may not do this on the server {connection.name}.")
+        return Denied(
+            message or f"This dashboard's API key may not do this on the server {connection.name}."
+        )
     if status == 404 and kind is not None and id is not None:
         return NotFound(kind, id)
     if status in (404, 405) and feature is not None:
@@ -61,18 +63,18 @@ def _error(
             "has no /api/v1 at the address in WAKEFUL_REMOTE_URL.", unsent=True
         )
     if status == 409:
-        return Conflict(message or "The present state does not allow this.", **_details(answer))
+        return Conflict(message or "The current state does not allow this.", **_details(answer))
     if status in (400, 413, 422):
         return Invalid(_errors(answer.body), message or "The server did not accept the data.")
     if status == 429:
         return connection.unavailable(
-            "has had too many requests from us. Wait a moment and try again.",
+            "has had too many requests from this dashboard. Wait a moment and try again.",
             answer.retry_after,
             unsent=True,
         )
     if status >= 500:
-        return connection.unavailable("has a fault of its own.", answer.retry_after)
-    return connection.unavailable(f"answered in a way that we do not understand ({status}).")
+        return connection.unavailable("failed with an internal error.", answer.retry_after)
+    return connection.unavailable(f"sent an unexpected answer ({status}).")
 
 
 def sentence(value: Any) -> str | None:

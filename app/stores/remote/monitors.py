@@ -21,7 +21,7 @@ from app.stores.remote.collection import Collection
 from app.stores.remote.part import parameters
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
-NO_SUCH_FIELD = "This server has no place for it. Leave it as it was."
+NO_SUCH_FIELD = "This server cannot store it. Leave it as it was."
 PASSWORD_NEEDED = "Enter the password again: the server does not return it."  # noqa: S105
 OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
 NAMES_PAGE = 100

@@ -110,7 +110,7 @@ class Part:
             raise self._not_understood(odd) from None
 
     def _not_understood(self, odd: Odd) -> Unavailable:
-        return self.connection.unavailable(f"sent an answer that makes no sense ({odd}).")
+        return self.connection.unavailable(f"sent an answer that is not valid ({odd}).")
 
 
 @contextmanager

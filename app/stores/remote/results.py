@@ -20,7 +20,7 @@ class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         path = f"/monitors/{query.monitor_id}/results"
         if query.changes:
-            self._needs(Feature.CHANGES, "does not tell the checks at which something changed.")
+            self._needs(Feature.CHANGES, "does not list changes between checks.")
         # Not even "no": a server that does not know the parameter refuses it.
         leave = ("monitor_id",) if query.changes else ("monitor_id", "changes")
         sent = parameters(query, leave=leave)

@@ -38,7 +38,7 @@ TITLES = {
     503: "No answer from the server behind this dashboard",
 }
 SENTENCES = {
-    404: "There is nothing under this address. It was deleted, or the address is misspelt.",
+    404: "Nothing exists at this address. It was deleted, or the address is wrong.",
     405: "Go back and use the buttons on the page.",
     413: "The request is larger than Wakeful accepts.",
     415: "Go back and use the buttons on the page.",
@@ -48,12 +48,12 @@ LARGE_FILE = (
     " the command: wakeful import FILE"
 )
 TOO_OLD = (
-    "This page is from before you logged in. Nothing was changed. Send it once more, or go back and"
-    " reload the page."
+    "This page is from before you logged in. Nothing was changed. "
+    "Send the form once more, or go back and reload the page."
 )
 LOGGED_OUT = (
-    "You are logged out, so nothing was changed. Log in, which opens another tab, then come back to"
-    " this page and send it again."
+    "You are logged out, so nothing was changed. Log in (this opens another tab), then come back "
+    "to this page and send it again."
 )
 DATABASE = "The database cannot be used now"
 RETRY_SECONDS = 5
@@ -174,7 +174,7 @@ def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
         return fault
     number = secrets.token_hex(4)
     log.error("request %s failed: %s %s", number, request.method, request.endpoint)
-    sentence = f"This is a fault in Wakeful. Its log has the details under {number}."
+    sentence = f"This is a bug in Wakeful. The log has the details under {number}."
     return _page(500, sentence), 500
 
 

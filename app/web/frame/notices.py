@@ -15,8 +15,8 @@ from app.web.frame import session
 from app.web.shown import times
 
 DEMO = (
-    "This is a demonstration. The targets really fail, by a script; everything before its start is"
-    " made up."
+    "This is a demonstration. A script makes the targets fail. All data from before the start is "
+    "made up."
 )
 
 

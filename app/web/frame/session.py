@@ -37,8 +37,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
 NOT_ALLOWED = {
-    Role.EDITOR: "This needs the role editor. Ask an admin.",
-    Role.ADMIN: "This page is for admins. Ask one of them.",
+    Role.EDITOR: "Only editors can do this. Ask an admin for the role.",
+    Role.ADMIN: "Only admins can open this page. Ask an admin.",
 }
 
 

@@ -28,12 +28,12 @@ STATUS = {
 NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
 LOST = (
-    "What you sent may have arrived, or a part of it: only the answer is missing for certain."
-    " Look before you send it again."
+    "Your change may have been saved, in whole or in part: the server sent no answer. Check before "
+    "you send it again."
 )
-UNSENT = "What you sent did not arrive there. Send it again when the server answers."
-NOT_STORED = "What you sent was not stored. Send it again when the database works."
-MAYBE_STORED = "Nobody knows whether what you sent was stored. Look before you send it again."
+UNSENT = "Your change did not arrive. Send it again when the server answers."
+NOT_STORED = "Your change was not saved. Send it again when the database works."
+MAYBE_STORED = "Your change may or may not have been saved. Check before you send it again."
 UNCHANGED = "Nothing was changed."
 
 
@@ -57,4 +57,4 @@ def wait(fault: Unavailable) -> str:
     """The wait that the store asks for, as a sentence; empty if it asks for none."""
     if database_away():
         return ""
-    return f"It asked us to wait {times.span(fault.retry_after)}." if fault.retry_after else ""
+    return f"It asked for a pause of {times.span(fault.retry_after)}." if fault.retry_after else ""

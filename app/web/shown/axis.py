@@ -1,4 +1,4 @@
-"""The time axis of a chart: round times on the clocks of the person's zone. Pure."""
+"""The time axis of a chart: round times in the person's time zone. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS = (
     (110 * DAY, 14 * DAY, "%-d %b"),
 )
 MONTHS = 2
-MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a date on the clocks of any zone
+MONDAY = datetime(1970, 1, 5)  # noqa: DTZ001 - a date in any zone
 
 
 def of_statistics(statistics: Mapping[str, Any], zone: tzinfo) -> list[tuple[datetime, str]]:

@@ -82,7 +82,7 @@ EVENTS = {
     Event.INCIDENT_REMINDER: "Reminder",
     Event.INCIDENTS_OPENED: "Several incidents opened",
     Event.INCIDENTS_RESOLVED: "Several incidents resolved",
-    Event.INCIDENTS_DIGEST: "What quiet hours held back",
+    Event.INCIDENTS_DIGEST: "Quiet hours summary",
     Event.CERTIFICATE_EXPIRING: "Certificate expires soon",
     Event.DOMAIN_EXPIRING: "Domain expires soon",
     Event.REPORT_MONTHLY: "Monthly report",
@@ -90,9 +90,9 @@ EVENTS = {
 }
 
 ROLES = {
-    Role.ADMIN: "Admin: everything, with people and settings",
+    Role.ADMIN: "Admin: everything, including people and settings",
     Role.EDITOR: "Editor: monitors and incidents",
-    Role.VIEWER: "Viewer: looks, changes nothing",
+    Role.VIEWER: "Viewer: read only",
 }
 
 WARNINGS = {

@@ -58,7 +58,7 @@ def read(text: str | None, default: Month) -> Month:
     found = _MONTH.fullmatch(text)
     if found and int(found[1]) in YEARS and 1 <= int(found[2]) <= 12:
         return Month(int(found[1]), int(found[2]))
-    raise Invalid({"month": ["Write a month as 2026-11."]}, "Write a month as 2026-11.")
+    raise Invalid({"month": ["Enter a month such as 2026-11."]}, "Enter a month such as 2026-11.")
 
 
 @dataclass(slots=True)

@@ -65,7 +65,7 @@ class Links:
         )
 
     def widget(self) -> Snippet:
-        title = escape(f"Status of {self._name}")
+        title = escape(f"{self._name}: status")
         frame = (
             f'<iframe src="{escape(self._base)}/widget" title="{title}" width="320" height="120"'
             ' loading="lazy"></iframe>'

@@ -132,7 +132,7 @@ def _chosen() -> list[int]:
 def _tag() -> str | None:
     tag = request.args.get("tag", "").strip()
     if len(tag) > MAX_TAG:
-        raise Invalid({"tag": ["No tag is that long."]})
+        raise Invalid({"tag": ["The tag is too long."]})
     return tag or None
 
 
@@ -150,7 +150,7 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorR
 
 def tagged(tag: str, most: int) -> list[MonitorRef]:
     if not servers.offers(Feature.OVERVIEW):
-        raise Unsupported("The server behind this dashboard cannot find monitors by a tag.")
+        raise Unsupported("The server behind this dashboard cannot filter monitors by tag.")
     query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
     found: list[MonitorRef] = []
     while len(found) < most:

@@ -89,7 +89,7 @@ def _gaps(incident: Incident) -> Iterator[Step]:
     for since, to in incident.unwatched:
         span = f"From {times.exact(since)} to {times.exact(to)}."
         note = f"{span} What happened in between is not known."
-        yield Step(since, GAP, "Nothing was watched", "unknown", "unknown", note)
+        yield Step(since, GAP, "No checks ran", "unknown", "unknown", note)
 
 
 def _people(incident: Incident) -> Iterator[Step]:

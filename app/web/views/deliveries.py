@@ -34,12 +34,12 @@ blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
 # sentences already: the last answer of the service.
 REASONS = {
     "burst": "Many monitors changed at once, so one message covered all of them.",
-    "flapping": "The monitor went down and up repeatedly, so this change was not sent by itself.",
+    "flapping": "The monitor went down and up repeatedly, so this change was not sent separately.",
     "outage not delivered": "The outage could not be delivered, so its recovery was not sent.",
-    "quiet hours": "It came in quiet hours. One message at their end covers it.",
+    "quiet hours": "It was due in quiet hours. One message at their end covers it.",
     "settled": "It was acknowledged or over before this message went out.",
-    "retried by hand": "Sent again by hand.",
-    "given up by hand": "Given up by hand.",
+    "retried by hand": "Retried manually.",
+    "given up by hand": "Given up manually.",
 }
 CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
 

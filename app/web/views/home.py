@@ -132,7 +132,7 @@ def sentence(
     down = counters.get(MonitorStatus.DOWN, 0)
     total = sum(counters.values()) + unconfirmed
     if total == 0:
-        return _said("pending", "Nothing is watched yet")
+        return _said("pending", "No monitors yet")
     if down:
         return _said("down", f"{_count(down, 'monitor')} {'is' if down == 1 else 'are'} down")
     if open_:

@@ -241,7 +241,7 @@ def _add_heading(form: StatusPageEditorForm) -> Done:
     if not name:
         return Done(told="Enter a heading first.", focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
-    told = f"The heading {name} was added at the end. Monitors below it form its group."
+    told = f"Heading {name} added at the end. Monitors below it form its group."
     return Done(told=told, focus="told")
 
 

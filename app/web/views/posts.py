@@ -109,7 +109,7 @@ def new(page_id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, None, maintenance, not_saved(form, fault))
         else:
-            flash(f"{post.title} is published.", "success")
+            flash(f"{post.title} published.", "success")
             return redirect(url_for("status_pages.show", id=page_id))
     status = 422 if form.is_submitted() else 200
     return _form_page(form, page, None, maintenance, status)
@@ -206,7 +206,7 @@ def edit(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "The post is corrected. The page says so.")
+            saved(form, "Post edited. The page shows that it was edited.")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _form_page(form, page, post, maintenance, status)
 
@@ -249,7 +249,7 @@ def delete(page_id: int, id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().posts.delete(page_id, id)
-        flash(f"{post.title} is deleted.", "success")
+        flash(f"{post.title} deleted.", "success")
         return redirect(url_for("status_pages.show", id=page_id))
     return render_template("posts/delete.html", shown=page, post=post)
 
@@ -276,7 +276,7 @@ def add_update(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _update_page(form, page, post, None, not_saved(form, fault))
         else:
-            flash("The update is published.", "success")
+            flash("Update published.", "success")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _shown(page, post, form), 422
 
@@ -306,7 +306,7 @@ def correct_update(page_id: int, id: int, update_id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "The update is corrected. The page says so.")
+            saved(form, "Update edited. The page shows that it was edited.")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _update_page(form, page, post, update, status)
 

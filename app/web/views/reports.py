@@ -93,7 +93,7 @@ def send_monthly() -> Response:
 def stop_monthly(id: int) -> Response:
     mail = current_store().report_mails.get(id)
     current_store().report_mails.delete(id)
-    flash(f"{mail.contact} gets no more monthly reports of this kind.", "success")
+    flash(f"{mail.contact} no longer gets this monthly report.", "success")
     return _back(mail.tag)
 
 
@@ -143,7 +143,7 @@ def _csv(found: Report) -> str:
         if figures is not None:  # deleted in between
             names = [plain(monitor.name), plain(monitor.url)]
             writer.writerow([str(found.month), *names, *_cells(figures)])
-    writer.writerow([str(found.month), "All together", "", *_cells(found.total)])
+    writer.writerow([str(found.month), "Total", "", *_cells(found.total)])
     return out.getvalue()
 
 

@@ -24,26 +24,26 @@ blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
 
 CHANGED = (
     "Webhook secret changed. Show the new one below and give it to your receivers within 24"
-    " hours: until then the old one signs too."
+    " hours: until then the old one also signs."
 )
 # Where the old one could not be read, nothing can be signed with it.
 CHANGED_ALONE = (
-    "Webhook secret changed. Show the new one below and give it to your receivers now: they"
-    " refuse messages until they have it."
+    "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
+    "messages until they have it."
 )
 
 # Pages of their own: label, what for, endpoint, and what the store must offer. Those that are not
 # there are left out.
 ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
     ("Email", "The mail server, and a test of it.", "mail_settings.show", None),
-    ("Contacts", "Whom monitors alert, and how.", "contacts.index", Feature.CONTACTS),
+    ("Contacts", "The people that monitors alert, and how.", "contacts.index", Feature.CONTACTS),
     (
         "Status pages",
         "What the public sees of your monitors.",
         "status_pages.index",
         Feature.STATUS_PAGES,
     ),
-    ("People", "Who may log in, and invitations.", "people.index", None),
+    ("People", "Accounts, roles and invitations.", "people.index", None),
     (
         "Import",
         "From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file.",
@@ -69,7 +69,7 @@ def show() -> Answer:
             form.allow_networks.fault(str(fault))
         else:
             current_access().set_setting(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
-            flash("Saved. The next checks and alerts follow it.", "success")
+            flash("Networks saved. They apply to the next checks and alerts.", "success")
             return redirect(url_for(".show"))
     return _page(form)
 

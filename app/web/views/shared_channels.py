@@ -49,7 +49,7 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
 
 def _offer(monitor: Monitor, channel: SharedChannel) -> None:
     address = url_for("shared_channels.make", monitor=monitor.id, mark=channel.mark)
-    said = Markup('{} monitors use this {}. <a href="{}">Make a contact of it</a>')
+    said = Markup('{} monitors use this {}. <a href="{}">Create a contact from it</a>')
     flash(said.format(f"{channel.monitors:,}", what(channel.key), address), "info")
 
 

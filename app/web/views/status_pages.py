@@ -90,7 +90,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().status_pages.delete(id)
-        flash(f"{page.name} is deleted. Its address no longer works.", "success")
+        flash(f"{page.name} deleted. Its address no longer works.", "success")
         return redirect(url_for(".index"))
     return render_template("status_pages/delete.html", shown=page)
 

@@ -117,7 +117,7 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     many incidents are.
     """
     if not total:
-        return "Nothing is watched yet", looks.MONITOR[MonitorStatus.PENDING]
+        return "No monitors yet", looks.MONITOR[MonitorStatus.PENDING]
     if open_ and not counters.get(MonitorStatus.DOWN):
         return f"{open_:,} incident{'' if open_ == 1 else 's'} open", INCIDENT
     for status in LOUD:

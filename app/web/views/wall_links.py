@@ -68,7 +68,7 @@ def revoke(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().revoke_wall_link(id)
-        flash("Link revoked. Screens that use it show nothing any more.", "success")
+        flash("Link revoked. Screens that use it stop showing the wall.", "success")
         return redirect(url_for(".index"))
     return render_template("wall_links/revoke.html", link=link, form=form)
 

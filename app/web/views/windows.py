@@ -80,7 +80,7 @@ class WindowPageForm(BrowserWindowForm):
             and self.often.data == CRON
             and self.repeat.data in recurrence.WORDS
         ):
-            self.repeat.fault("Enter a cron line such as 0 3 * * 1.")
+            self.repeat.fault("Enter a cron expression such as 0 3 * * 1.")
         nobody = not self.monitors.data and not self.tags.data
         if self.scope.data == "chosen" and nobody and self.flawless(self.tags):
             self.monitors.fault("Choose a monitor or enter a tag, or choose all monitors.")
@@ -248,7 +248,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().windows.delete(id)
-        flash(f"{window.name} deleted. Its times alert people again.", "success")
+        flash(f"{window.name} deleted. Alerts resume at its times.", "success")
         return redirect(url_for(".index"))
     return render_template("maintenance/delete.html", window=window)
 

@@ -47,8 +47,8 @@ class ChannelsContract:
     def test_a_store_names_the_channels_that_cannot_work_if_it_can_tell(self, store: Store) -> None:
         if Feature.CHANNEL_SETUP in store.offers:
             assert store.channels.not_set_up() == {
-                "email": "No mail server is set. An admin sets it under Settings, Email.",
-                "sms": "No SMS provider is set. Set WAKEFUL_SMS_URL.",
+                "email": "No mail server is set up. An admin can set one up under Settings, Email.",
+                "sms": "No SMS provider is set up. Set WAKEFUL_SMS_URL.",
             }
         else:
             assert store.channels.not_set_up() == {}
