@@ -31,7 +31,7 @@ class WindowForm(SchemaForm):
     monitors = IdList("Monitors", description="Without monitors and tags: all of them.")
     tags = Tags(
         "Tags",
-        description="Also all monitors that have one of these tags, those that get it later too.",
+        description="All monitors that have one of these tags, now or later.",
     )
     repeat = Text(
         "Repeat",
