@@ -48,6 +48,15 @@ class Judged:
     def url(self) -> str:
         return str(self.fields["url"]) if self.fields else self.candidate.url[:MAX_NAME]
 
+    @property
+    def tags(self) -> Sequence[str]:
+        return tuple((self.fields or {}).get("tags") or ())
+
+    @property
+    def alerts(self) -> Sequence[Pair]:
+        """Contacts and channels. Values of channels are secrets."""
+        return tuple((self.fields or {}).get("alerts") or ())
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:

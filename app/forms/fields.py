@@ -204,9 +204,9 @@ class Number(OneValue):
         number = text.integer(value)
         if number < self.low or (self.high is not None and number > self.high):
             raise ValueError(
-                f"Send a whole number from {self.low} to {self.high}."
+                f"Enter a whole number from {self.low} to {self.high}."
                 if self.high is not None
-                else f"Send a whole number, {self.low} or more."
+                else f"Enter a whole number, {self.low} or more."
             )
         return number
 

@@ -31,7 +31,7 @@ class WindowForm(SchemaForm):
     monitors = IdList("Monitors", description="Leave monitors and tags empty for all monitors.")
     tags = Tags(
         "Tags",
-        description="Also all monitors with one of these tags, including those tagged later.",
+        description="All monitors that have one of these tags, now or later.",
     )
     repeat = Text(
         "Repeat",

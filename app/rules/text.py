@@ -16,7 +16,7 @@ ONE_VALUE = "This field takes one value, not a list."
 NO_OBJECT = "This field takes one value, not an object."
 NOT_TEXT = "This field takes text. In JSON, put the value in quotes."
 BOOLEAN = "Send true or false (1 and 0 also work)."
-WHOLE_NUMBER = "Send a whole number, in digits alone."
+WHOLE_NUMBER = "Enter a whole number, in digits alone."
 MOMENT = (
     "Send a time as 2026-11-21T08:00:00, which is read as UTC, "
     "or with Z or an offset such as +02:00."

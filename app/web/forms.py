@@ -343,7 +343,7 @@ class ImportForm(BrowserForm):
     def check_together(self) -> None:
         lines = bool((self.urls.data or "").strip())
         if lines and self.sends_file():
-            self.file.fault("Send either lines or a file, not both.")
+            self.file.fault("Enter lines or choose a file, not both.")
         elif not lines and not self.sends_file() and self.flawless(self.urls):
             self.urls.fault("Enter at least one line, or choose a file.")
 

@@ -145,7 +145,7 @@ BAD = [
     ("quiet_zone", "../../etc/passwd", "not known"),
     ("quiet_zone", "Europe", "not known"),
     ("ssl_alert_days", "4", "auto, 0, 1, 2, 3, 7, 14, 30, 60"),
-    ("domain_alert_days", "auto", "Send a whole number"),
+    ("domain_alert_days", "auto", "Enter a whole number"),
     ("domain_alert_days", "-0x1", "whole number"),
     ("follow_redirects", "yes", "true or false"),
     ("follow_redirects", "TRUE", "true or false"),

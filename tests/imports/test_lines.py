@@ -72,7 +72,7 @@ def test_a_header_row_names_columns_in_any_order():
     assert (shop.fields["interval"], shop.fields["timeout"]) == (300, 20)
     assert shop.fields["alerts"] == (Pair("contact", "Ops"),)
     assert blog.candidate.place == "Line 4"
-    assert blog.faults == ('Time limit in seconds "soon": Send a whole number, in digits alone.',)
+    assert blog.faults == ('Time limit in seconds "soon": Enter a whole number, in digits alone.',)
     assert blog.remarks == ("Interval: 2 min becomes 3 min.",)
 
 

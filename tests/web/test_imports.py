@@ -195,7 +195,7 @@ def test_neither_lines_nor_a_file_and_both_are_told(editor):
     assert editor.status == 422
     assert "Enter at least one line, or choose a file." in editor.text
     upload(editor, b"https://a.example", urls="https://b.example")
-    assert "Send either lines or a file, not both." in editor.text
+    assert "Enter lines or choose a file, not both." in editor.text
 
 
 def test_work_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
@@ -246,6 +246,23 @@ def test_more_than_fit_on_a_page_are_told(app, editor, monkeypatch):
     assert "These are the first 1; 1 more do not fit on this page." in editor.text
     editor.press("Create 1 monitor")
     assert len(rows(app)) == 1
+
+
+def test_a_preview_shows_tags_and_contacts(app, editor):
+    make_contact(app, "Ops")
+    editor.open(START).press("Preview", urls='Shop, shop.example.com, "prod, eu", Ops')
+    assert "Shop https://shop.example.com prod eu Alerts: Ops Ready" in editor.text
+
+
+def test_a_preview_names_channels_but_not_their_addresses(editor):
+    upload(editor, sample("kuma-backup.json"))
+    assert "Alerts: " in editor.text
+    assert "hooks" not in editor.text
+
+
+def test_the_count_of_what_does_not_fit_leads_to_the_first_of_it(editor):
+    editor.open(START).press("Preview", urls="a.example.com\nb c\nd e")
+    assert editor.page.text.count('href="#unfit"') == editor.page.text.count('id="unfit"') == 1
 
 
 def test_a_preview_that_is_too_large_to_carry_is_told(editor, monkeypatch):

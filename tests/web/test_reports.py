@@ -238,6 +238,11 @@ def test_a_misspelt_address_is_told(viewer, query):
     assert viewer.open(f"/reports?{query}").status == 422
 
 
+@pytest.mark.sqlite
+def test_an_error_page_says_its_sentence_once(viewer):
+    assert viewer.open("/reports?month=abc").text.count("Write a month as 2026-11.") == 1
+
+
 def test_no_name_becomes_a_formula():
     assert [plain(text) for text in ("=1+1", "@x", "-2", "Shop")] == ["'=1+1", "'@x", "'-2", "Shop"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -98,7 +99,7 @@ def _ours(fault: WakefulError) -> Answer:
     status = status_of(fault)
     details: dict[str, Any] = {}
     if isinstance(fault, Invalid):
-        details["errors"] = fault.errors
+        details["told"] = _not_said(str(fault), fault.errors)
     if isinstance(fault, Conflict):
         details["open_incident_id"] = fault.details.get("open_incident_id")
     if request.method not in SAFE_METHODS and current_user.is_authenticated:
@@ -119,6 +120,12 @@ def _ours(fault: WakefulError) -> Answer:
     if isinstance(fault, Throttled):
         headers = {"Retry-After": str(fault.retry_after)}
     return _page(status, str(fault), title, **details), status, headers
+
+
+def _not_said(sentence: str, errors: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """``errors`` without what ``sentence`` says already."""
+    rest = {name: [line for line in lines if line != sentence] for name, lines in errors.items()}
+    return {name: lines for name, lines in rest.items() if lines}
 
 
 def _is_whole() -> bool:
