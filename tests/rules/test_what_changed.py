@@ -171,8 +171,10 @@ def test_the_label_says_whether_it_is_the_last_good_check_or_how_old_it_is():
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=8,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2)
+    ),
+    max_leaves=4,
 )
 CHECK = st.fixed_dictionaries({}, optional=dict.fromkeys(FAILING, JSON))
 

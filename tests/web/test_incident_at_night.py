@@ -129,6 +129,7 @@ PHONE = pytest.mark.parametrize("screen", [(390, "dark")], indirect=True)
 
 
 @pytest.mark.browser
+@pytest.mark.sqlite
 @PHONE
 def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
     with_hour(app)
@@ -155,6 +156,7 @@ def test_the_bar_stays_under_the_thumb_and_hides_nothing(app, visit):
 
 
 @pytest.mark.browser
+@pytest.mark.sqlite
 @PHONE
 def test_comment_in_the_bar_leads_into_the_field(app, visit):
     with_hour(app)
@@ -166,6 +168,7 @@ def test_comment_in_the_bar_leads_into_the_field(app, visit):
 
 
 @pytest.mark.browser
+@pytest.mark.sqlite
 @PHONE
 def test_was_it_real_keeps_its_distance_from_the_comment(app, visit):
     with_hour(app, ended_at=now())
