@@ -97,12 +97,16 @@ def patience(seconds: float | None) -> Iterator[None]:
         _patience.reset(before)
 
 
+# The log of a failed statement must not tell its values: password hashes, addresses, texts.
+_PRIVATE = {"hide_parameters": True}
+
+
 def pool_options(url: str) -> dict[str, Any]:
     """What the engine of this database is made with."""
     if url.startswith("postgresql"):
-        return dict(_OPTIONS)
+        return _PRIVATE | _OPTIONS
     memory = url.partition("?")[0] in ("sqlite://", "sqlite:///:memory:")
-    return {} if memory else {"pool_timeout": POOL_SECONDS, "max_overflow": 15}
+    return _PRIVATE | ({} if memory else {"pool_timeout": POOL_SECONDS, "max_overflow": 15})
 
 
 def prepare_engine(engine: Engine) -> None:

@@ -301,6 +301,17 @@ def test_what_one_step_hands_on_is_not_taken_for_something_else(app, editor, mon
     assert len(rows(app)) == 1
 
 
+def test_a_result_that_is_loaded_again_creates_nothing(app, editor):
+    editor.open(START).press("Preview", urls="https://a.example.com\nhttps://b.example.com")
+    form, _ = editor.form_with("Create 2 monitors")
+    for _ in range(2):
+        page = editor.client.post(form.action, data=dict(form.values) | {"pick": ["0"]})
+    assert page.status_code == 302
+    assert [row.url for row in rows(app)] == ["https://a.example.com"]
+    editor.client.post(form.action, data=dict(form.values) | {"pick": ["1"]})  # another choice
+    assert len(rows(app)) == 2
+
+
 def test_odd_choices_create_nothing(app, editor):
     form, _ = (
         editor.open(START).press("Preview", urls="a.example.com").form_with("Create 1 monitor")

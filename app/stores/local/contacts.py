@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
 from app.alerts import outbox
@@ -246,9 +246,7 @@ def _replace(session: DbSession, id: int, value: str) -> None:
         raise Invalid({"replace_with": [no_contact(value)]})
     if other == id:
         raise Invalid({"replace_with": [ITSELF]})
-    session.execute(
-        update(ReportMailRow).where(ReportMailRow.contact_id == id).values(contact_id=other)
-    )
+    _replace_in_reports(session, id, other)
     member = MonitorContactRow
     # A monitor that is being deleted: wait for that, in an order that everybody has.
     users = select(member.monitor_id).where(member.contact_id == id)
@@ -266,6 +264,17 @@ def _replace(session: DbSession, id: int, value: str) -> None:
                     monitor_id=row.monitor_id, contact_id=other, position=row.position
                 )
             )
+    session.flush()
+
+
+def _replace_in_reports(session: DbSession, id: int, other: int) -> None:
+    """The other contact gets each report once. What it gets already ends with the contact."""
+    mine = ReportMailRow.contact_id
+    tags = set(session.scalars(select(ReportMailRow.tag).where(mine == other)))
+    for row in session.scalars(select(ReportMailRow).where(mine == id)).all():
+        if row.tag not in tags:
+            row.contact_id = other
+            tags.add(row.tag)
     session.flush()
 
 

@@ -17,6 +17,7 @@ from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
 NO_ADDRESS = "This contact has no email address. Add one to it first."
+ORDERED = "This contact gets this report already."
 _FOUND = select(ReportMailRow, ContactRow.name).join(
     ContactRow, ContactRow.id == ReportMailRow.contact_id
 )
@@ -41,6 +42,7 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
         now = self.now()
         with writing() as session:
             row = ReportMailRow(**self._columns(session, fields), created_at=now, updated_at=now)
+            _refuse_second(session, row)
             session.add(row)
             session.flush()
             id = row.id
@@ -51,6 +53,7 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
             row = _stored(session, id)
             for name, value in self._columns(session, fields).items():
                 setattr(row, name, value)
+            _refuse_second(session, row)
             row.updated_at = self.now()
         return self.get(id)
 
@@ -64,13 +67,29 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
         if "contact" in columns:
             name = columns.pop("contact")
             contact_id = self.store.contacts.id_of(name)
-            contact = None if contact_id is None else session.get(ContactRow, contact_id)
+            contact = None if contact_id is None else _locked(session, contact_id)
             if contact is None:
                 raise Invalid({"contact": [no_contact(name)]})
             if not any(channel == Channel.EMAIL for channel, _ in channels_of(contact)):
                 raise Invalid({"contact": [NO_ADDRESS]})
             columns["contact_id"] = contact.id
         return columns
+
+
+def _refuse_second(session: DbSession, row: ReportMailRow) -> None:
+    """Raise Invalid where the contact gets the same report already."""
+    same = select(ReportMailRow.id).where(
+        ReportMailRow.contact_id == row.contact_id,
+        ReportMailRow.tag.is_(None) if row.tag is None else ReportMailRow.tag == row.tag,
+    )
+    with session.no_autoflush:
+        if set(session.scalars(same)) - {row.id}:
+            raise Invalid({"contact": [ORDERED]})
+
+
+def _locked(session: DbSession, contact_id: int) -> ContactRow | None:
+    """Of two who order the same report at once, the second finds that of the first."""
+    return session.get(ContactRow, contact_id, with_for_update=True)
 
 
 def _record(row: ReportMailRow, contact: str) -> ReportMail:

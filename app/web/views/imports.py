@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, current_app, render_template, request, url_for
+from flask import Blueprint, current_app, flash, redirect, render_template, request, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from app.access import sealed
+from app.access import one_time, sealed
 from app.errors import Denied
 from app.forms.candidates import Shared, candidate_of, record_of
 from app.imports import files
@@ -23,6 +23,7 @@ from app.web.forms import ImportForm
 from app.web.frame import choices, progress, servers
 from app.web.frame.session import SAFE_METHODS, guarded
 from app.web.shown import channel_setup
+from app.web.views import keys
 
 blueprint = guarded(Blueprint("imports", __name__, url_prefix="/monitors/import"))
 
@@ -33,6 +34,10 @@ MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # what is sealed
 # Monitors of a remote server that are compared: its store reads no more names.
 SOME_LOOKED_AT = 500
+STARTED = (
+    "This import was started already. If monitors are missing from the list, preview it again: it"
+    " leaves out those that were created."
+)
 TOO_LARGE = (
     "This is too much for one preview. Split it, or import it on the server with the command:"
     " wakeful import FILE"
@@ -132,6 +137,9 @@ def _who() -> list[Any]:
 def create() -> Answer:
     text = request.form.get("sealed", "")
     plan = Plan.opened(text)
+    if _started_before(text):
+        flash(STARTED, "info")
+        return redirect(url_for("monitors.index"))
     importer = _importer(plan.shared)
     refused = _refused_before(len(plan.candidates))
 
@@ -155,6 +163,14 @@ def create() -> Answer:
         made=made,
         refused=[(importer.judge(plan.candidates[place]), why) for place, why in refused.items()],
     )
+
+
+def _started_before(text: str) -> bool:
+    """Whether this choice of this preview was sent already, as when somebody reloads the result."""
+    if "rest" in request.form:
+        return False
+    sent = "\n".join([text, *request.form.getlist("pick")])
+    return keys.sent_before(one_time.digest_of(sent))
 
 
 def _chosen(count: int) -> list[int]:

@@ -55,6 +55,26 @@ class ReportMailsContract:
                     attempt()
                 assert list(caught.value.errors) == ["contact"]
 
+    def test_a_contact_gets_each_monthly_report_once(self, store: Store) -> None:
+        whole, shop = add_report(store), add_report(store, tag="shop")
+        for attempt in (
+            lambda: add_report(store),
+            lambda: add_report(store, tag="shop"),
+            lambda: store.report_mails.update(shop.id, {"tag": None}),
+        ):
+            with pytest.raises(Invalid) as caught:
+                attempt()
+            assert list(caught.value.errors) == ["contact"]
+        assert store.report_mails.update(whole.id, {"contact": "Boss"}).tag is None
+        next_ = add_report(store, "Next")
+        boss = store.contacts.id_of("Boss")
+        assert boss is not None
+        store.contacts.remove(boss, replace_with="Next")
+        found = {
+            (one.id, one.contact, one.tag) for one in store.report_mails.list(PageQuery()).items
+        }
+        assert found == {(next_.id, "Next", None), (shop.id, "Next", "shop")}
+
     def test_a_monthly_report_follows_its_contact(self, store: Store) -> None:
         mail = add_report(store)
         id = store.contacts.id_of("Boss")
