@@ -134,7 +134,7 @@ def test_the_secret_key_of_an_installation_is_its_owners_alone(type_, home):
 def test_check_shows_every_phase_and_fails_unless_the_target_is_up(type_, site):
     code, out, _err = type_("check", site.url)
     assert code == 0
-    for word in ("up", "200", "127.0.0.1", "Look-up", "Connect", "TLS", "First byte", "Download"):
+    for word in ("up", "200", "127.0.0.1", "DNS", "Connect", "TLS", "First byte", "Download"):
         assert word in out
     site.status = 503
     code, out, _err = type_("check", site.url)

@@ -68,7 +68,9 @@ def test_a_dry_run_says_what_each_entry_becomes_and_stores_nothing(type_):
     assert "create  Monitor 1: Shop https://shop.example.com/health\n" in out
     assert "        - Interval: 20 s becomes 1 min.\n" in out
     assert "skip    Monitor 4: Router 192.0.2.1\n" in out
-    assert out.endswith("Dry run, nothing is stored: 4 monitors would be created, 3 do not fit.\n")
+    assert out.endswith(
+        "Dry run, nothing is created: 4 monitors would be created, 3 cannot be imported.\n"
+    )
     assert "Creating" not in err
     assert monitors() == {}
 
@@ -78,7 +80,7 @@ def test_what_fits_is_created_once_with_what_all_of_them_get(type_):
     with store() as one:
         one.contacts.create({"name": "Ops", "channels": (Pair("email", "ops@example.org"),)})
     code, out, err = type_("import", KUMA, "--tag", "moved", "--contact", "Ops")
-    assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 do not fit.")
+    assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 cannot be imported.")
     assert "Creating monitors" in err, "progress is no part of the output"
     found = monitors()
     assert set(found) == {"Shop", "Front page", "Database", "No errors"}
@@ -127,7 +129,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(type_, tmp_path)
         (b"https://a.example", ["--server", "a"], 2, "This installation has none."),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(type_, tmp_path, content, words, code, sentence):
+def test_faults_are_reported_in_a_sentence(type_, tmp_path, content, words, code, sentence):
     file = tmp_path / "list"
     file.write_bytes(content)
     found, _out, err = type_("import", str(file), *words)
@@ -142,7 +144,7 @@ def test_over_another_server_the_monitors_are_created_there(app, type_, monkeypa
         monkeypatch.setenv("WAKEFUL_REMOTE_URL", url)
         monkeypatch.setenv("WAKEFUL_REMOTE_KEY", make_key(app))
         code, out, _err = type_("import", KUMA)
-        assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 do not fit.")
+        assert (code, out.splitlines()[-1]) == (3, "4 monitors created, 3 cannot be imported.")
     with app.app_context():
         found = current_store().monitors.list(MonitorQuery()).items
     assert {one.name for one in found} == {"Shop", "Front page", "Database", "No errors"}

@@ -17,7 +17,7 @@ from app.records import CheckSpec, Outcome, Timings
 from app.rules.time import days_left
 
 PHASES = {
-    "dns": "Look-up",
+    "dns": "DNS",
     "connect": "Connect",
     "tls": "TLS",
     "ttfb": "First byte",

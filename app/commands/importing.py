@@ -41,7 +41,9 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
         click.echo(line)
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
     if dry_run:
-        click.echo(f"Dry run, nothing is stored: {_summary(rows, len(chosen), 'would be created')}")
+        click.echo(
+            f"Dry run, nothing is created: {_summary(rows, len(chosen), 'would be created')}"
+        )
         return _code(len(rows), len(chosen))
     refused = _create(importer, chosen)
     made = len(chosen) - len(refused)
@@ -101,7 +103,7 @@ def _summary(rows: Sequence[Row], made: int, word: str) -> str:
     found = counts(rows)
     parts = [f"{_number(made, 'monitor', 'monitors')} {word}"]
     if found.unfit:
-        parts.append(f"{found.unfit} do not fit" if found.unfit > 1 else "1 does not fit")
+        parts.append(f"{found.unfit} cannot be imported")
     if found.duplicates:
         parts.append(_number(found.duplicates, "duplicate", "duplicates"))
     return f"{', '.join(parts)}."

@@ -261,7 +261,7 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         super().check_together()
         alerts, lost = self.values()["alerts"], getattr(self.record, "unreadable", ())
         if len(alerts) > MAX_ALERTS:
-            self.alerts.fault(f"At most {MAX_ALERTS} contacts and channels fit.")
+            self.alerts.fault(f"Too many contacts and channels. Use {MAX_ALERTS} at most.")
         deletes = "alerts" in lost and not own_alerts(alerts) and not self.clone
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
             self.alerts.fault(ENTER_OR_DELETE)

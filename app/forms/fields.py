@@ -230,7 +230,7 @@ class Ids(OneValue):
     def read(self, value: str) -> tuple[int, ...]:
         ids = tuple(dict.fromkeys(text.record_id(part) for part in value.split(",")))
         if len(ids) > self.most:
-            raise ValueError(f"These are {len(ids)} ids. At most {self.most} fit.")
+            raise ValueError(f"Too many ids: {len(ids)}. Send {self.most} at most.")
         return ids
 
 

@@ -130,12 +130,12 @@ class PairList(ListField):
             ]
             return
         if len(names) > 10 * self.most:  # a page with so many rows is of no use
-            self.process_errors = [f"There are too many rows. At most {self.most} fit."]
+            self.process_errors = [f"Too many rows. Send {self.most} at most."]
             return
         self.rows = self._read_rows(formdata, names)
         used = [row for row in self.rows if not (browser and self.is_unused(row))]
         if len(used) > self.most:
-            self.process_errors = [f"There are {len(used):,} rows. At most {self.most} fit."]
+            self.process_errors = [f"Too many rows: {len(used):,}. Send {self.most} at most."]
         else:
             self.judge_rows(used, stored)
 
@@ -354,7 +354,7 @@ class Places(EntryList):
         self.data = self.data or DEFAULT_LOCATIONS
         if len(self.data) > MAX_LOCATIONS:
             self.process_errors = [
-                f"There are {len(self.data)} places. At most {MAX_LOCATIONS} fit."
+                f"Too many places: {len(self.data)}. Choose {MAX_LOCATIONS} at most."
             ]
 
     def entry(self, value: str) -> str:
@@ -423,7 +423,7 @@ class Tags(OneValue):
         text.characters(text.length(text.one_value(value), MAX_TAGS * (MAX_TAG + 10)))
         tags = tuple(dict.fromkeys(tag for part in value.split(",") if (tag := part.strip())))
         if len(tags) > MAX_TAGS:
-            raise ValueError(f"There are {len(tags)} tags. At most {MAX_TAGS} fit.")
+            raise ValueError(f"Too many tags: {len(tags)}. Use {MAX_TAGS} at most.")
         for tag in tags:
             if len(tag) > MAX_TAG:
                 raise ValueError(

@@ -18,7 +18,7 @@ from app.rules.brackets import Name, Typed, parse, place
 
 NAME, MONITORS = "name", "monitors"
 MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
-TOO_MANY_MONITORS = "There are too many monitors. At most {most} fit."
+TOO_MANY_MONITORS = "Too many monitors. Use {most} at most."
 TWICE_NAMED = "This monitor already has a name. Send one name for each monitor."
 IN_A_GROUP = "This monitor is already in a group. A monitor is in one group at most."
 EITHER = "Send monitors either bare or with an index, not both."
@@ -139,7 +139,7 @@ class GroupList(ListField):
                 "in JSON), or the bare name empty for none."
             ]
         elif len(names) > MOST_NAMES:
-            self.process_errors = [f"There are too many groups. At most {self.most} fit."]
+            self.process_errors = [f"Too many groups. Send {self.most} at most."]
         else:
             self._read(formdata, names)
 
@@ -156,7 +156,7 @@ class GroupList(ListField):
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
         if len(self.rows) > self.most:
-            self.process_errors = [f"There are {len(rows):,} groups. At most {self.most} fit."]
+            self.process_errors = [f"Too many groups: {len(rows):,}. Send {self.most} at most."]
             self.rows = []
             return
         seen: set[int] = set()

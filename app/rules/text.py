@@ -63,7 +63,7 @@ def characters(value: str, *, lines: bool = False) -> str:
 
 def length(value: str, most: int) -> str:
     if len(value) > most:
-        raise ValueError(f"This is too long: {len(value):,} characters. At most {most:,} fit.")
+        raise ValueError(f"This is too long: {len(value):,} characters. Use {most:,} at most.")
     return value
 
 
@@ -71,7 +71,7 @@ def size(value: str, most: int) -> str:
     """``most`` counts UTF-8 bytes."""
     count = len(value.encode("utf-8", "replace"))
     if count > most:
-        raise ValueError(f"This is too large: {count:,} bytes as UTF-8. At most {most:,} fit.")
+        raise ValueError(f"This is too large: {count:,} bytes as UTF-8. Use {most:,} at most.")
     return value
 
 

@@ -21,7 +21,7 @@ Check = Mapping[str, Any]
 HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
 NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
 PHASES = {
-    "dns": "look-up",
+    "dns": "DNS lookup",
     "connect": "connect",
     "tls": "TLS",
     "ttfb": "first byte",

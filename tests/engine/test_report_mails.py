@@ -85,7 +85,7 @@ def test_a_report_goes_to_the_addresses_of_its_contact_on_the_first(ordered):
     )  # fmt: skip
 
 
-def test_it_is_sent_once_whatever_the_clock_does(ordered):
+def test_a_report_is_sent_once_even_if_the_clock_changes(ordered):
     moments = (
         NOVEMBER + HOUR,
         NOVEMBER + 2 * HOUR,  # restarted

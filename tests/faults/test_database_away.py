@@ -121,7 +121,7 @@ def test_a_form_that_cannot_be_stored_keeps_what_was_typed(app, monkeypatch):
     assert visitor.status == 503
     assert int(visitor.page.headers["Retry-After"]) > 0
     assert faults.BUSY in visitor.text
-    assert "was not stored" in visitor.text
+    assert "was not saved" in visitor.text
     visitor.press("Send it again")
     assert visitor.status == 200
     assert "Typed with care" in visitor.text

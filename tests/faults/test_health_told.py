@@ -253,11 +253,11 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
         done = wakeful(["doctor"], environ)
         assert list(tmp_path.iterdir()) == []
         assert done.returncode == 1
-        assert f"WRONG  folder: The folder {instance}." in done.stdout
+        assert f"WRONG  folder: The folder {instance} does not exist." in done.stdout
         assert f"WRONG  database: {connections.ABSENT.format(path=file)}" in done.stdout
-        assert (f"WRONG  secret key: There is no {instance / 'secret_key'}" in done.stdout) != own
+        assert (f"WRONG  secret key: The file {instance / 'secret_key'}" in done.stdout) != own
         assert "Error" not in done.stdout
-        assert done.stdout.count("database at") == 1, "it is said once"
+        assert done.stdout.count("No database exists at") == 1, "it is said once"
 
 
 @pytest.mark.sqlite

@@ -15,7 +15,7 @@ def test_only_the_first_of_very_many_invalid_lines_are_listed(app: Flask) -> Non
     editor = Visitor(app).log_in(make_person(app, "editor").email)
     page = editor.open("/monitors/import").press("Preview", urls="no URL\n" * 5_000, interval="60")
     assert page.status == 200
-    assert "500 do not fit" in page.text
+    assert "500 cannot be imported" in page.text
     assert "These are the first 500; 4,500 more do not fit on this page." in page.text
     assert page.text.count('URL "no URL"') == 500
     assert "Create 0 monitors" not in page.text, "there is nothing to create"

@@ -106,7 +106,7 @@ def test_a_field_reads(name, sent, value):
 BAD = [
     ("name", "", "required"),
     ("name", "   ", "required"),
-    ("name", "n" * 256, "256 characters. At most 255"),
+    ("name", "n" * 256, "256 characters. Use 255 at most"),
     ("name", "a\x00b", "U+0000"),
     ("name", "a\tb", "U+0009"),
     ("name", "a\x85b", "U+0085"),
@@ -115,7 +115,7 @@ BAD = [
     ("url", "ftp://x.test/", "http://"),
     ("url", "https://me:pw@x.test/", "user name"),
     ("url", "https://x.test/a b", "white space"),
-    ("url", "https://x.test/" + "a" * 2034, "2,049 characters. At most 2,048"),
+    ("url", "https://x.test/" + "a" * 2034, "2,049 characters. Use 2,048 at most"),
     ("interval", "", "required"),
     ("interval", "61", "60, 180, 300"),
     ("interval", "60.0", "whole number"),
@@ -151,13 +151,13 @@ BAD = [
     ("follow_redirects", "TRUE", "true or false"),
     ("accepted_statuses", "20", "status code"),
     ("accepted_statuses", "300-200", "ends before"),
-    ("accepted_statuses", "200," * 64, "At most 255"),
+    ("accepted_statuses", "200," * 64, "Use 255 at most"),
     ("request_body", "é" * 32_769, "65,538 bytes"),
     ("request_body", "a\x07", "U+0007"),
-    ("request_auth_username", "u" * 256, "At most 255"),
+    ("request_auth_username", "u" * 256, "Use 255 at most"),
     ("request_auth_password", "p\n", "U+000A"),
-    ("alert_text_lookup", "t" * 256, "At most 255"),
-    ("tags", ",".join(str(n) for n in range(21)), "At most 20"),
+    ("alert_text_lookup", "t" * 256, "Use 255 at most"),
+    ("tags", ",".join(str(n) for n in range(21)), "20 at most"),
     ("tags", "t" * 51, "longer than 50"),
     ("tags", "a\x00", "U+0000"),
     ("pause", "true", "does not take"),  # update only
@@ -268,8 +268,8 @@ def test_section_2_rows_are_ordered_by_their_indices(sent, name, value):
 
 
 ROWS = [
-    ({"alerts[7][key]": "email"}, "alerts.7.value", "missing"),
-    ({"alerts[7][value]": "a@b.example"}, "alerts.7.key", "missing"),
+    ({"alerts[7][key]": "email"}, "alerts.7.value", "incomplete"),
+    ({"alerts[7][value]": "a@b.example"}, "alerts.7.key", "incomplete"),
     ({"alerts[7][key]": "email", "alerts[7][value]": ""}, "alerts.7.value", "missing"),
     ({"alerts[7][key]": "email", "alerts[7][value]": "x"}, "alerts.7.value", "email address"),
     ({"alerts[7][key]": "fax", "alerts[7][value]": "x"}, "alerts.7.key", "email, webhook"),
@@ -305,7 +305,7 @@ ROWS = [
             for half in ("key", "value")
         },
         "alerts",
-        "At most 20",
+        "20 at most",
     ),
 ]  # fmt: skip
 

@@ -39,7 +39,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence(data, match):
     refused(data, match)
 
 
-def test_a_tag_of_yaml_makes_no_object():
+def test_a_yaml_tag_creates_no_python_object():
     (one,) = files.read(b"endpoints: !!python/object/apply:os.system ['secret']\n").candidates
     assert (one.name, one.url) == ("", "")
 
@@ -53,7 +53,7 @@ def test_aliases_that_stand_for_billions_of_values_are_refused():
     refused("\n".join([*merged, "endpoints: *b11"]).encode(), "more values")
 
 
-def test_a_value_that_contains_itself_is_refused():
+def test_a_yaml_value_that_contains_itself_is_refused():
     refused(b"endpoints: &e [*e]", "too deeply")
 
 
@@ -151,7 +151,7 @@ def test_too_many_rows_and_too_long_values_are_refused(tmp_path, monkeypatch):
     refused(of_script(tmp_path / "long", long), "larger than Wakeful reads")
 
 
-def test_the_time_for_a_file_is_limited(tmp_path, monkeypatch):
+def test_reading_a_file_has_a_time_limit(tmp_path, monkeypatch):
     data = of_script(tmp_path, MANY)
     monkeypatch.setattr(kuma_database, "SECONDS", -1.0)
     refused(data, "larger than Wakeful reads")

@@ -76,7 +76,7 @@ def test_a_header_row_names_columns_in_any_order():
     assert blog.remarks == ("Interval: 2 min becomes 3 min.",)
 
 
-def test_a_file_may_be_of_a_spreadsheet():
+def test_a_file_saved_by_a_spreadsheet_is_read():
     text = "Name,URL\r\nMüller,https://a.example\r\n"
     for data in (text.encode("utf-8-sig"), text.encode("utf-16")):
         (one,) = files.read(data).candidates

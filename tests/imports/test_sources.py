@@ -242,7 +242,7 @@ def test_changes_that_are_still_in_the_log_are_told(tmp_path):
     assert "-wal" in reading.remarks[-1]
 
 
-def test_a_database_of_an_older_version_lacks_columns_and_tables(tmp_path):
+def test_an_older_uptime_kuma_database_without_some_columns_is_read(tmp_path):
     script = """CREATE TABLE monitor
           (id INTEGER PRIMARY KEY, name TEXT, type TEXT, url TEXT, interval INTEGER);
         INSERT INTO monitor VALUES (1, 'Old', 'http', 'https://old.example.com', 60);"""
@@ -251,7 +251,7 @@ def test_a_database_of_an_older_version_lacks_columns_and_tables(tmp_path):
     assert "request_auth_username" not in rows["Old"].candidate.fields
 
 
-def test_a_named_format_is_held_to():
+def test_a_chosen_format_is_not_overridden_by_detection():
     for name, format in (("kuma-backup.json", "betterstack"), ("uptimerobot.json", "kuma")):
         with pytest.raises(NotReadable, match="not in this format"):
             files.read_path(SAMPLES / name, format)

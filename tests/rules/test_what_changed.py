@@ -43,7 +43,7 @@ def hop(url: str) -> dict[str, str]:
     return {"status_line": "HTTP/2 301 Moved", "url": url, "ip": "192.0.2.1"}
 
 
-def test_what_is_the_same_is_no_change():
+def test_equal_values_are_not_reported_as_changes():
     assert texts() == []
 
 
@@ -180,7 +180,7 @@ CHECK = st.fixed_dictionaries({}, optional=dict.fromkeys(FAILING, JSON))
 
 
 @given(st.fixed_dictionaries({}, optional={"failing": CHECK, "last_good": CHECK, "usual": CHECK}))
-def test_no_evidence_breaks_it(evidence):
+def test_odd_evidence_does_not_break_the_comparison(evidence):
     """Rows may be damaged, and other servers may send anything."""
     assert all(change.text for change in changes_of(evidence))
     assert compared_with(evidence) != ""

@@ -19,7 +19,7 @@ def test_the_list_has_a_zone_for_each_place_and_nothing_odd():
     assert len(offered) == len(set(offered)) > 400
 
 
-def test_each_can_be_used_and_stands_in_one_region():
+def test_each_offered_zone_is_valid_and_belongs_to_one_region():
     for name in zones.offered():
         ZoneInfo(name)
     regions = zones.by_region()
@@ -35,7 +35,7 @@ def test_an_old_name_of_a_browser_has_a_present_one_in_the_list(was):
 
 
 @pytest.mark.parametrize("name", [None, "", "Mars/Base", "../etc/passwd", "Europe"])
-def test_what_is_no_zone_is_none(name):
+def test_an_unknown_time_zone_is_ignored(name):
     assert zones.known(name) is None
 
 

@@ -17,7 +17,7 @@ def alerts_of(store: LocalStore, ids: list[int]) -> list[tuple[Pair, ...]]:
     return [store.monitors.get(id).alerts for id in ids]
 
 
-def test_one_of_several_makes_the_contact(at_once: AtOnce, store: LocalStore) -> None:
+def test_of_concurrent_requests_one_creates_the_contact(at_once: AtOnce, store: LocalStore) -> None:
     ids = [add_monitor(store, alerts=(HOOK, MAIL)).id for _ in range(6)]
     [mark, _] = [one.mark for one in store.contacts.shared(ids[0])]
     names = ("Shop", "Ops", "Night", "Web")

@@ -303,7 +303,7 @@ def test_a_window_that_begins_is_told_where_windows_are_listed(app, visit):
             {"name": "Works", "start_at": now, "end_at": now + timedelta(hours=1)}
         )
     page.evaluate(REFRESHED)
-    expect(page.locator(f"tr[data-key='{window.id}']")).to_contain_text("On now")
+    expect(page.locator(f"tr[data-key='{window.id}']")).to_contain_text("In progress")
     page.goto(f"/maintenance/{window.id}")
     expect(page.get_by_text("In progress until")).to_be_visible()
     with app.app_context():

@@ -74,6 +74,6 @@ def test_a_day_without_a_change_says_so(app, viewer):
     assert "None: Up all day" in viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
 
 
-def test_a_day_to_come_has_nothing(viewer, monitor):
+def test_a_future_day_has_no_data(viewer, monitor):
     day = now() + timedelta(days=2)
     assert viewer.open(f"/monitors/{monitor.id}/days/{day:%Y-%m-%d}").status == 200

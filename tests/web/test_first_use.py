@@ -60,7 +60,7 @@ def test_a_monitor_that_becomes_a_tcp_one_loses_the_warning(app, editor):
     assert [(one.url, one.ssl_alert_days) for one in stored(app)] == [("tcp://127.0.0.1:9", None)]
 
 
-def test_a_check_before_saving_does_not_stumble_over_the_suggested_days(editor):
+def test_a_check_before_saving_accepts_the_suggested_days(editor):
     editor.open("/monitors/new").press("Check now", url="tcp://127.0.0.1:9")
     assert "do not have this field" not in editor.text
     assert "Connection refused" in editor.text or "refused" in editor.text
@@ -113,7 +113,7 @@ def test_a_url_that_another_monitor_checks_is_pointed_out_and_not_refused(app, e
     assert [one.name for one in stored(app)] == ["Shop", "Again"]
 
 
-def test_another_url_is_looked_at_again(app, editor):
+def test_a_changed_url_is_checked_for_duplicates_again(app, editor):
     make_monitor(app, name="Shop", url="https://127.0.0.1:9/")
     make_monitor(app, name="Blog", url="https://127.0.0.1:9/blog")
     editor.open("/monitors/new").press("Save", url="127.0.0.1:9")
@@ -123,7 +123,7 @@ def test_another_url_is_looked_at_again(app, editor):
     assert editor.path == "/monitors/3"
 
 
-def test_who_has_checked_before_saving_was_told_and_is_not_asked_again(app, editor):
+def test_a_duplicate_shown_by_check_now_is_not_asked_about_again(app, editor):
     make_monitor(app, name="Shop", url="http://127.0.0.1:9/")
     editor.open("/monitors/new").press("Check now", url="http://127.0.0.1:9/")
     assert "Shop already checks this URL." in editor.text
@@ -131,7 +131,7 @@ def test_who_has_checked_before_saving_was_told_and_is_not_asked_again(app, edit
     assert editor.path == "/monitors/2"
 
 
-def test_neither_an_edit_nor_a_clone_asks_about_the_url_that_it_had(app, editor):
+def test_an_edit_or_clone_with_the_same_url_shows_no_duplicate_warning(app, editor):
     for name in ("Shop", "Shop too"):
         make_monitor(app, name=name, url="http://127.0.0.1:9/")
     make_monitor(app, name="Blog", url="http://127.0.0.1:9/blog")

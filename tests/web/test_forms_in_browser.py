@@ -232,7 +232,7 @@ def test_lines_are_previewed_and_become_monitors(app, visit):
         "https://one.example.com\nShop, https://shop.example.com/ten\nnonsense"
     )
     page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_text("Does not fit.")).to_be_visible()
+    expect(page.get_by_text("Cannot be imported.")).to_be_visible()
     button = page.get_by_role("button", name="Create 2 monitors")
     box = page.get_by_label("Create one.example.com (Line 1)")
     box.uncheck()

@@ -86,9 +86,9 @@ def test_lines_that_do_not_fit_say_where_and_why_and_the_others_can_be_created(a
     lines = "https://good.example.com\n\nftp://bad.example.com\nShop, shop.example.com, , Nobody"
     editor.open(START).press("Preview", urls=lines)
     assert "1 can be created" in editor.text
-    assert "2 do not fit" in editor.text
+    assert "2 cannot be imported" in editor.text
     assert (
-        'Line 3 Without a name ftp://bad.example.com Does not fit. URL "ftp://bad.example.com"'
+        'Line 3 Without a name ftp://bad.example.com Cannot be imported. URL "ftp://bad.example.com"'
         in (editor.text)
     )
     assert 'There is no contact "Nobody".' in editor.text
@@ -116,7 +116,7 @@ def test_a_url_that_is_watched_already_is_pointed_out_and_not_ticked(app, editor
 
 def test_a_csv_file_with_a_header_row_is_read(app, editor):
     upload(editor, b"Tags;URL;Name\nprod;shop.example.com;Shop\n;ftp://x;Bad\n")
-    assert "1 does not fit" in editor.text
+    assert "1 cannot be imported" in editor.text
     editor.press("Create 1 monitor")
     assert [(row.name, row.url, row.tags) for row in rows(app)] == [
         ("Shop", "https://shop.example.com", "\nprod\n")
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_be_read_is_told_beside_its_field(editor, data, sente
     assert sentence in editor.text
 
 
-def test_neither_lines_nor_a_file_and_both_are_told(editor):
+def test_an_import_needs_either_lines_or_a_file(editor):
     editor.open(START).press("Preview")
     assert editor.status == 422
     assert "Enter at least one line, or choose a file." in editor.text
@@ -198,7 +198,7 @@ def test_neither_lines_nor_a_file_and_both_are_told(editor):
     assert "Enter lines or choose a file, not both." in editor.text
 
 
-def test_work_goes_on_where_the_store_was_lost(app, editor, monkeypatch):
+def test_an_import_continues_after_the_store_was_unreachable(app, editor, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
     make, lost = Monitors.create, ["https://c.example.com"]
 
@@ -291,7 +291,7 @@ def test_a_preview_is_taken_only_unchanged_and_from_the_person_who_saw_it(app, e
     assert rows(app) == []
 
 
-def test_what_one_step_hands_on_is_not_taken_for_something_else(app, editor, monkeypatch):
+def test_a_sealed_preview_is_not_accepted_for_another_purpose(app, editor, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS", 0)
     editor.open(START).press("Preview", urls="a.example\nb.example").press("Create 2 monitors")
     fields = dict(editor.form_with("Continue")[0].values)
@@ -312,7 +312,7 @@ def test_a_result_that_is_loaded_again_creates_nothing(app, editor):
     assert len(rows(app)) == 2
 
 
-def test_odd_choices_create_nothing(app, editor):
+def test_invalid_choices_create_nothing(app, editor):
     form, _ = (
         editor.open(START).press("Preview", urls="a.example.com").form_with("Create 1 monitor")
     )
@@ -333,7 +333,7 @@ def test_a_viewer_may_not_import(app, viewer):
     assert rows(app) == []
 
 
-def test_a_file_is_taken_by_this_form_alone_and_within_its_limits(app, editor):
+def test_only_the_import_form_accepts_a_file_within_its_limits(app, editor):
     file = {"file": (BytesIO(b"a"), "a")}
     assert editor.client.post("/login", data=file).status_code == 415
     kind = "multipart/form-data; boundary=a"
@@ -358,16 +358,16 @@ def test_settings_and_the_list_lead_to_it(admin):
     assert f'href="{START}"' in admin.open("/monitors").page.text
 
 
-def test_a_huge_value_of_json_is_no_crash(editor):
+def test_a_huge_json_value_does_not_crash(editor):
     data = {"monitorList": [{"name": {"a": 1}, "type": [], "interval": "9" * 400, "url": 7,
                              "accepted_statuscodes": [[1]], "headers": 5, "tags": "x",
                              "notificationIDList": [1], "active": []}]}  # fmt: skip
     upload(editor, json.dumps(data).encode())
     assert editor.status == 200
-    assert "1 does not fit" in editor.text
+    assert "1 cannot be imported" in editor.text
 
 
-def test_text_that_no_page_can_hold_is_shown_cut_and_replaced(editor):
+def test_invalid_or_long_text_is_shown_shortened_and_cleaned(editor):
     half, long = "\ud800", "x" * 100_000
     data = {"monitorList": [
         {"name": f"{half}{long}", "type": half, "url": f"https://{half}.example/{long}",
@@ -377,4 +377,4 @@ def test_text_that_no_page_can_hold_is_shown_cut_and_replaced(editor):
     upload(editor, json.dumps(data).encode())
     assert editor.status == 200
     assert len(editor.page.text) < 60_000
-    assert "2 do not fit" in editor.text
+    assert "2 cannot be imported" in editor.text

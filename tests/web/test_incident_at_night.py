@@ -45,7 +45,7 @@ def test_a_recheck_that_failed_in_another_way_has_its_own_line():
         "Failed 2 times in 11 s",
         "Recheck 3 failed too",
     ]
-    assert titles(incident(by_hand=True)) == ["Reported by hand"]
+    assert titles(incident(by_hand=True)) == ["Reported manually"]
 
 
 def result(minutes: float, ms: int | None, verdict: Verdict = Verdict.UP) -> Result:
@@ -170,7 +170,7 @@ def test_comment_in_the_bar_leads_into_the_field(app, visit):
 @pytest.mark.browser
 @pytest.mark.sqlite
 @PHONE
-def test_was_it_real_keeps_its_distance_from_the_comment(app, visit):
+def test_the_classification_does_not_touch_the_comment_form(app, visit):
     with_hour(app, ended_at=now())
     page = visit("/incidents/1")
     above = page.get_by_role("button", name="Add comment").bounding_box()

@@ -81,7 +81,7 @@ def test_an_incident_is_reported_by_hand(app, editor):
     make_monitor(app, name="Shop")
     editor.open("/incidents/new?monitor_id=1").press("Report incident", cause="Customers call")
     assert editor.path == "/incidents/1"
-    assert "Reported by hand" in editor.text
+    assert "Reported manually" in editor.text
     editor.open("/incidents/new").press("Report incident", monitor_id="1", cause="Again")
     assert editor.status == 409
     assert "Open that incident" in editor.text

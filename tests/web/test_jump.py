@@ -79,7 +79,7 @@ def test_open_incidents_are_acknowledged_from_the_list(app, editor):
     assert found(editor, "acknowledge")[0] == "Acknowledge Mail"
 
 
-def test_a_name_alone_leads_to_the_monitor_first_and_then_to_what_can_be_done(app, editor):
+def test_a_name_alone_finds_the_monitor_before_its_actions(app, editor):
     make_incident(app, make_monitor(app, name="Shop", tags="\nshop-team\nprod\n"))
     names = found(editor, "shop")
     assert names[0] == "Shop"
@@ -112,7 +112,7 @@ def test_a_viewer_finds_what_they_may_see_and_nothing_that_changes(app, viewer):
     assert found(viewer, "shop")[0] == "Shop"
 
 
-def test_what_is_not_there_says_so(editor):
+def test_a_search_without_matches_says_so(editor):
     assert found(editor, "zzz") == []
     assert "No matches." in editor.page.text
 

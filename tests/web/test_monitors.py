@@ -248,7 +248,7 @@ def test_check_now_and_test_before_saving_say_what_they_saw(app, editor, httpser
     )
     assert editor.status == 200
     assert "HTTP 200" in editor.text
-    assert "Look-up" in editor.text
+    assert "DNS" in editor.text
     assert "All is well here" in editor.text  # the text that was found, in its surroundings
     assert dict(editor.form_with("Save")[0].values)["url"] == url
     with app.app_context():

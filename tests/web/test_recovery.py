@@ -102,7 +102,7 @@ def test_known_and_unknown_addresses_get_the_same_answer_for_the_same_work(app, 
     assert len(done(app, works)) == 1
 
 
-def test_the_work_is_done_after_the_answer_on_a_thread(app, works, monkeypatch):
+def test_recovery_mail_is_sent_on_a_thread_after_the_response(app, works, monkeypatch):
     monkeypatch.undo()
     make_person(app, "editor", "ada@example.org")
     ask(app)
@@ -114,7 +114,7 @@ def test_the_work_is_done_after_the_answer_on_a_thread(app, works, monkeypatch):
     assert link_of(works[0].mails[0])
 
 
-def test_nobodys_mailbox_is_filled_and_the_answer_stays_the_same(app, works):
+def test_recovery_mails_are_limited_and_the_answer_does_not_change(app, works):
     make_person(app, "editor", "ada@example.org")
     answers = {ask(app).text for _ in range(MAILS_PER_ACCOUNT + 2)}
     assert len(answers) == 1

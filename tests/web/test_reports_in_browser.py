@@ -28,7 +28,7 @@ def test_no_column_is_cut_on_a4(app, visit):
 
 
 @DESKTOP
-def test_opening_the_monitors_moves_nothing_beside_them(app, visit):
+def test_opening_the_monitor_list_does_not_move_the_report(app, visit):
     for number in range(30):
         make_monitor(app, name=f"Monitor {number}")
     page = visit("/reports")

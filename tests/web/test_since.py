@@ -34,7 +34,7 @@ def test_a_young_monitor_says_since_when_its_figures_are(app, viewer):
     assert since in viewer.open("/monitors").text
 
 
-def test_an_old_monitor_says_nothing_of_it(app, viewer):
+def test_a_figure_of_an_older_monitor_shows_no_since(app, viewer):
     monitor = checked(app, days=500)
     assert "since " not in viewer.open("/monitors").text
     assert viewer.open(f"/monitors/{monitor.id}").text.count("since ") == 0

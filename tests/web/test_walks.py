@@ -61,7 +61,7 @@ def test_a_bare_host_becomes_a_monitor_with_a_tested_alert_in_three_fields_and_t
     worker: None,  # noqa: F811
 ) -> None:
     person = Counting(editor.open("/"))
-    person.click("Watch your first URL")
+    person.click("Add your first monitor")
     row = {"alerts[0][key]": "slack", "alerts[0][value]": f"{sink.url}/hook"}
     person.press("Send test alert", url="shop.example.com", **row)
     assert "Delivered. HTTP 200" in editor.text

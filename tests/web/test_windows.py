@@ -158,7 +158,7 @@ def test_what_is_on_stands_first_and_what_is_over_last(app, viewer):
     text = viewer.open("/maintenance").text.partition("November")[0]
     places = [text.index(f" {name} ") for name in ("Present", "Again", "Later", "Past")]
     assert places == sorted(places)
-    assert "On now" in text
+    assert "In progress" in text
     assert "Over" in text
     assert "Plan a window" not in viewer.text
     assert viewer.open("/maintenance/new").status == 403

@@ -62,7 +62,7 @@ DELIVERY = {
 
 # Of a maintenance window.
 WINDOW = {
-    "on": Look("On now", "maintenance", "maintenance"),
+    "on": Look("In progress", "maintenance", "maintenance"),
     "planned": Look("Planned", "pending", "paused"),
     "over": Look("Over", "check", "paused"),
     "unreadable": Look("Does not apply", "unknown", "paused"),

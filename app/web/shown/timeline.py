@@ -74,7 +74,7 @@ def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
         return f"Failed {count} times in {times.span(max(0, seconds))}"
     if number:
         return f"Recheck {number} failed too"
-    return "Reported by hand" if incident.by_hand else "First failing check"
+    return "Reported manually" if incident.by_hand else "First failing check"
 
 
 def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:

@@ -38,7 +38,7 @@ class MarkersContract:
         store.markers.delete(marker.id)
         assert not store.markers.list(MarkerQuery()).items
 
-    def test_a_marker_without_a_time_is_of_now(self, store: Store) -> None:
+    def test_a_marker_without_a_time_gets_the_current_time(self, store: Store) -> None:
         marker = add_marker(store, time=None)
         assert abs(store.now() - marker.time) < timedelta(minutes=1)
         old = add_marker(store, time=moment(store, days=3))
