@@ -24,7 +24,7 @@ MOMENT = (
 MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
 NO_SUCH_TIME = "There is no such date or time."
 
-NO_EMAIL = "This is no email address. It looks like name@example.com."
+NO_EMAIL = "This is not an email address. Enter one such as name@example.com."
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)

@@ -73,7 +73,7 @@ def test_every_fault_of_a_new_account_is_told_at_once(app, stranger):
         "Create account", email="ada", password="short", password_again="shorter"
     )
     assert stranger.status == 422
-    assert "This is no email address." in stranger.text
+    assert "This is not an email address." in stranger.text
     assert "The password is too short: use 8 characters or more." in stranger.text
     stranger.press("Create account", email="ada", password="12345678", password_again="1234567")
     assert "too short" not in stranger.text

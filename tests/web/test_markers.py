@@ -49,7 +49,7 @@ def test_a_marker_is_added_listed_and_deleted(app, editor):
 def test_a_faulty_marker_is_kept_in_the_form(app, editor):
     editor.open("/markers").press("Add the marker", name="x", link="javascript:alert(1)")
     assert editor.status == 422
-    assert "This is no link." in editor.text
+    assert "This is not a link." in editor.text
     assert dict(editor.form_with("Add the marker")[0].values)["link"] == "javascript:alert(1)"
     assert stored(app) == []
 
