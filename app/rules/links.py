@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-NO_LINK = "This is not a URL. It looks like https://example.com/page."
+NO_LINK = "This is not a URL. Enter one such as https://example.com/page."
 
 
 def is_link(text: str) -> bool:

@@ -24,7 +24,7 @@ MOMENT = (
 MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
 NO_SUCH_TIME = "This date or time does not exist."
 
-NO_EMAIL = "This is not an email address. It looks like name@example.com."
+NO_EMAIL = "This is not an email address. Enter one such as name@example.com."
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)

@@ -39,7 +39,7 @@ function hint(figure) {
 }
 
 function words(figure, readings, selected) {
-  if (at === null) return figure.dataset.page ? hint(figure) : "";
+  if (at === null) return figure.dataset.page && !figure.querySelector("text.none") ? hint(figure) : "";
   if (!selected) return readings[at];
   const [first, last] = selected.map((place) => readings[place].split(": ")[0]);
   return `${first} to ${last}`;

@@ -189,6 +189,28 @@ def test_the_page_of_an_incident_says_which_contact_a_message_was_for(app, viewe
     assert "Delivered to ••••1234, for Shop team" in text
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("pending", "Not yet delivered to"),
+        ("failed", "Not delivered to"),
+        ("held", "Held back from"),
+    ],
+)
+def test_the_page_of_an_incident_says_that_a_message_did_not_arrive(app, viewer, status, words):
+    monitor = make_monitor(app)
+    incident = make_incident(app, monitor)
+    deliver(app, status=status, monitor_id=monitor.id, incident_id=incident.id)
+    assert f"{words} ••••1234" in viewer.open(f"/incidents/{incident.id}").text
+
+
+def test_the_page_of_a_contact_says_why_a_message_was_held(app, viewer):
+    sources = contact_of(app, "Shop team")
+    deliver(app, status="held", reason="burst", sources=sources)
+    text = viewer.open(f"/contacts/{sources.strip(',')}").text
+    assert "Many monitors changed at once, so one message covered all of them." in text
+
+
 def test_a_message_that_the_digest_told_is_not_retried(app, editor):
     monitor = make_monitor(app)
     incident = make_incident(app, monitor)

@@ -79,7 +79,7 @@ def test_maintenance_is_announced_in_the_zone_of_the_person(app, editor, shop):
     assert post.state == "scheduled"
     assert post.starts_at == datetime(2027, 7, 1, 20, 0, tzinfo=UTC)
     assert post.ends_at == datetime(2027, 7, 1, 23, 30, tzinfo=UTC)
-    assert "1 Jul 2027 22:00:00 CEST" in editor.text
+    assert "Thu 1 Jul 2027 22:00 CEST" in editor.text
 
 
 def test_a_new_post_starts_from_a_template(app, editor, shop):

@@ -108,6 +108,13 @@ def _remarks(incident: Incident) -> Iterator[Step]:
         yield Step(at, PERSON, title, "edit", text=remark.text)
 
 
+GOES: dict[str, str] = {
+    DeliveryStatus.PENDING: "Not yet delivered to",
+    DeliveryStatus.FAILED: "Not delivered to",
+    DeliveryStatus.HELD: "Held back from",
+}
+
+
 def _delivery(delivery: Delivery) -> Step | None:
     at = delivery.delivered_at or delivery.created_at
     if at is None:
@@ -115,7 +122,7 @@ def _delivery(delivery: Delivery) -> Step | None:
     name = CHANNELS[Channel(delivery.channel)].label if delivery.channel in CHANNELS else None
     event = looks.EVENTS.get(delivery.event, delivery.event)  # type: ignore[call-overload]
     look = looks.look_of(looks.DELIVERY, delivery.status)
-    note = f"{look.word} to {delivery.target}"
+    note = f"{GOES.get(delivery.status) or f'{look.word} to'} {delivery.target}"
     if delivery.contacts:
         note += f", for {', '.join(delivery.contacts)}"
     if delivery.reason:
