@@ -270,7 +270,7 @@ def test_section_2_rows_are_ordered_by_their_indices(sent, name, value):
 ROWS = [
     ({"alerts[7][key]": "email"}, "alerts.7.value", "incomplete"),
     ({"alerts[7][value]": "a@b.example"}, "alerts.7.key", "incomplete"),
-    ({"alerts[7][key]": "email", "alerts[7][value]": ""}, "alerts.7.value", "incomplete"),
+    ({"alerts[7][key]": "email", "alerts[7][value]": ""}, "alerts.7.value", "missing"),
     ({"alerts[7][key]": "email", "alerts[7][value]": "x"}, "alerts.7.value", "email address"),
     ({"alerts[7][key]": "fax", "alerts[7][value]": "x"}, "alerts.7.key", "email, webhook"),
     ({"alerts[7][key]": "sms", "alerts[7][value]": "0770"}, "alerts.7.value", "country code"),

@@ -240,7 +240,7 @@ def test_a_misspelt_address_is_told(viewer, query):
 
 @pytest.mark.sqlite
 def test_an_error_page_says_its_sentence_once(viewer):
-    assert viewer.open("/reports?month=abc").text.count("Write a month as 2026-11.") == 1
+    assert viewer.open("/reports?month=abc").text.count("Enter a month such as 2026-11.") == 1
 
 
 def test_no_name_becomes_a_formula():

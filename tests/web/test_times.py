@@ -50,7 +50,7 @@ def test_what_was_written_with_the_report_stays_at_its_beginning(app, editor):
     assert "editor@wakeful.test wrote" in editor.text
     for button in ("Acknowledge", "Resolve"):
         editor.press(button)
-    told = editor.text.partition("What happened")[2]
+    told = editor.text.partition("Timeline")[2]
     places = [told.index(one) for one in ("The shop is on fire", "Acknowledged by", "Resolved")]
     assert places == sorted(places)
 
@@ -62,7 +62,7 @@ def test_a_comment_that_nobody_signed_stands_where_the_incident_opened(app, edit
         started_at=AT - timedelta(hours=2), created_at=AT - timedelta(hours=1),
         acknowledged_at=AT - timedelta(minutes=30), ended_at=AT, updated_at=AT,
     )  # fmt: skip
-    told = editor.open("/incidents/1").text.partition("What happened")[2]
+    told = editor.open("/incidents/1").text.partition("Timeline")[2]
     places = [told.index(one) for one in ("Incident opened", "Sent by", "Acknowledged", "Resolved")]
     assert places == sorted(places)
 
