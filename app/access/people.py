@@ -143,9 +143,7 @@ class People(Counters):
     def _throttle(self, counter: str, limit: int) -> None:
         if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
             seconds = self.seconds_left(LOGIN_WINDOW_SECONDS)
-            raise Throttled(
-                "Too many attempts to log in. Wait a few minutes and try again.", seconds
-            )
+            raise Throttled(TOO_MANY_LOGINS, seconds)
 
     def _logged_in(self, id: int, new_hash: str | None) -> Person:
         with writing() as session:

@@ -20,8 +20,6 @@ from app.db import AnySession
 from app.db.tables import DeliveryRow
 from app.records import DeliveryStatus
 
-HELD_BACK = (DeliveryRow.status == DeliveryStatus.HELD, DeliveryRow.next_attempt_at.is_not(None))
-
 
 @dataclass(frozen=True, slots=True)
 class Held:

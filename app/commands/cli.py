@@ -335,7 +335,7 @@ def import_file(
     """
     from app import create_app
     from app.commands import importing
-    from app.forms.candidates import Shared
+    from app.forms.imported import Shared
     from app.stores.importing import Importer
 
     settings = read()

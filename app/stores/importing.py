@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.errors import Invalid, WakefulError
-from app.forms.candidates import Judged, Shared
-from app.forms.candidates import judge as judge_one
+from app.forms.imported import Judged, Shared
+from app.forms.imported import judge as judge_one
 from app.forms.schema import Context
 from app.imports.candidates import Candidate
 from app.stores import same_url

@@ -12,7 +12,6 @@ from wtforms import widgets
 
 from app.errors import Invalid, Unavailable, WakefulError
 from app.forms.browser import BrowserForm
-from app.forms.candidates import Shared
 from app.forms.fields import (
     Moment,
     NumberChoice,
@@ -24,6 +23,7 @@ from app.forms.fields import (
     Word,
     Zone,
 )
+from app.forms.imported import Shared
 from app.forms.lists import IdList, Names, Tags
 from app.forms.monitor import interval_label
 from app.imports.candidates import FORMATS

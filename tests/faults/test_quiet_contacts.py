@@ -76,15 +76,23 @@ def test_a_contact_that_cannot_be_read_any_more_does_not_delay_the_recovery(
     assert types(sink, "/hook") == [OPENED, RESOLVED]
 
 
-def test_a_recovery_waits_in_the_digest_for_an_outage_that_is_held(
-    box: Outbox, sink: HttpSink, hook: Hook
-) -> None:
+def hold_then_wake(box: Outbox, hook: Hook) -> tuple[int, int]:
+    """A monitor and its incident, whose outage is held: only the quiet contact was there when it
+    opened, and the awake one came after.
+    """
     quiet, awake = contact(box, "Quiet", hook, **NIGHT), contact(box, "Awake", hook)
     monitor = box.monitor()
     give(box, monitor, quiet)
     incident = box.open(monitor)
     box.turn(1)
     give(box, monitor, awake)
+    return monitor, incident
+
+
+def test_a_recovery_waits_in_the_digest_for_an_outage_that_is_held(
+    box: Outbox, sink: HttpSink, hook: Hook
+) -> None:
+    monitor, incident = hold_then_wake(box, hook)
     box.close(monitor, incident)
     box.turn(60)
     assert types(sink, "/hook") == []
@@ -96,12 +104,7 @@ def test_a_recovery_waits_in_the_digest_for_an_outage_that_is_held(
 def test_the_next_outage_does_not_wait_for_the_one_that_is_held(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
-    quiet, awake = contact(box, "Quiet", hook, **NIGHT), contact(box, "Awake", hook)
-    monitor = box.monitor()
-    give(box, monitor, quiet)
-    first = box.open(monitor)
-    box.turn(1)
-    give(box, monitor, awake)
+    monitor, first = hold_then_wake(box, hook)
     box.close(monitor, first)
     box.turn(60)
     box.open(monitor)
@@ -112,12 +115,7 @@ def test_the_next_outage_does_not_wait_for_the_one_that_is_held(
 def test_an_acknowledgement_does_not_come_before_an_outage_that_is_held(
     box: Outbox, sink: HttpSink, hook: Hook
 ) -> None:
-    quiet, awake = contact(box, "Quiet", hook, **NIGHT), contact(box, "Awake", hook)
-    monitor = box.monitor()
-    give(box, monitor, quiet)
-    incident = box.open(monitor)
-    box.turn(1)
-    give(box, monitor, awake)
+    _, incident = hold_then_wake(box, hook)
     acknowledge(box, incident)
     box.turn(1)
     assert types(sink, "/hook") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.forms.candidates import Shared, judge
+from app.forms.imported import Shared, judge
 from app.forms.schema import Context
 from app.imports import files, table
 from app.imports.candidates import NotReadable, seconds

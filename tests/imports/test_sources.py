@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.forms.candidates import Shared, judge
+from app.forms.imported import Shared, judge
 from app.forms.schema import Context
 from app.imports import files
 from app.imports.candidates import NotReadable

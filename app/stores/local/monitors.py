@@ -87,7 +87,9 @@ class Monitors(Part, base.Monitors):
             counts = _counts(query, status) if query.counts is None else query.counts
             ids, total = _ids_by_state(query, status, counts)
         else:
-            matching = _matching(query)
+            # A list in an order of the monitors' own needs no states, not even to be counted.
+            own_order = query.sort_by in SORT_COLUMNS and not query.state
+            matching = _matching(query) if own_order else _with_states(query)
             if query.sort_by == MonitorSortBy.EXPIRES_AT:
                 matching = matching.outerjoin(DomainRow, DomainRow.domain == MonitorStateRow.domain)
             if query.state:
@@ -247,12 +249,8 @@ def status_column(now: datetime) -> ColumnElement[str]:
 
 
 def _matching(query: MonitorQuery) -> Select[Any]:
-    """The ids of the monitors that the filters find, whatever their state; their state rows are
-    joined.
-    """
-    statement = select(MonitorRow.id).join(
-        MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id
-    )
+    """The ids of the monitors that the filters find, whatever their state."""
+    statement = select(MonitorRow.id)
     if query.search:
         by_url = query.search_by == MonitorSearchBy.URL
         column = MonitorRow.url_folded if by_url else MonitorRow.name_folded
@@ -273,6 +271,11 @@ def _matching(query: MonitorQuery) -> Select[Any]:
     return statement
 
 
+def _with_states(query: MonitorQuery) -> Select[Any]:
+    """The same, with the states joined."""
+    return _matching(query).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
+
+
 def _order(query: MonitorQuery) -> list[Any]:
     if query.sort_by == MonitorSortBy.RESPONSE_TIME:
         time = MonitorStateRow.response_time
@@ -284,7 +287,7 @@ def _order(query: MonitorQuery) -> list[Any]:
 
 def _counts(query: MonitorQuery, status: ColumnElement[str]) -> dict[str, int]:
     """How many monitors the filters find in each state."""
-    counted = _matching(query).with_only_columns(status, func.count()).group_by(status)
+    counted = _with_states(query).with_only_columns(status, func.count()).group_by(status)
     found = dict.fromkeys(map(str, MonitorStatus), 0)
     for name, count in db.session.execute(counted):
         found[name if name in found else MonitorStatus.UNKNOWN] += count
@@ -317,7 +320,7 @@ def _ids_by_state(
         count = sum(counts.get(state, 0) for state in group)
         first, last = max(start, at), min(start + query.per_page, at + count)
         if first < last:
-            found = _matching(query).add_columns(place.label("place"), MonitorRow.name_folded)
+            found = _with_states(query).add_columns(place.label("place"), MonitorRow.name_folded)
             found = found.where(place.in_([states.index(state) for state in group]))
             order = [*([place] if is_few else []), MonitorRow.name_folded, MonitorRow.id]
             parts.append(found.order_by(*order).offset(first - at).limit(last - first))

@@ -113,17 +113,6 @@ def choose_by_name(name: str | None) -> bool:
     return True
 
 
-def whole_address(path: str) -> str:
-    """The address of a page of the dashboard itself, whatever server is chosen, for other devices.
-    ``path``: with the prefix of the chosen one.
-    """
-    root = request.environ.get("wakeful.root", request.root_path)
-    settings = current_app.extensions["wakeful.settings"]
-    base = (settings.public_url or request.host_url).rstrip("/")
-    below = path.removeprefix(request.root_path)
-    return f"{base}{below}" if settings.public_url else f"{base}{root}{below}"
-
-
 def offered() -> dict[Feature, bool]:
     """What this request's store offers, for menus and other parts of every page; nothing while it
     does not answer. It is asked once, because each further call would wait again.

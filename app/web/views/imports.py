@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response
 
 from app.access import one_time, sealed
 from app.errors import Denied
-from app.forms.candidates import Shared, candidate_of, record_of
+from app.forms.imported import Shared, candidate_of, record_of
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
 from app.stores import Feature, current_store

@@ -12,7 +12,7 @@ from app.errors import Invalid
 from app.records import Role, WallLink
 from app.stores import current_access
 from app.web.forms import DeleteForm, WallLinkForm, show_errors
-from app.web.frame import fragments, servers
+from app.web.frame import fragments, links, servers
 from app.web.frame.session import guarded, needs
 from app.web.shown import times
 from app.web.views import keys, wall
@@ -49,7 +49,7 @@ def index() -> Answer:
             show_errors(form, fault)
         else:
             # Shown in the answer itself, never after a redirect: it would have to wait in a cookie.
-            address = servers.whole_address(url_for("screen.show", token=token))
+            address = links.own(f"/screen/{token}")
             page = render_template("wall_links/made.html", link=link, address=address)
             return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
     page = render_template(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.forms.candidates import Shared
+from app.forms.imported import Shared
 from app.imports import files
 from app.records import MonitorQuery
 from app.stores.base import Feature, Store
