@@ -102,7 +102,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 JINJA = Environment(extensions=["jinja2.ext.i18n"], autoescape=True)
 SHOWN_STRING = re.compile(r"^[A-Z][a-z]+$|" + SENTENCE.pattern)
 # What stands in a page as it is in every language.
-NAMES = {"Wakeful", "Ctrl", "UTC", "ms", "px"}
+NAMES = {"Wakeful", "Ctrl", "HTTP", "UTC", "ms", "px"}
 
 
 def in_template(source: str) -> Iterator[tuple[int, str]]:
