@@ -150,7 +150,7 @@ class _Texts(HTMLParser):
         self._unread = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unread += tag in ("script", "style", "code", "kbd")
+        self._unread += tag in ("script", "style", "code", "kbd", "pre")
         for name, text in attrs:
             if name in READ_ATTRIBUTES:
                 self._add(text or "")
@@ -160,7 +160,7 @@ class _Texts(HTMLParser):
         self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self._unread -= tag in ("script", "style", "code", "kbd")
+        self._unread -= tag in ("script", "style", "code", "kbd", "pre")
 
     def handle_data(self, data: str) -> None:
         if not self._unread:
