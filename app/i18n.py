@@ -5,7 +5,8 @@ function, never while a module is imported. ``N_`` marks a constant of a module 
 ``_`` translates where it is shown. Values have names: ``_("%(name)s is down.", name=name)``. A
 sentence without values is taken as it is, one with values needs ``%%`` for a per cent sign.
 
-Templates have ``_`` and ``_n`` too, and ``{% trans %}`` for a sentence with markup in it.
+Templates have ``_`` and ``_n`` too, and ``{% trans %}`` for a sentence with markup in it. Scripts
+take their sentences from ``data-`` attributes of the page.
 ``make messages`` collects what is marked in app/translations/messages.pot. There is no second
 language yet: without a chosen translation, every sentence is the English one of the source.
 """

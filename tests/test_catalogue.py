@@ -15,7 +15,7 @@ from babel.messages.pofile import read_po
 
 from app import i18n
 from app.i18n import N_, _, _n
-from app.paths import TEMPLATES, TRANSLATIONS
+from app.paths import STATIC, TEMPLATES, TRANSLATIONS
 from tests.support import sentences
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +64,17 @@ def test_sentences_in_templates_are_marked(room):
         for path in PAGES[room]
         if (faults := list(sentences.in_template(path.read_text())))
     }
+    assert found == {}
+
+
+def test_scripts_take_their_sentences_from_the_page():
+    found = {
+        path.name: texts
+        for path in sorted((STATIC / "js").glob("*.js"))
+        if (texts := list(sentences.in_script(path.read_text())))
+    }
+    # The owner of the site that it is put on can say it in the site's language, with data-title.
+    assert found.pop("status-widget.js") == ["Service status"]
     assert found == {}
 
 

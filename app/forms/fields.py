@@ -21,6 +21,7 @@ from wtforms.validators import ValidationError
 
 from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
+from app.i18n import _
 from app.records import AUTO, MASK, mask
 from app.rules import text, zones
 from app.rules.brackets import Name, Typed
@@ -244,7 +245,7 @@ class Options(OneValue, SelectFieldBase):
         self, *args: Any, labels: Sequence[tuple[Any, str]], none: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.allowed = {str(value): value for value, _ in labels}
+        self.allowed = {str(value): value for value, _label in labels}
         self.choices = [("", none)] if none is not None else []
         self.choices += [(str(value), label) for value, label in labels]
 
@@ -265,7 +266,7 @@ class Options(OneValue, SelectFieldBase):
     def iter_choices(self) -> Iterator[Choice]:
         current = self._value()
         for value, label in self.choices:
-            yield Choice(value, label, value == current, {})
+            yield Choice(value, _(label), value == current, {})
 
     def __iter__(self) -> Iterator[Any]:
         # WTForms would bind an option field for each choice here, with arguments that our
@@ -367,7 +368,7 @@ class Zone(Text, SelectFieldBase):
     def iter_groups(self) -> Iterator[tuple[str, list[Choice]]]:
         current = self._value()
         if current and current not in self.choices:
-            yield zones.ELSEWHERE, [Choice(current, current.replace("_", " "), True, {})]
+            yield _(zones.ELSEWHERE), [Choice(current, current.replace("_", " "), True, {})]
         for region, names in zones.by_region().items():
             yield region, [_zone_choice(name, current) for name in names]
 

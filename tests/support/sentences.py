@@ -2,7 +2,7 @@
 
 A sentence is known by its look: two words of which the first has a capital letter, or words with
 a full stop behind them. In a template, all text is for people, and so are attributes that a screen
-reader reads.
+reader reads. A script has none: it takes them from attributes of its page.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 JINJA = Environment(extensions=["jinja2.ext.i18n"], autoescape=True)
 SHOWN_STRING = re.compile(r"^[A-Z][a-z]+$|" + SENTENCE.pattern)
 # What stands in a page as it is in every language.
-NAMES = {"Wakeful", "Ctrl", "UTC", "ms", "px"}
+NAMES = {"Wakeful", "Ctrl", "HTTP", "UTC", "ms", "px"}
 
 
 def in_template(source: str) -> Iterator[tuple[int, str]]:
@@ -150,7 +150,7 @@ class _Texts(HTMLParser):
         self._unread = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unread += tag in ("script", "style", "code", "kbd")
+        self._unread += tag in ("script", "style", "code", "kbd", "pre")
         for name, text in attrs:
             if name in READ_ATTRIBUTES:
                 self._add(text or "")
@@ -160,7 +160,7 @@ class _Texts(HTMLParser):
         self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self._unread -= tag in ("script", "style", "code", "kbd")
+        self._unread -= tag in ("script", "style", "code", "kbd", "pre")
 
     def handle_data(self, data: str) -> None:
         if not self._unread:
@@ -169,3 +169,18 @@ class _Texts(HTMLParser):
     def _add(self, text: str) -> None:
         if any(word not in NAMES for word in WORD.findall(text)):
             self.found.append((self.getpos()[0], " ".join(text.split())))
+
+
+SCRIPT_COMMENT = re.compile(r"(?m)(^|\s)//.*$")
+SCRIPT_STRING = re.compile(
+    r"""(?x) "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' | `(?:[^`\\]|\\.)*` """
+)
+VALUE_AND_WORD = re.compile(r"\$\{[^}]*\} [a-z]{3,}")
+
+
+def in_script(source: str) -> Iterator[str]:
+    """The strings of a script that look like sentences, or like a value with a word behind it."""
+    for found in SCRIPT_STRING.finditer(SCRIPT_COMMENT.sub("", source)):
+        text = found[0][1:-1]
+        if SENTENCE.search(text) or VALUE_AND_WORD.search(text):
+            yield text
