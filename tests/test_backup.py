@@ -344,7 +344,7 @@ def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path):
         }  # fmt: skip
         made = requests.post(f"{base}/api/v1/monitors", fields, headers=headers, timeout=30)
         assert made.status_code == 201, made.text
-        one = f"/api/v1/monitors/{made.json()['id']}"
+        one = f"/api/v1/monitors/{made.json()['data']['id']}"
         eventually(lambda: checked(base, one, headers), "the first check")
         first.command("backup", str(tmp_path / "backup"))
         assert first.stop() == 0
@@ -356,19 +356,19 @@ def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path):
         base = second.await_line(RUNS)[1]
         assert log_in(base).url == f"{base}/"
         [alert] = eventually(lambda: site.bodies, "the alert")
-        assert (alert["event"], alert["monitor"]["name"]) == ("incident.opened", "Shop")
+        assert (alert["type"], alert["data"]["monitor"]["name"]) == ("incident.opened", "Shop")
         assert second.stop() == 0
 
 
 def checked(base: str, path: str, headers: dict[str, str]) -> str | None:
     said = requests.get(base + path, headers=headers, timeout=30).json()
-    return said["last_checked_at"]
+    return said["data"]["last_checked_at"]
 
 
 def log_in(base: str) -> requests.Response:
     with requests.Session() as browser:
         page = browser.get(f"{base}/login", timeout=30).text
-        token = re.search(r'name="csrf_token" value="([^"]+)"', page)[1]
+        token = re.search(r'name="csrf_token"[^>]* value="([^"]+)"', page)[1]
         form = {"csrf_token": token, "email": ADMIN, "password": PASSWORD}
         return browser.post(f"{base}/login", form, timeout=30)
 
