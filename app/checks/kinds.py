@@ -113,6 +113,14 @@ def read_url(url: str) -> tuple[Kind, Target]:
     raise ValueError("The URL has a scheme of no kind.")
 
 
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs name the same server: scheme, host and port. False for what is no URL."""
+    try:
+        return read_url(one)[1].origin == read_url(other)[1].origin
+    except ValueError:
+        return False
+
+
 def kinds_that_know(field: str) -> tuple[str, ...]:
     """The names of the kinds whose monitors have this field."""
     return tuple(kind.name for kind in KINDS if field in kind.fields or field not in FIELDS)
