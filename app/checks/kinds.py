@@ -113,12 +113,15 @@ def read_url(url: str) -> tuple[Kind, Target]:
     raise ValueError("The URL has a scheme of no kind.")
 
 
-def same_origin(one: str, other: str) -> bool:
-    """Whether two URLs name the same server: scheme, host and port. False for what is no URL."""
+def is_elsewhere(stored: str, url: str) -> bool:
+    """Whether ``url`` names another server than ``stored``, by scheme, host and port. A URL of
+    another kind does not count: its checks send nothing that this kind has stored.
+    """
     try:
-        return read_url(one)[1].origin == read_url(other)[1].origin
+        (kind, old), (other, new) = read_url(stored), read_url(url)
     except ValueError:
-        return False
+        return True
+    return kind is other and old.origin != new.origin
 
 
 def kinds_that_know(field: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import cast
 
 from wtforms.fields.core import Field
 
-from app.checks.kinds import KINDS, same_origin, strange_fields
+from app.checks.kinds import KINDS, is_elsewhere, strange_fields
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
@@ -344,7 +344,7 @@ class MonitorForm(SchemaForm):
         which they were entered, and to no other.
         """
         stored, url = getattr(self.record, "url", ""), self.url.data
-        if stored and url and self.flawless(self.url) and not same_origin(stored, url):
+        if stored and url and self.flawless(self.url) and is_elsewhere(stored, url):
             for name in SENT_SECRETS:
                 if name in self:
                     cast(SchemaField, self[name]).refuse_stored()

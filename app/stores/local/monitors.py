@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, func, or_, select, union_all
 
 from app.checks.kinds import RULE as KINDS_RULE
-from app.checks.kinds import same_origin
+from app.checks.kinds import is_elsewhere
 from app.db import DbSession, db, rollups, writing
 from app.db.tables import (
     DomainRow,
@@ -358,7 +358,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
         return
     monitor = found_monitor(session, source)
     password = monitor.request_auth_password
-    if not same_origin(monitor.url, columns["url"]):
+    if is_elsewhere(monitor.url, columns["url"]):
         return
     if isinstance(password, Unreadable):
         raise Invalid({"request_auth_password": [ENTER_AGAIN]})
@@ -382,7 +382,7 @@ def _without_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
     """``fields``, and with a URL of another server, no secret that was not sent with it. Whoever
     may change a URL must not learn the stored ones (decisions.md 15).
     """
-    if "url" not in fields or same_origin(row.url, fields["url"]):
+    if "url" not in fields or not is_elsewhere(row.url, fields["url"]):
         return fields
     return {**dict.fromkeys(SENT_SECRETS), **fields}
 
