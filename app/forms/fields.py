@@ -21,7 +21,7 @@ from wtforms.validators import ValidationError
 
 from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import AUTO, MASK, mask
 from app.rules import text, zones
 from app.rules.brackets import Name, Typed
@@ -157,6 +157,12 @@ def before_any(text: str, marks: str) -> str:
     return text
 
 
+ELSEWHERE = N_(
+    "The URL names another server now, and a stored secret is not sent there. Enter it again, or"
+    " remove it."
+)
+
+
 class Secret(Text):
     """Text that the dashboard shows masked. If the mask is sent back, the stored value stays
     (decisions.md 3)."""
@@ -173,6 +179,13 @@ class Secret(Text):
     def show(self, data: Any) -> str:
         return "" if data is None else mask(str(data))
 
+    def refuse_stored(self) -> None:
+        """The stored value must not be used: forget it, or refuse its mask."""
+        if self.sent and self.shown is not None and looks_masked(self.shown):
+            self.fault(_(ELSEWHERE))
+        elif not self.sent:
+            self.data = self.default
+
 
 def _same_lines(value: str) -> str:
     return value.replace("\r\n", "\n").replace("\r", "\n")
@@ -187,6 +200,11 @@ class Password(Text):
         if form_of(self).context.browser and valuelist and valuelist[0] == "":
             return
         super().process_formdata(valuelist)
+
+    def refuse_stored(self) -> None:
+        """The stored password must not be used. In a browser, an empty field would keep it."""
+        if form_of(self).takes_stored_password():
+            self.fault(_(ELSEWHERE))
 
 
 class Number(OneValue):
