@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from flask import Request, current_app
 
+from app.i18n import N_
 from app.records import ApiKey
 from app.stores import current_access
 
-UNAUTHENTICATED = (
+UNAUTHENTICATED = N_(
     "A valid API key is required. Send it in the header Authorization: Bearer <API_KEY>."
 )
 WINDOW_SECONDS = 60

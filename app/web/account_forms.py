@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import Word
+from app.i18n import N_
 from app.records import Role
 from app.web.forms import (
     PasswordTwiceForm,
@@ -26,7 +27,7 @@ class JoinForm(PasswordTwiceForm):
 
     name = person_name_field()
     password = new_password_field("Password")
-    password_again = password_field("Password again", "new-password")
+    password_again = password_field(N_("Password again"), "new-password")
     time_zone = own_zone_field()
 
 
@@ -35,5 +36,5 @@ class ForgottenForm(BrowserForm):
 
 
 class RecoveryForm(PasswordTwiceForm):
-    password = new_password_field("New password", "It logs you out everywhere.")
-    password_again = password_field("New password again", "new-password")
+    password = new_password_field(N_("New password"), N_("It logs you out everywhere."))
+    password_again = password_field(N_("New password again"), "new-password")

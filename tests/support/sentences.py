@@ -16,6 +16,8 @@ from jinja2 import Environment
 
 SENTENCE = re.compile(r"^[A-Z][\w’'-]*,? [\w(“\"'{<%]|^[^<]*\w+ [\w ,'’-]*[\w)}][.?!:…]$")
 
+SQL = re.compile(r"^(SELECT|PRAGMA) ")
+
 LOGGERS = {"log", "logger", "_log"}
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 # Errors for those who wrote the code, not for those who use it.
@@ -28,6 +30,8 @@ FOR_PROGRAMMERS = {
     "RuntimeError",
     "TypeError",
 }
+# Summaries of the API's operations, which its document has in English.
+DOCUMENTED = {"operation"}
 
 
 def in_code(source: str) -> Iterator[tuple[int, str]]:
@@ -38,7 +42,7 @@ def in_code(source: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
         text = _text(node)
-        if id(node) not in skipped and text and SENTENCE.search(text):
+        if id(node) not in skipped and text and SENTENCE.search(text) and not SQL.match(text):
             yield node.lineno, text  # type: ignore[attr-defined]
 
 
@@ -46,7 +50,7 @@ def _is_skipped(node: ast.AST) -> bool:
     """Marked, logged, for programmers, or documentation."""
     match node:
         case ast.Call(func=ast.Name(id=name)):
-            return name in {"_", "_n", "N_"} | FOR_PROGRAMMERS
+            return name in {"_", "_n", "N_"} | FOR_PROGRAMMERS | DOCUMENTED
         case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=attr)):
             return owner in LOGGERS and attr in LEVELS
         case ast.Expr(value=ast.Constant(value=str())):
@@ -84,6 +88,16 @@ def misused(source: str) -> Iterator[tuple[int, str]]:
         match node:
             case ast.Name(id="_" | "_n", ctx=ast.Store()) if imported:
                 yield node.lineno, f"{node.id} is a variable here"
+            case ast.JoinedStr():
+                yield from _within(node)
+
+
+def _within(text: ast.JoinedStr) -> Iterator[tuple[int, str]]:
+    """Marks of sentences within an f-string, where pybabel does not look."""
+    for node in ast.walk(text):
+        match node:
+            case ast.Call(func=ast.Name(id="_" | "_n"), args=[ast.Constant(value=str()), *_]):
+                yield node.lineno, "a mark within an f-string: put it into a variable"
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:

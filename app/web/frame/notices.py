@@ -8,19 +8,20 @@ from datetime import datetime
 from flask import request
 from flask_login import current_user
 
+from app.i18n import N_, _
 from app.records import Notice
 from app.stores import current_access
 from app.stores.writable import cannot_write
 from app.web.frame import session
 from app.web.shown import times
 
-DEMO = (
+DEMO = N_(
     "This is a demonstration. A script makes the targets fail. All data from before the start is "
     "made up."
 )
 
 
-STUCK = "Until then no check is recorded and nobody is alerted to anything new."
+STUCK = N_("Until then no check is recorded and nobody is alerted to anything new.")
 
 
 def standing() -> Sequence[tuple[str, str]]:
@@ -38,9 +39,12 @@ def _said(notice: Notice, value: str) -> tuple[str, str]:
         return "info", DEMO
     return (
         "warning",
-        f"Wakeful's own network does not work{_since(value)}. Monitors that cannot be reached are"
-        " unknown until it does. No incident opens for them, and the time counts neither as up nor"
-        " as down.",
+        _(
+            "Wakeful's own network does not work%(_since)s. Monitors that cannot be reached are"
+            " unknown until it does. No incident opens for them, and the time counts neither as up nor"
+            " as down.",
+            _since=_since(value),
+        ),
     )
 
 

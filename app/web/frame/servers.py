@@ -10,6 +10,7 @@ from flask import Blueprint, Flask, current_app, g, redirect, request, session, 
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Unsupported, WakefulError
+from app.i18n import N_
 from app.records import Role
 from app.stores import Feature, current_store
 from app.web.frame.session import SAFE_METHODS, guarded, needs
@@ -19,7 +20,7 @@ blueprint = guarded(Blueprint("remote", __name__))
 CHOICE = "server"  # the cookie has the name, because the order of the settings may change
 PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
-GONE = "The server of this page is no longer in the settings. Choose another one in the menu."
+GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
 ANYWHERE = frozenset({"auth", "account", "acknowledge", "remote", "bootstrap", "screen"})
 
@@ -82,7 +83,7 @@ def _choose() -> Response | None:
         return None
     # A part that refreshes itself would take the redirect for one to the login page.
     if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
-        raise Conflict("This page does not say which server it belongs to. Reload it.")
+        raise Conflict(_("This page does not say which server it belongs to. Reload it."))
     return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
 
 

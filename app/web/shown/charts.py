@@ -149,10 +149,13 @@ def summary(statistics: Mapping[str, Any]) -> str:
     """The chart in words, for people who cannot see it."""
     figures = statistics["response_time"]
     if figures["avg"] is None:
-        return "No response times in this range."
-    return (
-        f"Response time: {milliseconds(figures['avg'])} on average, p95"
-        f" {milliseconds(figures['p95'])}, {milliseconds(figures['max'])} at most."
+        return _("No response times in this range.")
+    return _(
+        "Response time: %(milliseconds)s on average, p95"
+        " %(milliseconds2)s, %(milliseconds3)s at most.",
+        milliseconds=milliseconds(figures["avg"]),
+        milliseconds2=milliseconds(figures["p95"]),
+        milliseconds3=milliseconds(figures["max"]),
     )
 
 
@@ -272,7 +275,7 @@ def _threshold(scale: Scale, slow_after: int | None) -> Threshold | None:
     if slow_after is None:
         return None
     y = scale.y(slow_after) if slow_after <= scale.top_ms else None
-    return Threshold(y, f"Slow after {milliseconds(slow_after)}")
+    return Threshold(y, _("Slow after %(milliseconds)s", milliseconds=milliseconds(slow_after)))
 
 
 def _x_tick(at: float, text: str) -> Tick:

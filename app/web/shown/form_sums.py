@@ -13,6 +13,7 @@ from app.checks.kinds import FIELDS, kind_of
 from app.forms.browser import BrowserMonitorForm
 from app.forms.fields import Options, Switch
 from app.forms.lists import Names, PairList
+from app.i18n import N_
 from app.records import AlertCondition
 
 
@@ -58,7 +59,7 @@ EXPIRY = (
     Part("domain_alert_days", "Domain: {}"),
     Part("verify_tls", "", none="certificate not verified"),
 )
-MAINTENANCE = (Part("maintenance_start_at", "From {}"), Part("maintenance_end_at", "until {}"))
+MAINTENANCE = (Part("maintenance_start_at", N_("From {}")), Part("maintenance_end_at", "until {}"))
 
 
 def said(form: BrowserMonitorForm, parts: Sequence[Part], empty: str = "") -> str:

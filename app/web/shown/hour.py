@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.errors import NotFound
+from app.i18n import _
 from app.records import Incident, Marker, Result, ResultQuery
 from app.stores import Feature, current_store
 from app.web.frame import servers
@@ -164,9 +165,13 @@ def _label(
 ) -> str:
     found = list(_took(good))
     average = f", {charts.milliseconds(sum(found) / len(found))} on average" if found else ""
-    return (
-        f"Checks from {times.clock(begin)} to {times.clock(end)}: {len(results)}, of which"
-        f" {len(failed)} failed{average}."
+    return _(
+        "Checks from %(clock)s to %(clock2)s: %(count)s, of which %(count2)s failed%(average)s.",
+        clock=times.clock(begin),
+        clock2=times.clock(end),
+        count=len(results),
+        count2=len(failed),
+        average=average,
     )
 
 

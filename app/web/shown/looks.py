@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.i18n import N_, _
 from app.records import (
     WORST_FIRST,
     Classification,
@@ -37,7 +38,7 @@ MONITOR = {
     MonitorStatus.PENDING: Look("Pending", "pending", "paused"),
 }
 # The last check failed, and no incident is open yet.
-CONFIRMING = Look("Failing, not confirmed yet", "degraded", "degraded")
+CONFIRMING = Look(N_("Failing, not confirmed yet"), "degraded", "degraded")
 MONITOR_ORDER = WORST_FIRST
 
 INCIDENT = {
@@ -62,30 +63,30 @@ DELIVERY = {
 
 # Of a maintenance window.
 WINDOW = {
-    "on": Look("In progress", "maintenance", "maintenance"),
+    "on": Look(N_("In progress"), "maintenance", "maintenance"),
     "planned": Look("Planned", "pending", "paused"),
     "over": Look("Over", "check", "paused"),
-    "unreadable": Look("Does not apply", "unknown", "paused"),
+    "unreadable": Look(N_("Does not apply"), "unknown", "paused"),
 }
 
 VISIBILITY = {
     Visibility.PUBLIC: "Public",
-    Visibility.UNLISTED: "Anyone with the link",
-    Visibility.PASSWORD: "Password required",
-    Visibility.CLOSED: "People with an account",
+    Visibility.UNLISTED: N_("Anyone with the link"),
+    Visibility.PASSWORD: N_("Password required"),
+    Visibility.CLOSED: N_("People with an account"),
 }
 
 EVENTS = {
-    Event.INCIDENT_OPENED: "Incident opened",
-    Event.INCIDENT_ACKNOWLEDGED: "Incident acknowledged",
-    Event.INCIDENT_RESOLVED: "Incident resolved",
+    Event.INCIDENT_OPENED: N_("Incident opened"),
+    Event.INCIDENT_ACKNOWLEDGED: N_("Incident acknowledged"),
+    Event.INCIDENT_RESOLVED: N_("Incident resolved"),
     Event.INCIDENT_REMINDER: "Reminder",
-    Event.INCIDENTS_OPENED: "Several incidents opened",
-    Event.INCIDENTS_RESOLVED: "Several incidents resolved",
-    Event.INCIDENTS_DIGEST: "Quiet hours summary",
-    Event.CERTIFICATE_EXPIRING: "Certificate expires soon",
-    Event.DOMAIN_EXPIRING: "Domain expires soon",
-    Event.REPORT_MONTHLY: "Monthly report",
+    Event.INCIDENTS_OPENED: N_("Several incidents opened"),
+    Event.INCIDENTS_RESOLVED: N_("Several incidents resolved"),
+    Event.INCIDENTS_DIGEST: N_("Quiet hours summary"),
+    Event.CERTIFICATE_EXPIRING: N_("Certificate expires soon"),
+    Event.DOMAIN_EXPIRING: N_("Domain expires soon"),
+    Event.REPORT_MONTHLY: N_("Monthly report"),
     Event.TEST: "Test",
 }
 
@@ -96,11 +97,11 @@ ROLES = {
 }
 
 WARNINGS = {
-    Warn.IPV6_UNREACHABLE: "It answers over IPv4, but not over IPv6.",
-    Warn.IPV4_UNREACHABLE: "It answers over IPv6, but not over IPv4.",
-    Warn.REDIRECT_DOWNGRADE: "It redirects from https to http.",
-    Warn.BODY_CUT_AT_CAP: "The body is larger than 1 MiB, and the rest was not read.",
-    Warn.TLS_EXPIRING: "The certificate expires soon.",
+    Warn.IPV6_UNREACHABLE: N_("It answers over IPv4, but not over IPv6."),
+    Warn.IPV4_UNREACHABLE: N_("It answers over IPv6, but not over IPv4."),
+    Warn.REDIRECT_DOWNGRADE: N_("It redirects from https to http."),
+    Warn.BODY_CUT_AT_CAP: N_("The body is larger than 1 MiB, and the rest was not read."),
+    Warn.TLS_EXPIRING: N_("The certificate expires soon."),
 }
 
 CLASSIFIED = {
@@ -118,4 +119,8 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
 
 def monitor_of(incident: Incident) -> str:
     """The name of an incident's monitor; a server may omit it."""
-    return incident.monitor.name if incident.monitor else f"Monitor {incident.monitor_id}"
+    return (
+        incident.monitor.name
+        if incident.monitor
+        else _("Monitor %(monitor_id)s", monitor_id=incident.monitor_id)
+    )

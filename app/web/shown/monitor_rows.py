@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.i18n import _
 from app.records import Monitor, words_of
 from app.web.shown import charts, expiries, times
 
@@ -36,7 +37,7 @@ def _row(monitor: Monitor) -> Row:
         monitor=monitor,
         host=host(monitor.url),
         bar=charts.cells(hours) if hours else None,
-        bar_sentence=in_words(hours, "The last 24 hours"),
+        bar_sentence=in_words(hours, _("The last 24 hours")),
         spark=charts.sparkline([hour["response_time"] for hour in hours]),
         warnings=warnings(monitor),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from app.errors import Invalid
+from app.i18n import _
 from app.rules.report_words import MONTHS
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
@@ -58,7 +59,9 @@ def read(text: str | None, default: Month) -> Month:
     found = _MONTH.fullmatch(text)
     if found and int(found[1]) in YEARS and 1 <= int(found[2]) <= 12:
         return Month(int(found[1]), int(found[2]))
-    raise Invalid({"month": ["Enter a month such as 2026-11."]}, "Enter a month such as 2026-11.")
+    raise Invalid(
+        {"month": [_("Enter a month such as 2026-11.")]}, _("Enter a month such as 2026-11.")
+    )
 
 
 @dataclass(slots=True)

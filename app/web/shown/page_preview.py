@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import current_app
 
+from app.i18n import N_
 from app.records import (
     DEFAULT_PAGE_ZONE,
     PAGE_DAYS,
@@ -24,7 +25,7 @@ from app.web.frame.assets import asset
 from app.web.shown import times
 from app.web.shown.page_lines import Line
 
-UNNAMED = "Your page"
+UNNAMED = N_("Your page")
 RESPONSE_TIME = 120  # ms
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from flask import request, url_for
 
 from app.errors import Invalid
+from app.i18n import _
 from app.records import (
     CertificateChain,
     Incident,
@@ -62,7 +63,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
     zoomed = zoom.asked()
     chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
     if chosen and chosen not in ranges():
-        raise Invalid({"range": [f"Choose one of these: {', '.join(ranges())}."]})
+        raise Invalid({"range": [_("Choose one of these: %(join)s.", join=", ".join(ranges()))]})
     store = current_store()
     incidents = store.incidents.list(
         IncidentQuery(
@@ -98,7 +99,9 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "drawn": drawn(monitor, statistics, incidents.items),
         "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
         "days": _days(monitor.id, days),
-        "days_in_words": monitor_rows.in_words(days, f"The last {BAR_DAYS} days"),
+        "days_in_words": monitor_rows.in_words(
+            days, _("The last %(bar_days)s days", bar_days=BAR_DAYS)
+        ),
     }
 
 

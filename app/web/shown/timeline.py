@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from app.i18n import N_
 from app.records import Channel, Delivery, DeliveryStatus, Incident, Marker
 from app.rules.channel_values import CHANNELS
 from app.web.shown import comments, looks, times
@@ -65,16 +66,18 @@ def _checks(incident: Incident) -> Iterator[Step]:
         yield Step(since, CHECK, title, "down", "down", cause)
         number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
-        yield Step(incident.created_at, OPENED, "Incident opened", "bell", "down")
+        yield Step(incident.created_at, OPENED, _("Incident opened"), "bell", "down")
 
 
 def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
     """``number``: how many checks came before these ``count``."""
     if count > 1:
-        return f"Failed {count} times in {times.span(max(0, seconds))}"
+        return _(
+            "Failed %(count)s times in %(span)s", count=count, span=times.span(max(0, seconds))
+        )
     if number:
-        return f"Recheck {number} failed too"
-    return "Reported manually" if incident.by_hand else "First failing check"
+        return _("Recheck %(number)s failed too", number=number)
+    return _("Reported manually") if incident.by_hand else _("First failing check")
 
 
 def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
@@ -87,9 +90,9 @@ def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
 
 def _gaps(incident: Incident) -> Iterator[Step]:
     for since, to in incident.unwatched:
-        span = f"From {times.exact(since)} to {times.exact(to)}."
-        note = f"{span} What happened in between is not known."
-        yield Step(since, GAP, "No checks ran", "unknown", "unknown", note)
+        span = _("From %(exact)s to %(exact2)s.", exact=times.exact(since), exact2=times.exact(to))
+        note = _("%(span)s What happened in between is not known.", span=span)
+        yield Step(since, GAP, _("No checks ran"), "unknown", "unknown", note)
 
 
 def _people(incident: Incident) -> Iterator[Step]:
@@ -109,9 +112,9 @@ def _remarks(incident: Incident) -> Iterator[Step]:
 
 
 GOES: dict[str, str] = {
-    DeliveryStatus.PENDING: "Not yet delivered to",
-    DeliveryStatus.FAILED: "Not delivered to",
-    DeliveryStatus.HELD: "Held back from",
+    DeliveryStatus.PENDING: N_("Not yet delivered to"),
+    DeliveryStatus.FAILED: N_("Not delivered to"),
+    DeliveryStatus.HELD: N_("Held back from"),
 }
 
 

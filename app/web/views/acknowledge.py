@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 
 from app.access.acknowledgements import Acknowledgement, read_token
 from app.errors import Denied, NotFound
+from app.i18n import N_, _
 from app.records import MAX_OWN_NAME, Incident
 from app.stores import current_store
 from app.web.forms import AcknowledgeForm
@@ -15,7 +16,7 @@ from app.web.frame import servers
 
 blueprint = Blueprint("acknowledge", __name__)
 
-ELSEWHERE = "This dashboard sends no alerts. Open the link on the server that sent the message."
+ELSEWHERE = N_("This dashboard sends no alerts. Open the link on the server that sent the message.")
 NAME = "wakeful_name"  # the cookie
 NAME_SECONDS = 365 * 24 * 3600
 Answer = str | Response | tuple[str, int]
@@ -30,7 +31,7 @@ def page(token: str) -> Answer:
         link = read_token(token)
         incident = current_store().incidents.get(link.incident_id)
     except (Denied, NotFound) as fault:
-        gone = "The incident no longer exists." if isinstance(fault, NotFound) else str(fault)
+        gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
     form = AcknowledgeForm(data={"name": request.cookies.get(NAME, "")[:MAX_OWN_NAME]})
     done = _is_waiting(incident) and form.validate_on_submit()

@@ -7,6 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, Invalid, Throttled
+from app.i18n import N_
 from app.records import Person
 from app.rules import zones
 from app.stores import current_access
@@ -16,8 +17,8 @@ from app.web.shown import times
 
 blueprint = Blueprint("auth", __name__)
 
-WRONG = "The email address or the password is wrong."
-ZONE_TAKEN = (
+WRONG = N_("The email address or the password is wrong.")
+ZONE_TAKEN = N_(
     "Times are shown in the time zone of your browser, {}. You can change it in your profile."
 )
 Answer = str | Response | tuple[str, int]
@@ -69,7 +70,7 @@ def _throttled(form: LoginForm, fault: Throttled) -> Answer:
 @blueprint.post("/logout")
 def logout() -> Response:
     sessions.end()
-    flash("You are logged out.", "info")
+    flash(_("You are logged out."), "info")
     return redirect(url_for("auth.login"))
 
 
@@ -91,7 +92,7 @@ def setup(token: str) -> Answer:
             return render_template("auth/setup_void.html"), 404
         else:
             sessions.begin(person)
-            flash("Account created. Add your first monitor.", "success")
+            flash(_("Account created. Add your first monitor."), "success")
             return redirect(url_for("monitors.new"))
     page = render_template("auth/setup.html", form=form, place=access.database_place())
     return page, 422 if form.is_submitted() else 200

@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
+from app.i18n import N_, _
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
 from app.rules.brackets import write
 from app.stores import Feature, current_store
@@ -38,18 +39,18 @@ DONE = {
     "delete": "deleted",
 }
 DOING = {
-    "pause": "Pausing monitors",
-    "resume": "Resuming monitors",
-    "interval": "Changing the interval",
-    "tag": "Adding the tag",
-    "untag": "Removing the tag",
-    "contact": "Adding the contact",
-    "uncontact": "Removing the contact",
-    "recontact": "Replacing the alerts",
-    "delete": "Deleting monitors",
+    "pause": N_("Pausing monitors"),
+    "resume": N_("Resuming monitors"),
+    "interval": N_("Changing the interval"),
+    "tag": N_("Adding the tag"),
+    "untag": N_("Removing the tag"),
+    "contact": N_("Adding the contact"),
+    "uncontact": N_("Removing the contact"),
+    "recontact": N_("Replacing the alerts"),
+    "delete": N_("Deleting monitors"),
 }
-ALERTS_UNREADABLE = "Its stored alerts cannot be read. Edit it and enter them again."
-CHOOSE = "Choose what to do."
+ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
+CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes
 NAMED = 50  # of those to be deleted
 TOLD = 3  # of those that could not be changed
@@ -84,11 +85,11 @@ def act() -> Answer:
     if refused:
         _keep(form, list(refused))
     if failed > TOLD:
-        flash(f"{failed - TOLD} more were not changed.", "error")
+        flash(_("%(fixme)s more were not changed.", fixme=failed - TOLD), "error")
     if done:
         flash(f"{done} monitor{'' if done == 1 else 's'} {DONE[action]}.", "success")
     elif not failed:
-        flash("Nothing was changed: none of these monitors exists any more.", "info")
+        flash(_("Nothing was changed: none of these monitors exists any more."), "info")
     return redirect(back)
 
 

@@ -12,13 +12,14 @@ from flask import request
 
 from app.errors import NotFound, WakefulError
 from app.forms.lists import PairList
+from app.i18n import N_
 from app.records import MAX_ALERTS, Delivery, Event
 from app.rules.brackets import parse
 from app.stores import current_store
 
 BUTTON = "try"  # its value: ``alerts`` tries all rows, ``alerts[3]`` one
 WAIT_SECONDS = 8.0  # a person waits for the page; what takes longer comes to the log
-NOTHING = "Add a channel first, then send it a test."
+NOTHING = N_("Add a channel first, then send it a test.")
 
 
 def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:

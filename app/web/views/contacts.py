@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from app.errors import Conflict, Invalid, NotFound, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserContactDeletionForm, BrowserContactForm
+from app.i18n import _
 from app.records import (
     Contact,
     DeliveryQuery,
@@ -101,7 +102,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a contact that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
-    contact = Contact(id, request.form.get("name") or f"Contact {id}")
+    contact = Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
     form = _form(record=contact)
     return _form_page(form, contact, not_read(form, fault))
 
@@ -180,4 +181,4 @@ def delete(id: int) -> Answer:
 
 def _offered() -> None:
     if not servers.offers(Feature.CONTACTS):
-        raise Unsupported("The server behind this dashboard has no contacts.")
+        raise Unsupported(_("The server behind this dashboard has no contacts."))

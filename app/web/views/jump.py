@@ -10,6 +10,7 @@ from typing import TypeVar
 from flask import Blueprint, render_template, request, url_for
 
 from app.errors import WakefulError
+from app.i18n import _
 from app.records import MAX_SEARCH, Incident, IncidentQuery, MonitorRef
 from app.stores import current_store
 from app.web.frame import servers
@@ -93,7 +94,11 @@ def _tags(query: str) -> list[Place]:
 
 def _when(one: Incident) -> str:
     began = times.local(one.started_at)
-    return "Open incident" if one.ended_at is None else f"Incident of {began.day} {began:%b %Y}"
+    return (
+        _("Open incident")
+        if one.ended_at is None
+        else _("Incident of %(day)s %(began)s", day=began.day, began=f"{began:%b %Y}")
+    )
 
 
 def _incidents(query: str) -> list[Place]:

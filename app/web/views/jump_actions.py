@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from flask import url_for
 from flask_login import current_user
 
+from app.i18n import _
 from app.records import Incident, IncidentQuery, IncidentStatus, Monitor, MonitorQuery
 from app.stores import Feature, current_store
 from app.web.frame import servers
@@ -108,19 +109,19 @@ def _acknowledges(target: str) -> Actions:
 
 def _pause(one: Monitor) -> Place:
     href = url_for("monitors.pause", id=one.id)
-    return Place(f"Pause {one.name}", "Action", href, "pause", posts=True)
+    return Place(_("Pause %(name)s", name=one.name), "Action", href, "pause", posts=True)
 
 
 def _resume(one: Monitor) -> Place:
     href = url_for("monitors.resume", id=one.id)
-    return Place(f"Resume {one.name}", "Action", href, "play", posts=True)
+    return Place(_("Resume %(name)s", name=one.name), "Action", href, "play", posts=True)
 
 
 def _checks(found: Sequence[Monitor]) -> Actions:
     if not servers.offers(Feature.CHECK):
         return []
     return [
-        Place(f"Check {one.name} now", "Action", url_for("monitors.check", id=one.id),
+        Place(_("Check %(name)s now", name=one.name), "Action", url_for("monitors.check", id=one.id),
               "refresh", posts=True)
         for one in found[:MOST]
     ]  # fmt: skip
@@ -131,7 +132,7 @@ def _silences(found: Sequence[Monitor]) -> Actions:
     if not servers.offers(Feature.WINDOWS):
         return []
     return [
-        Place(f"Plan maintenance of {one.name}", "Action",
+        Place(_("Plan maintenance of %(name)s", name=one.name), "Action",
               url_for("windows.new", monitor_id=one.id), "windows")
         for one in found[:MOST]
     ]  # fmt: skip
@@ -146,7 +147,7 @@ def _waiting(target: str) -> Sequence[Incident]:
 
 def _acknowledge(one: Incident) -> Place:
     href = url_for("incidents.acknowledge", id=one.id)
-    name = f"Acknowledge {looks.monitor_of(one)}"
+    name = _("Acknowledge %(monitor_of)s", monitor_of=looks.monitor_of(one))
     return Place(name, one.cause or "Action", href, "seen", posts=True)
 
 

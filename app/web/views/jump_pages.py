@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flask import current_app, url_for
 from flask_login import current_user
 
+from app.i18n import N_
 from app.records import Role
 from app.stores import Feature
 from app.web.frame import servers
@@ -42,26 +43,26 @@ VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
 PAGES = (
     Entry("Home", "home.show", also="dashboard overview start"),
     Entry("Monitors", "monitors.index", also="checks urls sites hosts list"),
-    Entry("New monitor", "monitors.new", EDITOR, "add create watch url site check"),
-    Entry("Add many or import", "imports.start", EDITOR,
+    Entry(N_("New monitor"), "monitors.new", EDITOR, "add create watch url site check"),
+    Entry(N_("Add many or import"), "imports.start", EDITOR,
           "paste urls monitors bulk csv kuma uptimerobot betterstack gatus"),
     Entry("Incidents", "incidents.index", also="outages downtime down alerts history"),
-    Entry("Report an incident", "incidents.new", EDITOR, "new incident outage create"),
+    Entry(N_("Report an incident"), "incidents.new", EDITOR, "new incident outage create"),
     Entry("Maintenance", "windows.index", VIEWER,
           "silence mute snooze downtime window schedule calendar", Feature.WINDOWS),
-    Entry("New maintenance", "windows.new", EDITOR,
+    Entry(N_("New maintenance"), "windows.new", EDITOR,
           "add create silence mute snooze downtime window schedule", Feature.WINDOWS),
     Entry("Markers", "markers.index", VIEWER, "deploys releases deployments versions",
           Feature.MARKERS),
-    Entry("Status pages", "status_pages.index", VIEWER, "public subscribers badge widget",
+    Entry(N_("Status pages"), "status_pages.index", VIEWER, "public subscribers badge widget",
           Feature.STATUS_PAGES),
-    Entry("New status page", "page_editor.new", EDITOR, "add create public",
+    Entry(N_("New status page"), "page_editor.new", EDITOR, "add create public",
           Feature.STATUS_PAGES),
-    Entry("Post templates", "post_templates.index", VIEWER, "", Feature.POST_TEMPLATES),
+    Entry(N_("Post templates"), "post_templates.index", VIEWER, "", Feature.POST_TEMPLATES),
     Entry("Contacts", "contacts.index", VIEWER,
           "alerts channels notifications teams webhook slack discord telegram flock sms email"
           " pager on-call", Feature.CONTACTS),
-    Entry("New contact", "contacts.new", EDITOR,
+    Entry(N_("New contact"), "contacts.new", EDITOR,
           "add create channel notification team webhook slack discord telegram flock sms email",
           Feature.CONTACTS),
     Entry("Deliveries", "deliveries.index", VIEWER, "alerts notifications sent messages log",
@@ -69,12 +70,12 @@ PAGES = (
     Entry("Reports", "reports.show", VIEWER, "uptime sla availability statistics month print",
           Feature.REPORTS),
     Entry("Wall", "wall.show", also="tv screen kiosk big"),
-    Entry("Links to the wall", "wall_links.index", ADMIN, "tv screen kiosk share read-only"),
-    Entry("API keys", "keys.index", EDITOR, "tokens terraform secrets integrations"),
+    Entry(N_("Links to the wall"), "wall_links.index", ADMIN, "tv screen kiosk share read-only"),
+    Entry(N_("API keys"), "keys.index", EDITOR, "tokens terraform secrets integrations"),
     Entry("People", "people.index", ADMIN, "users accounts team members roles"),
-    Entry("Invite a person", "invitations.new", ADMIN, "add user account member invitation"),
+    Entry(N_("Invite a person"), "invitations.new", ADMIN, "add user account member invitation"),
     Entry("Settings", "settings.show", ADMIN, "networks private webhook secret configuration"),
-    Entry("Email settings", "mail_settings.show", ADMIN, "smtp mail server sender"),
+    Entry(N_("Email settings"), "mail_settings.show", ADMIN, "smtp mail server sender"),
     Entry("Profile", "profile.show", VIEWER,
           "time zone colours dark light theme password name account language"),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.access import mail_server
 from app.config import Settings
+from app.i18n import N_, _
 from app.records import Role
 from app.rules.smtp import Server, compose, parse
 from app.stores import current_access, current_mail
@@ -19,8 +20,8 @@ from app.web.mail_forms import TLS_LABELS, MailServerForm, TestMailForm
 
 blueprint = guarded(Blueprint("mail_settings", __name__, url_prefix="/settings/email"))
 
-SAVED = "Email settings saved. Send a test email to see whether they work."
-REMOVED = "Email settings removed. No email is sent from now on."
+SAVED = N_("Email settings saved. Send a test email to see whether they work.")
+REMOVED = N_("Email settings removed. No email is sent from now on.")
 
 Answer = str | Response | tuple[str, int]
 
@@ -45,9 +46,16 @@ def test() -> Answer:
         return _page(_form(formdata=None), form, True)
     sent = current_mail().send_test(form.address.data)
     if sent.ok:
-        flash(f"Test email sent to {form.address.data}. The server said: {sent.said}", "success")
+        flash(
+            _(
+                "Test email sent to %(data)s. The server said: %(said)s",
+                data=form.address.data,
+                said=sent.said,
+            ),
+            "success",
+        )
     else:
-        flash(f"The test email was not sent. {sent.said}", "error")
+        flash(_("The test email was not sent. %(said)s", said=sent.said), "error")
     return redirect(url_for(".show", _anchor="test"))
 
 

@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported
 from app.forms import binding
 from app.forms.browser import BrowserMarkerForm
+from app.i18n import N_
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_saved, show_errors
 from app.web.frame import links, servers
@@ -19,7 +20,7 @@ blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = "The server behind this dashboard has no markers. They need a newer version."
+NOT_OFFERED = N_("The server behind this dashboard has no markers. They need a newer version.")
 
 
 @blueprint.get("")

@@ -24,6 +24,7 @@ from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
 from app.forms.monitor import OWN_FIELDS, name_of
+from app.i18n import _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
@@ -206,7 +207,7 @@ def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
         return render_template("monitors/_test.html", faults=[], failure=str(fault), tested=True)
     monitor = Monitor(
         id,
-        request.form.get("name") or f"Monitor {id}",
+        request.form.get("name") or _("Monitor %(id)s", id=id),
         "",
         DEFAULT_INTERVAL,
         request_auth_password_set="remove_password" in request.form,
@@ -266,7 +267,7 @@ def _own_fields_shown() -> bool:
 
 def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
     """Label and choice read as one: "Check every", "3 minutes"."""
-    form.interval.label.text = "Check every"
+    form.interval.label.text = _("Check every")
     form.interval.choices = [
         (value, label.removeprefix("Every ")) for value, label in form.interval.choices
     ]
@@ -382,7 +383,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().monitors.delete(id)
-        flash(f"{monitor.name} deleted, with its incidents and results.", "success")
+        flash(_("%(name)s deleted, with its incidents and results.", name=monitor.name), "success")
         return redirect(url_for(".index"))
     return render_template("monitors/delete.html", monitor=monitor)
 
@@ -390,14 +391,16 @@ def delete(id: int) -> Answer:
 @blueprint.post("/<int:id>/pause")
 def pause(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": True})
-    flash(f"{monitor.name} paused. It is not checked until you resume it.", "success")
+    flash(
+        _("%(name)s paused. It is not checked until you resume it.", name=monitor.name), "success"
+    )
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/resume")
 def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
-    flash(f"{monitor.name} resumed. It is checked at once.", "success")
+    flash(_("%(name)s resumed. It is checked at once.", name=monitor.name), "success")
     return redirect(_back(id))
 
 
@@ -408,7 +411,10 @@ def check(id: int) -> Response:
     took = "" if result.response_time is None else f" in {result.response_time:,} ms"
     why = f": {result.cause}" if result.cause else ""
     good = result.verdict is Verdict.UP
-    flash(f"Checked now. {look.word}{took}{why}", "success" if good else "warning")
+    flash(
+        _("Checked now. %(word)s%(took)s%(why)s", word=look.word, took=took, why=why),
+        "success" if good else "warning",
+    )
     return redirect(_back(id))
 
 
@@ -417,7 +423,7 @@ def test_alert(id: int) -> Response:
     place = request.form.get("place", "")
     ids = channel_tests.stored(id, int(place[:6]) if place.isascii() and place.isdigit() else None)
     if not ids:
-        flash("This monitor has no alert channels yet. Add one to the monitor first.", "warning")
+        flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))
     tried = ",".join(str(one) for one in ids)
     return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))

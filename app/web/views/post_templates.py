@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserPostTemplateForm
+from app.i18n import N_
 from app.records import PostState, PostTemplate
 from app.rules.page_looks import POST
 from app.rules.post_templates import BUILT_IN
@@ -21,7 +22,7 @@ blueprint = guarded(Blueprint("post_templates", __name__, url_prefix="/status-pa
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = "The server behind this dashboard has no post templates."
+NOT_OFFERED = N_("The server behind this dashboard has no post templates.")
 
 
 @blueprint.get("")
@@ -58,7 +59,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a template that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
-    name = request.form.get("name") or f"Template {id}"
+    name = request.form.get("name") or _("Template %(id)s", id=id)
     template = PostTemplate(id, name, "", PostState.INVESTIGATING, "")
     form = BrowserPostTemplateForm(record=template)
     return _form_page(form, template, not_read(form, fault))

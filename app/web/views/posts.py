@@ -172,12 +172,12 @@ def _unread_new(fault: WakefulError, page_id: int, maintenance: bool) -> Answer:
 
 
 def _unknown_page(id: int) -> StatusPage:
-    return StatusPage(id, f"Status page {id}", "")
+    return StatusPage(id, _("Status page %(id)s", id=id), "")
 
 
 def _unknown_post(page_id: int, id: int) -> Post:
     """As far as the form that was sent tells."""
-    title = request.form.get("title") or f"Post {id}"
+    title = request.form.get("title") or _("Post %(id)s", id=id)
     announced = "starts_at" in request.form
     state = PostState.SCHEDULED if announced else PostState.INVESTIGATING
     return Post(id, page_id, title, state, "")
@@ -206,7 +206,7 @@ def edit(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "Post edited. The page shows that it was edited.")
+            saved(form, _("Post edited. The page shows that it was edited."))
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _form_page(form, page, post, maintenance, status)
 
@@ -240,7 +240,7 @@ def _choices(form: BrowserPostForm, page: StatusPage) -> Iterable[tuple[int, str
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise
-    return [(id, f"Monitor {id}") for id in form.monitors.data if id is not None]
+    return [(id, _("Monitor %(id)s", id=id)) for id in form.monitors.data if id is not None]
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
@@ -276,7 +276,7 @@ def add_update(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _update_page(form, page, post, None, not_saved(form, fault))
         else:
-            flash("Update published.", "success")
+            flash(_("Update published."), "success")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _shown(page, post, form), 422
 
@@ -306,7 +306,7 @@ def correct_update(page_id: int, id: int, update_id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "Update edited. The page shows that it was edited.")
+            saved(form, _("Update edited. The page shows that it was edited."))
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _update_page(form, page, post, update, status)
 

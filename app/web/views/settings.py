@@ -12,6 +12,7 @@ from app.access import networks, webhook_secret
 from app.access.networks import ALLOW_NETWORKS
 from app.config import Settings
 from app.errors import Conflict
+from app.i18n import N_
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import Role
@@ -22,12 +23,12 @@ from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
 
-CHANGED = (
+CHANGED = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers within 24"
     " hours: until then the old one also signs."
 )
 # Where the old one could not be read, nothing can be signed with it.
-CHANGED_ALONE = (
+CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
 )
@@ -35,23 +36,28 @@ CHANGED_ALONE = (
 # Pages of their own: label, what for, endpoint, and what the store must offer. Those that are not
 # there are left out.
 ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
-    ("Email", "The mail server, and a test of it.", "mail_settings.show", None),
-    ("Contacts", "The people that monitors alert, and how.", "contacts.index", Feature.CONTACTS),
+    ("Email", N_("The mail server, and a test of it."), "mail_settings.show", None),
     (
-        "Status pages",
-        "What the public sees of your monitors.",
+        "Contacts",
+        N_("The people that monitors alert, and how."),
+        "contacts.index",
+        Feature.CONTACTS,
+    ),
+    (
+        N_("Status pages"),
+        N_("What the public sees of your monitors."),
         "status_pages.index",
         Feature.STATUS_PAGES,
     ),
-    ("People", "Accounts, roles and invitations.", "people.index", None),
+    ("People", N_("Accounts, roles and invitations."), "people.index", None),
     (
         "Import",
-        "From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file.",
+        N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file."),
         "imports.start",
         None,
     ),
-    ("Links to the wall", "For screens without an account.", "wall_links.index", None),
-    ("API keys", "For programs, and for other dashboards.", "keys.index", None),
+    (N_("Links to the wall"), N_("For screens without an account."), "wall_links.index", None),
+    (N_("API keys"), N_("For programs, and for other dashboards."), "keys.index", None),
 )
 
 Answer = str | Response | tuple[str, int]
@@ -69,7 +75,7 @@ def show() -> Answer:
             form.allow_networks.fault(str(fault))
         else:
             current_access().set_setting(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
-            flash("Networks saved. They apply to the next checks and alerts.", "success")
+            flash(_("Networks saved. They apply to the next checks and alerts."), "success")
             return redirect(url_for(".show"))
     return _page(form)
 

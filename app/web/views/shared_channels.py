@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid
 from app.forms.browser import BrowserSharedChannelForm
+from app.i18n import N_, _
 from app.records import Channel, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
 from app.stores import Feature, current_store
@@ -25,9 +26,9 @@ Answer = str | Response | tuple[str, int]
 WHAT = {
     Channel.EMAIL: "email address",
     Channel.WEBHOOK: "webhook",
-    Channel.TELEGRAM: "Telegram chat",
+    Channel.TELEGRAM: N_("Telegram chat"),
     Channel.SMS: "phone number",
-    Channel.APPRISE: "Apprise URL",
+    Channel.APPRISE: N_("Apprise URL"),
 }
 
 
@@ -76,7 +77,10 @@ def make() -> Answer:
         except NOT_TAKEN as fault:
             return _page(form, None, not_saved(form, fault))
         else:
-            uses = f"{contact.monitors:,} monitors use it in place of the channel."
+            uses = _(
+                "%(monitors)s monitors use it in place of the channel.",
+                monitors=f"{contact.monitors:,}",
+            )
             flash(f"{contact.name} created. {uses}", "success")
             return redirect(url_for("contacts.show", id=contact.id))
     return _page(form, _found(form), 422 if form.is_submitted() else 200)

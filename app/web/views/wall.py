@@ -11,6 +11,7 @@ from flask import Blueprint, request
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
+from app.i18n import _
 from app.records import (
     MAX_TAG,
     Incident,
@@ -83,9 +84,9 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     """
     theme = request.args.get("theme") or THEMES[0]
     if theme not in THEMES:
-        raise Invalid({"theme": [f"Choose one of these: {', '.join(THEMES)}."]})
+        raise Invalid({"theme": [_("Choose one of these: %(join)s.", join=", ".join(THEMES))]})
     if len(tag or "") > MAX_TAG:
-        raise Invalid({"tag": [f"A tag has at most {MAX_TAG} characters."]})
+        raise Invalid({"tag": [_("A tag has at most %(max_tag)s characters.", max_tag=MAX_TAG)]})
     monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
     shown = [*monitors, *_beyond(monitors, incidents, tag)]
@@ -101,7 +102,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         counters=counters,
         more=total - len(tiles),
         total=total,
-        sentence=f"No monitor has the tag {tag}" if tag and not total else sentence,
+        sentence=_("No monitor has the tag %(tag)s", tag=tag) if tag and not total else sentence,
         look=look,
         here=links.here,
         theme=theme,
@@ -117,7 +118,7 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     many incidents are.
     """
     if not total:
-        return "No monitors yet", looks.MONITOR[MonitorStatus.PENDING]
+        return _("No monitors yet"), looks.MONITOR[MonitorStatus.PENDING]
     if open_ and not counters.get(MonitorStatus.DOWN):
         return f"{open_:,} incident{'' if open_ == 1 else 's'} open", INCIDENT
     for status in LOUD:
@@ -127,8 +128,8 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     up = counters.get(MonitorStatus.UP, 0)
     look = looks.MONITOR[MonitorStatus.UP if up else MonitorStatus.PAUSED]
     if up != total:
-        return "Nothing is down", look
-    return "Everything is up" if total == 1 else f"All {total:,} up", look
+        return _("Nothing is down"), look
+    return _("Everything is up") if total == 1 else _("All %(total)s up", total=f"{total:,}"), look
 
 
 def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:
