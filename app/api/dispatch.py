@@ -49,8 +49,8 @@ def dispatch(request: Request) -> Response:
         return problem(
             500,
             _(
-                "Something went wrong in Wakeful, not in your request. The log has the details under "
-                "this request id."
+                "Something went wrong in Wakeful, not in your request. The log has the details"
+                " under this request id."
             ),
             details={"request_id": request_id},
             X_Request_Id=request_id,

@@ -19,7 +19,7 @@ _LONGEST_KEY = 256
 
 def authenticate(request: Request) -> ApiKey | None:
     """The key in the Authorization header, or None. Cookies are ignored."""
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    scheme, _space, secret = request.headers.get("Authorization", "").partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:
         return None

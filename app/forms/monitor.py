@@ -96,6 +96,13 @@ def interval_label(seconds: int) -> str:
     return _n("Every minute", "Every %(num)s minutes", seconds // 60)
 
 
+def interval_length(seconds: int) -> str:
+    """Behind a label that says "every"."""
+    if seconds >= 3600:
+        return _n("hour", "%(num)s hours", seconds // 3600)
+    return _n("minute", "%(num)s minutes", seconds // 60)
+
+
 def interval_labels() -> Labels:
     return [(seconds, interval_label(seconds)) for seconds in INTERVALS]
 

@@ -25,11 +25,10 @@ from app.forms.fields import (
 )
 from app.forms.imported import Shared
 from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import interval_label
+from app.forms.monitor import interval_labels
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
 from app.records import (
-    INTERVALS,
     MAX_COMMENT,
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
@@ -47,20 +46,21 @@ from app.web.shown.looks import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
 
-THEMES = {"auto": N_("Same as system"), "light": "Light", "dark": "Dark"}
+THEMES = {"auto": N_("Same as system"), "light": N_("Light"), "dark": N_("Dark")}
 SCOPES = {
-    Scope.READ: "Read: view only, secrets masked",
-    Scope.WRITE: "Write: full access",
+    Scope.READ: N_("Read: view only, secrets masked"),
+    Scope.WRITE: N_("Write: full access"),
 }
 OVERWRITTEN = N_(
-    "Somebody else changed this after you opened the page. Your values replaced theirs:"
+    "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
 )
+PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
 NOT_THE_SAME = N_("The two passwords are not the same.")
 
 
 def email_field(autocomplete: str, *, rule: Rule | None = text.email) -> Any:
     return Text(
-        "Email",
+        N_("Email"),
         required=True,
         most=MAX_NAME,
         rule=rule,
@@ -79,8 +79,7 @@ def password_field(label: str, autocomplete: str, **more: Any) -> Any:
     )
 
 
-def new_password_field(label: str, description: str = "") -> Any:
-    hint = f"{MIN_PASSWORD} characters or more. {description}".strip()
+def new_password_field(label: str, hint: str = PASSWORD_HINT) -> Any:
     return password_field(label, "new-password", description=hint, rule=text.new_password)
 
 
@@ -104,7 +103,7 @@ def saved(form: BrowserForm, sentence: str) -> None:
     """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid."""
     flash(sentence, "success")
     if labels := form.overwritten():
-        flash(f"{OVERWRITTEN} {', '.join(labels)}.", "warning")
+        flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
 
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:
@@ -127,7 +126,7 @@ def not_read(form: BrowserForm, fault: WakefulError) -> int:
 
 class LoginForm(BrowserForm):
     email = email_field("username", rule=None)
-    password = password_field("Password", "current-password")
+    password = password_field(N_("Password"), "current-password")
 
 
 class PasswordTwiceForm(BrowserForm):
@@ -139,7 +138,7 @@ class PasswordTwiceForm(BrowserForm):
     def check_together(self) -> None:
         first, again = self.password, self.password_again
         if self.flawless(first, again) and first.data != again.data:
-            again.fault(NOT_THE_SAME)
+            again.fault(_(NOT_THE_SAME))
 
 
 OWN_ZONE = {"data-own-zone": ""}  # static/js/zone.js chooses the browser's
@@ -158,7 +157,7 @@ def own_zone_field() -> Any:
 
 def person_name_field() -> Any:
     return Text(
-        "Name",
+        N_("Name"),
         most=MAX_PERSON_NAME,
         description=_(
             "Others see it, such as beside an incident that you acknowledge. Empty: your"
@@ -172,7 +171,7 @@ class SetupForm(PasswordTwiceForm):
     """The first account."""
 
     email = email_field("username")
-    password = new_password_field("Password")
+    password = new_password_field(N_("Password"))
     password_again = password_field(N_("Password again"), "new-password")
     time_zone = own_zone_field()
 
@@ -180,13 +179,13 @@ class SetupForm(PasswordTwiceForm):
 class NewPersonForm(BrowserForm):
     email = email_field("off")
     password = new_password_field(N_("First password"), N_("They can change it in their profile."))
-    role = Word("Role", words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
 
 
 class PersonForm(BrowserForm):
     email = email_field("off")
-    name = Text("Name", most=MAX_PERSON_NAME, description=N_("As others see them."))
-    role = Word("Role", words=Role, labels=ROLES.__getitem__, required=True)
+    name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
+    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, required=True)
     disabled = Switch(
         N_("No access"),
         default=False,
@@ -205,7 +204,7 @@ class ProfileForm(BrowserForm):
     time_zone = Zone(
         N_("Time zone"), required=True, description=N_("Times are shown and entered in this zone.")
     )
-    theme = Options("Colours", required=True, labels=list(THEMES.items()))
+    theme = Options(N_("Colours"), required=True, labels=list(THEMES.items()))
 
 
 class PasswordForm(PasswordTwiceForm):
@@ -216,20 +215,25 @@ class PasswordForm(PasswordTwiceForm):
 
 class KeyForm(BrowserForm):
     name = Text(
-        "Name",
+        N_("Name"),
         required=True,
         most=MAX_NAME,
         description=N_("What uses the key, such as CI or Terraform."),
     )
-    scope = Word("Scope", words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
-    expires_at = Moment("Expires", description="Empty: never.")
+    scope = Word(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
+    expires_at = Moment(N_("Expires"), description=N_("Empty: never."))
 
 
 class WallLinkForm(BrowserForm):
     name = Text(
-        "Name", required=True, most=MAX_NAME, description=N_("Where the screen is, such as Lobby.")
+        N_("Name"),
+        required=True,
+        most=MAX_NAME,
+        description=N_("Where the screen is, such as Lobby."),
     )
-    tag = Text("Tag", most=MAX_TAG, description=N_("Only the monitors with this tag. Empty: all."))
+    tag = Text(
+        N_("Tag"), most=MAX_TAG, description=N_("Only the monitors with this tag. Empty: all.")
+    )
     zone = Zone(N_("Time zone"), required=True)
 
 
@@ -266,8 +270,8 @@ class CommentForm(BrowserForm):
 
 
 BULK_ACTIONS = {
-    "pause": "Pause",
-    "resume": "Resume",
+    "pause": N_("Pause"),
+    "resume": N_("Resume"),
     "interval": N_("Change interval"),
     "tag": N_("Add a tag"),
     "untag": N_("Remove a tag"),
@@ -275,22 +279,21 @@ BULK_ACTIONS = {
     "uncontact": N_("Remove a contact"),
     "recontact": N_("Replace all alerts with a contact"),
     "maintenance": N_("Schedule maintenance"),
-    "delete": "Delete",
+    "delete": N_("Delete"),
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
-INTERVAL_CHOICES = [(seconds, interval_label(seconds)) for seconds in INTERVALS]
 
 
 class BulkForm(BrowserForm):
     """What to do with the ticked monitors."""
 
-    ids = IdList("Monitors")
+    ids = IdList(N_("Monitors"))
     everything = Switch(N_("All that were found"), default=False)
     rest = Text(N_("What is left"), default="", most=1_000_000)
-    action = Options("Action", required=True, labels=list(BULK_ACTIONS.items()))
-    tag = Text("Tag", most=MAX_TAG)
-    interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
-    contact = Text("Contact", most=MAX_CONTACT_NAME)
+    action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
+    tag = Text(N_("Tag"), most=MAX_TAG)
+    interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
+    contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
 
     def leave_out_contacts(self) -> None:
@@ -330,24 +333,24 @@ class ImportForm(BrowserForm):
     """Many monitors: lines, or a file."""
 
     urls = Text(
-        "Lines",
+        N_("Lines"),
         default="",
         most=1_000_000,
         lines=True,
         description=N_("One monitor a line: the URL alone, or name, URL, tags, contact."),
         render_kw={"rows": "8", "spellcheck": "false"},
     )
-    file: Any = Upload("File")
-    format = Options("Format", labels=list(FORMATS.items()), none=N_("Detect automatically"))
+    file: Any = Upload(N_("File"))
+    format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
     interval = NumberChoice(
         N_("Check every"),
         required=True,
-        labels=INTERVAL_CHOICES,
+        labels=interval_labels,
         default=60,
         description=N_("For entries without an interval."),
     )
-    tags = Tags("Tags", description=N_("Comma-separated, added to every monitor."))
-    contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
+    tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
+    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
 
     def check_together(self) -> None:
         lines = bool((self.urls.data or "").strip())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import Number, Password, Text, Word
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import MAX_CREDENTIAL, MAX_NAME
 from app.rules import smtp
 from app.rules.smtp import Server, Tls
@@ -23,19 +23,19 @@ _PLAIN = {"spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"
 
 class MailServerForm(BrowserForm):
     host = Text(
-        "Host",
+        N_("Host"),
         required=True,
         most=MAX_NAME,
         rule=smtp.check_host,
         description=N_("Such as mail.example.com."),
         render_kw=_PLAIN,
     )
-    tls = Word("Encryption", words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
-    port = Number("Port", low=1, high=65535)
+    tls = Word(N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
+    port = Number(N_("Port"), low=1, high=65535)
     user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=_PLAIN)
-    password = Password("Password", most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
+    password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(
-        "Sender",
+        N_("Sender"),
         required=True,
         most=MAX_NAME,
         rule=smtp.check_sender,
@@ -51,9 +51,9 @@ class MailServerForm(BrowserForm):
 
     def check_together(self) -> None:
         if self.password.data and not self.user.data:
-            self.password.fault(NO_USER)
+            self.password.fault(_(NO_USER))
         elif self._needs_password():
-            self.password.fault(LOGIN_CHANGED)
+            self.password.fault(_(LOGIN_CHANGED))
 
     def _needs_password(self) -> bool:
         """A stored password must not be sent to a server that it was not entered for."""

@@ -154,7 +154,7 @@ def _csrf(fault: CSRFError) -> tuple[str, int]:
 
 
 def _logged_out(_fault: Exception) -> tuple[str, int]:
-    return _not_taken(_("You are logged out"), LOGGED_OUT, login=True)
+    return _not_taken(N_("You are logged out"), LOGGED_OUT, login=True)
 
 
 def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
@@ -190,8 +190,8 @@ def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
 
 def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
     details |= {
-        "title": title or TITLES.get(status, _("Something went wrong")),
-        "sentence": sentence,
+        "title": _(title or TITLES.get(status, N_("Something went wrong"))),
+        "sentence": _(sentence),
         "status": status,
         "label_of": label_of,
         "is_typed": lambda name: name not in OWN,

@@ -138,7 +138,7 @@ def _guard() -> Response | None:
     view = current_app.view_functions.get(request.endpoint or "")
     role: Role = getattr(view, "needs_role", default_role())
     if not current_user.can(role):
-        raise Denied(NOT_ALLOWED[role])
+        raise Denied(_(NOT_ALLOWED[role]))
     return None
 
 

@@ -45,13 +45,12 @@ def status_of(fault: WakefulError) -> int:
 def outlook(fault: WakefulError) -> str:
     """What happened to input that a store did not accept, and when to try again."""
     if not isinstance(fault, Unavailable):
-        return UNCHANGED
+        return _(UNCHANGED)
     if database_away():
         if not fault.passes:
-            return UNCHANGED
-        return NOT_STORED if fault.unsent else MAYBE_STORED
-    pause = wait(fault)
-    return f"{UNSENT if fault.unsent else LOST}{f' {pause}' if pause else ''}"
+            return _(UNCHANGED)
+        return _(NOT_STORED if fault.unsent else MAYBE_STORED)
+    return f"{_(UNSENT if fault.unsent else LOST)} {wait(fault)}".rstrip()
 
 
 def wait(fault: Unavailable) -> str:

@@ -93,7 +93,7 @@ def drawn(
         lines=[_path(run) for run in _runs(results, scale) if len(run) > 1],
         good=[scale.dot(one, _said(one)) for one in good],
         failed=[scale.dot(one, _said(one)) for one in failed],
-        incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), "Incident"),
+        incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
         x_ticks=[charts.Tick(scale.x(at), f"{times.local(at):%H:%M}") for at in _marks(begin, end)],
         y_ticks=[
             charts.Tick(scale.y(ms), charts.milliseconds(ms))
@@ -164,14 +164,21 @@ def _label(
     end: datetime,
 ) -> str:
     found = list(_took(good))
-    average = f", {charts.milliseconds(sum(found) / len(found))} on average" if found else ""
+    figures = {
+        "start": times.clock(begin),
+        "end": times.clock(end),
+        "count": len(results),
+        "failed": len(failed),
+    }
+    if not found:
+        return _(
+            "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed.", **figures
+        )
     return _(
-        "Checks from %(clock)s to %(clock2)s: %(count)s, of which %(count2)s failed%(average)s.",
-        clock=times.clock(begin),
-        clock2=times.clock(end),
-        count=len(results),
-        count2=len(failed),
-        average=average,
+        "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
+        " %(average)s on average.",
+        average=charts.milliseconds(sum(found) / len(found)),
+        **figures,
     )
 
 

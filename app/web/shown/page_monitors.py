@@ -18,7 +18,7 @@ NOT_OFFERED = N_("The server behind this dashboard has no status pages.")
 def offered() -> None:
     """Raises Unsupported where the store has no status pages."""
     if not servers.offers(Feature.STATUS_PAGES):
-        raise Unsupported(NOT_OFFERED)
+        raise Unsupported(_(NOT_OFFERED))
 
 
 def known(page: StatusPage) -> Mapping[int, MonitorRef]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import current_app
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_PAGE_ZONE,
     PAGE_DAYS,
@@ -34,7 +34,7 @@ def html(form: Any, lines: Iterable[Line]) -> str:
     now = times.now()
     page = StatusPage(
         0,
-        form.name.data or UNNAMED,
+        form.name.data or _(UNNAMED),
         "",
         description=form.description.data,
         zone=form.zone.data or DEFAULT_PAGE_ZONE,

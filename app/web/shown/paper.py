@@ -32,7 +32,7 @@ def pdf(report: Report, made_by: str) -> bytes:
     try:
         import weasyprint
     except (ImportError, OSError):  # OSError: Pango is missing
-        raise Unsupported(LACKING) from None
+        raise Unsupported(_(LACKING)) from None
     sheet = Path(str(current_app.static_folder)) / "css/pages/paper.css"
     page = render_template(
         "reports/paper.html",
@@ -47,4 +47,4 @@ def pdf(report: Report, made_by: str) -> bytes:
 
 def _nothing(url: str, *_args: object, **_kwargs: object) -> Any:
     """The page has all that it needs: a name in it must not make the server request anything."""
-    raise ValueError(_("A report loads nothing, and not %(url)s.", url=url))
+    raise RuntimeError(f"A report loads nothing, and not {url}.")

@@ -58,7 +58,7 @@ class Links:
             return ()
         image, alt = (
             f"{self._base}/badge/{self.badge}.svg",
-            _("Status of %(_monitor)s", _monitor=self._monitor),
+            _("Status of %(monitor)s", monitor=self._monitor),
         )
         html = f'<a href="{escape(self.page)}"><img src="{escape(image)}" alt="{escape(alt)}"></a>'
         in_brackets = alt.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
@@ -71,7 +71,7 @@ class Links:
         )
 
     def widget(self) -> Snippet:
-        title = escape(f"{self._name}: status")
+        title = escape(_("%(page)s: status", page=self._name))
         frame = (
             f'<iframe src="{escape(self._base)}/widget" title="{title}" width="320" height="120"'
             ' loading="lazy"></iframe>'

@@ -47,7 +47,8 @@ def _send_link(email: str) -> None:
 
 
 def _throttled(form: ForgottenForm, fault: Throttled) -> Response:
-    form.email.fault(f"{fault} The next one is possible in {times.span(fault.retry_after)}.")
+    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
+    form.email.fault(f"{fault} {wait}")
     page = render_template("account/forgotten.html", form=form, mails=True)
     return Response(
         page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"

@@ -26,7 +26,7 @@ Answer = str | Response | tuple[str, int]
 def page(token: str) -> Answer:
     if servers.servers() is not None:
         # With a key that two installations share, it would act on another server's incident.
-        return render_template("acknowledge/void.html", sentence=ELSEWHERE), 404
+        return render_template("acknowledge/void.html", sentence=_(ELSEWHERE)), 404
     try:
         link = read_token(token)
         incident = current_store().incidents.get(link.incident_id)
@@ -59,7 +59,7 @@ def _is_waiting(incident: Incident) -> bool:
 def _who(link: Acknowledgement, name: str | None) -> str:
     """As others read it: the name that was given, else the person's, else the message."""
     if name and name.strip():
-        return f"{name.strip()}, from {_service(link)}"
+        return _("%(name)s, from %(service)s", name=name.strip(), service=_service(link))
     label: str | None = current_user.person.label if current_user.is_authenticated else None
     return label or link.via
 

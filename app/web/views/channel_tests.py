@@ -12,7 +12,7 @@ from flask import request
 
 from app.errors import NotFound, WakefulError
 from app.forms.lists import PairList
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import MAX_ALERTS, Delivery, Event
 from app.rules.brackets import parse
 from app.stores import current_store
@@ -32,7 +32,7 @@ def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
     found = {row.index: pair for row, pair in alerts.sound() if only in (None, row.index)}
     faulty = _forget_others(alerts, only)
     if not found:
-        alerts.errors = [] if faulty else [*alerts.process_errors, NOTHING][:1]
+        alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]
         return {}
     pairs = list(dict.fromkeys(found.values()))
     try:

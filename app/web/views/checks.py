@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, Options
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import (
     MAX_ID,
     PAGE_SIZES,
@@ -33,12 +33,12 @@ CHANGES_SHOWN = 100
 class FilterForm(BrowserForm):
     """Times are typed in the person's zone, as everywhere on the dashboard."""
 
-    from_ = Moment("From", name="from")
-    to = Moment("To")
+    from_ = Moment(N_("From"), name="from")
+    to = Moment(N_("To"))
     verdict = Options(
-        "Verdict",
+        N_("Verdict"),
         labels=[(verdict, looks.VERDICT[verdict].word) for verdict in Verdict],
-        none="Any",
+        none=N_("Any"),
     )
 
     class Meta:

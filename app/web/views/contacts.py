@@ -121,7 +121,7 @@ def _edited(form: BrowserContactForm, contact: Contact | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, contact, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, contact, 422 if form.is_submitted() else 200)
 
@@ -172,7 +172,7 @@ def delete(id: int) -> Answer:
             else:
                 form.trouble = str(fault)
         else:
-            flash(f"{contact.name} deleted.", "success")
+            flash(_("%(name)s deleted.", name=contact.name), "success")
             return redirect(url_for(".index"))
     others = [name for name in choices.contacts(form, ()) if name != contact.name]
     page = render_template("contacts/delete.html", form=form, contact=contact, others=others)

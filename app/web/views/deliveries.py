@@ -81,8 +81,8 @@ def retry(id: int) -> Response:
     delivery = current_store().deliveries.retry(id)
     flash(
         _(
-            "The message to %(channel_label)s is being sent again.",
-            channel_label=channel_label(delivery.channel),
+            "The message to %(channel)s is being sent again.",
+            channel=channel_label(delivery.channel),
         ),
         "success",
     )
@@ -95,8 +95,8 @@ def give_up(id: int) -> Response:
     delivery = current_store().deliveries.give_up(id)
     flash(
         _(
-            "The message to %(channel_label)s will not be sent.",
-            channel_label=channel_label(delivery.channel),
+            "The message to %(channel)s will not be sent.",
+            channel=channel_label(delivery.channel),
         ),
         "success",
     )
@@ -167,7 +167,7 @@ def _helpers() -> dict[str, Any]:
         "lost_messages": lost_messages,
         "monitors_without_alerts": monitors_without_alerts,
         "NOT_SENT": NOT_SENT,
-        "ENTER_ALERTS_AGAIN": ENTER_ALERTS_AGAIN,
+        "ENTER_ALERTS_AGAIN": _(ENTER_ALERTS_AGAIN),
         "channel_label": channel_label,
     }
 
@@ -206,11 +206,11 @@ def moment(attempt: Mapping[str, Any]) -> datetime | None:
 
 
 def reason_text(reason: str | None) -> str | None:
-    return None if reason is None else REASONS.get(reason, reason)
+    return None if reason is None else _(REASONS.get(reason, reason))
 
 
 def channel_label(channel: str) -> str:
-    return CHANNELS[Channel(channel)].label if channel in CHANNELS else channel
+    return _(CHANNELS[Channel(channel)].label) if channel in CHANNELS else channel
 
 
 def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from app.i18n import _
+from app.i18n import _, _n
 from app.records import (
     Incident,
     IncidentQuery,
@@ -128,16 +128,16 @@ def sentence(
     """
     if counters is None:
         if open_:
-            return _said("down", f"{_count(open_, 'incident')} open")
+            return _said("down", _incidents_open(open_))
         return _said("up", _("No incident is open"))
     down = counters.get(MonitorStatus.DOWN, 0)
     total = sum(counters.values()) + unconfirmed
     if total == 0:
         return _said("pending", _("No monitors yet"))
     if down:
-        return _said("down", f"{_count(down, 'monitor')} {'is' if down == 1 else 'are'} down")
+        return _said("down", _monitors_down(down))
     if open_:
-        return _said("down", f"{_count(open_, 'incident')} open")
+        return _said("down", _incidents_open(open_))
     if unconfirmed:
         return _said("degraded", _("Nothing is known to be down"))
     for status, text in (
@@ -155,8 +155,12 @@ def _said(look: str, text: str) -> dict[str, str]:
     return {"look": look, "headline": text}
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _incidents_open(count: int) -> str:
+    return _n("%(num)s incident open", "%(num)s incidents open", count, num=f"{count:,}")
+
+
+def _monitors_down(count: int) -> str:
+    return _n("%(num)s monitor is down", "%(num)s monitors are down", count, num=f"{count:,}")
 
 
 def changes() -> list[Change]:

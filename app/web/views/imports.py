@@ -78,7 +78,7 @@ def _preview(form: ImportForm, reading: Reading) -> Answer:
     rows = _importer(form.shared()).dry_run(candidates)
     plan = Plan(candidates, form.shared()).sealed()
     if len(plan) > MOST_SEALED:
-        raise NotReadable(TOO_LARGE)
+        raise NotReadable(_(TOO_LARGE))
     return render_template(
         "imports/preview.html",
         form=form,
@@ -139,7 +139,7 @@ def create() -> Answer:
     text = request.form.get("sealed", "")
     plan = Plan.opened(text)
     if _started_before(text):
-        flash(STARTED, "info")
+        flash(_(STARTED), "info")
         return redirect(url_for("monitors.index"))
     importer = _importer(plan.shared)
     refused = _refused_before(len(plan.candidates))

@@ -201,7 +201,7 @@ def classify(id: int) -> Response:
     """What it turned out to be; the figures follow."""
     chosen = request.form.get("as") or None
     _update(id, {"classification": chosen})
-    flash(CLASSIFIED[chosen], "success")
+    flash(_(CLASSIFIED[chosen]), "success")
     return redirect(url_for(".show", id=id))
 
 

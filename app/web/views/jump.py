@@ -87,7 +87,7 @@ def _monitor(one: MonitorRef) -> Place:
 
 def _tags(query: str) -> list[Place]:
     return [
-        Place(tag, "Tag", url_for("monitors.index", tag=tag), "monitors")
+        Place(tag, _("Tag"), url_for("monitors.index", tag=tag), "monitors")
         for tag in current_store().monitors.tags(query, OTHERS_SHOWN)
     ]
 
@@ -97,16 +97,17 @@ def _when(one: Incident) -> str:
     return (
         _("Open incident")
         if one.ended_at is None
-        else _("Incident of %(day)s %(began)s", day=began.day, began=f"{began:%b %Y}")
+        else _("Incident of %(day)s", day=f"{began.day} {began:%b %Y}")
     )
 
 
 def _incidents(query: str) -> list[Place]:
     """The newest, by monitor; those of every monitor are a page."""
     asked = IncidentQuery(search=query, brief=True)
+    no_cause = _("no cause given")
     return [
         Place(
-            f"{looks.monitor_of(one)}: {one.cause or 'no cause given'}",
+            f"{looks.monitor_of(one)}: {one.cause or no_cause}",
             _when(one),
             url_for("incidents.show", id=one.id),
             "incidents",

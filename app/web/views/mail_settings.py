@@ -32,7 +32,7 @@ def show() -> Answer:
     form = _form()
     if not mail_server.is_locked(_settings()) and form.validate_on_submit():
         current_access().set_setting(mail_server.SMTP_URL, compose(form.server()))
-        flash(SAVED, "success")
+        flash(_(SAVED), "success")
         return redirect(url_for(".show", _anchor="test"))
     return _page(form, _test_form(), form.is_submitted())
 
@@ -48,8 +48,8 @@ def test() -> Answer:
     if sent.ok:
         flash(
             _(
-                "Test email sent to %(data)s. The server said: %(said)s",
-                data=form.address.data,
+                "Test email sent to %(address)s. The server said: %(said)s",
+                address=form.address.data,
                 said=sent.said,
             ),
             "success",
@@ -65,7 +65,7 @@ def remove() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().set_setting(mail_server.SMTP_URL, None)
-        flash(REMOVED, "success")
+        flash(_(REMOVED), "success")
         return redirect(url_for(".show"))
     return render_template("settings/remove_email.html", form=form)
 
@@ -93,7 +93,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
         server=_known(),
         locked=mail_server.is_locked(_settings()),
         unreadable=mail_server.is_unreadable(_settings()),
-        tls_labels=TLS_LABELS,
+        tls_labels={tls: _(label) for tls, label in TLS_LABELS.items()},
     )
     return page, 422 if failed else 200
 

@@ -23,13 +23,14 @@ from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, name_of
+from app.forms.monitor import OWN_FIELDS, interval_length, name_of
 from app.i18n import _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
+    INTERVALS,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -186,7 +187,7 @@ def clone(id: int) -> Answer:
         return _unread(fault, id, clone=True)
     form = monitor_form(original, clone=True)
     if request.method == "GET":
-        form.name.data = f"{original.name} (copy)"[: form.name.most]
+        form.name.data = _("%(name)s (copy)", name=original.name)[: form.name.most]
     return _edited(form, original)
 
 
@@ -268,9 +269,7 @@ def _own_fields_shown() -> bool:
 def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
     """Label and choice read as one: "Check every", "3 minutes"."""
     form.interval.label.text = _("Check every")
-    form.interval.choices = [
-        (value, label.removeprefix("Every ")) for value, label in form.interval.choices
-    ]
+    form.interval.choices = [(str(seconds), interval_length(seconds)) for seconds in INTERVALS]
     return form
 
 
@@ -292,7 +291,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             shared_channels.offer(record, () if monitor is None or form.clone else monitor.alerts)
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
@@ -408,13 +407,13 @@ def resume(id: int) -> Response:
 def check(id: int) -> Response:
     result = current_store().checks.run(id)
     look = looks.look_of(looks.VERDICT, result.verdict)
-    took = "" if result.response_time is None else f" in {result.response_time:,} ms"
+    said = _(look.word)
+    if result.response_time is not None:
+        said = _("%(state)s in %(time)s ms", state=said, time=f"{result.response_time:,}")
     why = f": {result.cause}" if result.cause else ""
+    checked = _("Checked now.")
     good = result.verdict is Verdict.UP
-    flash(
-        _("Checked now. %(word)s%(took)s%(why)s", word=look.word, took=took, why=why),
-        "success" if good else "warning",
-    )
+    flash(f"{checked} {said}{why}", "success" if good else "warning")
     return redirect(_back(id))
 
 

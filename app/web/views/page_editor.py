@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserStatusPageForm
-from app.i18n import N_, _
+from app.i18n import N_, _, _n
 from app.records import MAX_PAGE_MONITORS, MAX_SEARCH, MonitorRef, StatusPage
 from app.rules.text import record_id
 from app.stores import current_store
@@ -32,9 +32,7 @@ Answer = str | Response | tuple[str, int]
 
 FOUND = 30  # monitors that a search shows
 MORE_THAN_FOUND = FOUND + 1
-AT_MOST = N_(
-    "A page has at most %(max_page_monitors)s monitors.", max_page_monitors=MAX_PAGE_MONITORS
-)
+AT_MOST = N_("A page has at most %(most)s monitors.", most=MAX_PAGE_MONITORS)
 ENTER = "enter"  # the Return key presses the form's first button
 STEPS = {"up": -1, "down": 1}
 
@@ -140,7 +138,7 @@ def _edited(form: StatusPageEditorForm, page: StatusPage | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, not_saved(form, fault), Done())
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for("status_pages.show", id=record.id))
     return _form_page(form, page, 422 if form.is_submitted() else 200, Done())
 
@@ -224,16 +222,14 @@ def _add_tagged(form: StatusPageEditorForm) -> Done:
         return Done(told=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
     done = _added(form, list(found.values()))
     full = len(found) >= MAX_PAGE_MONITORS
-    return replace(done, told=f"{done.told} {AT_MOST}") if full else done
+    return replace(done, told=f"{done.told} {_(AT_MOST)}") if full else done
 
 
 def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
     before = len(form.lines)
     form.lines = page_lines.add(form.lines, monitors)
     count = len(form.lines) - before
-    told = _(
-        "%(count)s monitor%(fixme)s added at the end.", count=count, fixme="" if count == 1 else "s"
-    )
+    told = _n("%(num)s monitor added at the end.", "%(num)s monitors added at the end.", count)
     if not monitors:
         told = _("Select the monitors first.")
     elif not count:

@@ -63,7 +63,7 @@ def edit(id: int) -> Answer:
         else:
             if id == current_user.person.id:
                 session.begin(changed)  # their own change must not log them out
-            flash(f"{changed.email} saved.", "success")
+            flash(_("%(name)s saved.", name=changed.email), "success")
             return redirect(url_for(".index"))
     return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
 
@@ -109,6 +109,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().delete_person(id)
-        flash(f"{person.email} deleted.", "success")
+        flash(_("%(name)s deleted.", name=person.email), "success")
         return redirect(url_for(".index"))
     return render_template("people/delete.html", person=person, form=form)

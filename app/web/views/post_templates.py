@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserPostTemplateForm
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 from app.rules.page_looks import POST
 from app.rules.post_templates import BUILT_IN
@@ -36,7 +36,7 @@ def index() -> str:
 
 def _offered() -> None:
     if not servers.offers(Feature.POST_TEMPLATES):
-        raise Unsupported(NOT_OFFERED)
+        raise Unsupported(_(NOT_OFFERED))
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -74,7 +74,7 @@ def _edited(form: BrowserPostTemplateForm, template: PostTemplate | None) -> Ans
         except NOT_TAKEN as fault:
             return _form_page(form, template, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for(".index"))
     return _form_page(form, template, 422 if form.is_submitted() else 200)
 
@@ -87,7 +87,9 @@ def _save(form: BrowserPostTemplateForm, template: PostTemplate | None) -> PostT
 
 
 def _form_page(form: BrowserPostTemplateForm, template: PostTemplate | None, status: int) -> Answer:
-    form.state.choices = [(state, POST[PostState(state)].word) for state, _ in form.state.choices]
+    form.state.choices = [
+        (state, POST[PostState(state)].word) for state, _label in form.state.choices
+    ]
     return render_template("post_templates/form.html", form=form, template=template), status
 
 
@@ -97,6 +99,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().post_templates.delete(id)
-        saved(form, f"{template.name} deleted.")
+        saved(form, _("%(name)s deleted.", name=template.name))
         return redirect(url_for(".index"))
     return render_template("post_templates/delete.html", template=template)

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserPostForm, BrowserPostUpdateForm
+from app.i18n import _
 from app.records import (
     MAINTENANCE_STATES,
     PageQuery,
@@ -83,7 +84,9 @@ def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> 
     reads.
     """
     form.state.leave_out(*(INCIDENT_STATES if maintenance else MAINTENANCE_STATES))
-    form.state.choices = [(state, POST[PostState(state)].word) for state, _ in form.state.choices]
+    form.state.choices = [
+        (state, POST[PostState(state)].word) for state, _label in form.state.choices
+    ]
 
 
 # --- Write and correct ----------------------------------------------------------------------------
@@ -109,7 +112,7 @@ def new(page_id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, None, maintenance, not_saved(form, fault))
         else:
-            flash(f"{post.title} published.", "success")
+            flash(_("%(name)s published.", name=post.title), "success")
             return redirect(url_for("status_pages.show", id=page_id))
     status = 422 if form.is_submitted() else 200
     return _form_page(form, page, None, maintenance, status)
@@ -249,7 +252,7 @@ def delete(page_id: int, id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().posts.delete(page_id, id)
-        flash(f"{post.title} deleted.", "success")
+        flash(_("%(name)s deleted.", name=post.title), "success")
         return redirect(url_for("status_pages.show", id=page_id))
     return render_template("posts/delete.html", shown=page, post=post)
 

@@ -150,7 +150,7 @@ def _csv(found: Report) -> str:
         if figures is not None:  # deleted in between
             names = [plain(monitor.name), plain(monitor.url)]
             writer.writerow([str(found.month), *names, *_cells(figures)])
-    writer.writerow([str(found.month), "Total", "", *_cells(found.total)])
+    writer.writerow([str(found.month), _("Total"), "", *_cells(found.total)])
     return out.getvalue()
 
 

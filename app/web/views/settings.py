@@ -12,7 +12,7 @@ from app.access import networks, webhook_secret
 from app.access.networks import ALLOW_NETWORKS
 from app.config import Settings
 from app.errors import Conflict
-from app.i18n import N_
+from app.i18n import N_, _
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import Role
@@ -36,9 +36,9 @@ CHANGED_ALONE = N_(
 # Pages of their own: label, what for, endpoint, and what the store must offer. Those that are not
 # there are left out.
 ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
-    ("Email", N_("The mail server, and a test of it."), "mail_settings.show", None),
+    (N_("Email"), N_("The mail server, and a test of it."), "mail_settings.show", None),
     (
-        "Contacts",
+        N_("Contacts"),
         N_("The people that monitors alert, and how."),
         "contacts.index",
         Feature.CONTACTS,
@@ -49,9 +49,9 @@ ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
         "status_pages.index",
         Feature.STATUS_PAGES,
     ),
-    ("People", N_("Accounts, roles and invitations."), "people.index", None),
+    (N_("People"), N_("Accounts, roles and invitations."), "people.index", None),
     (
-        "Import",
+        N_("Import"),
         N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file."),
         "imports.start",
         None,
@@ -104,7 +104,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
 def _entries() -> list[tuple[str, str, str]]:
     offered = servers.offered()
     return [
-        (label, note, url_for(endpoint))
+        (_(label), _(note), url_for(endpoint))
         for label, note, endpoint, feature in ENTRIES
         if endpoint in current_app.view_functions and (feature is None or offered[feature])
     ]
@@ -122,7 +122,7 @@ def show_secret() -> Answer:
         return redirect(url_for(".show", _anchor="webhooks"))
     allowed = networks.allowed_networks(settings)
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: allowed})
-    page, _ = _page(form, shown)
+    page, _status = _page(form, shown)
     return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
 
 
@@ -137,7 +137,7 @@ def change_secret() -> Answer:
         except Conflict as fault:
             flash(str(fault), "warning")
         else:
-            flash(CHANGED_ALONE if lost else CHANGED, "success")
+            flash(_(CHANGED_ALONE if lost else CHANGED), "success")
         return redirect(url_for(".show", _anchor="webhooks"))
     until = webhook_secret.overlap_until(_settings(), current_access(), datetime.now(UTC))
     unreadable = webhook_secret.is_unreadable(_settings(), current_access())

@@ -13,7 +13,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
-from app.i18n import _
+from app.i18n import _, _n
 from app.records import (
     MASK,
     Page,
@@ -160,6 +160,8 @@ def clear(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         count = current_store().subscribers.clear(id)
-        flash(f"{count} subscription{'' if count == 1 else 's'} deleted.", "success")
+        flash(
+            _n("%(num)s subscription deleted.", "%(num)s subscriptions deleted.", count), "success"
+        )
         return redirect(url_for(".show", id=id))
     return render_template("status_pages/clear.html", shown=page)

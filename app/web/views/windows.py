@@ -29,7 +29,7 @@ Answer = str | Response | tuple[str, int]
 
 CRON = "cron"
 OFTEN = [
-    (recurrence.ONCE, "Once"),
+    (recurrence.ONCE, N_("Once")),
     ("daily", N_("Every day")),
     ("weekly", N_("Every week")),
     (recurrence.MONTHLY, N_("Every month")),
@@ -52,8 +52,8 @@ class WindowPageForm(BrowserWindowForm):
     ``repeat`` is then the cron line alone.
     """
 
-    often = ExtraOptions("Repeat", labels=OFTEN, default=recurrence.ONCE)
-    scope = ExtraOptions("For", labels=SCOPES, default="all")
+    often = ExtraOptions(N_("Repeat"), labels=OFTEN, default=recurrence.ONCE)
+    scope = ExtraOptions(N_("For"), labels=SCOPES, default="all")
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
@@ -198,7 +198,7 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, window, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, window, 422 if form.is_submitted() else 200)
 
