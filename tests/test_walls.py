@@ -93,6 +93,7 @@ FORMS_KNOW = {
     "app.checks.kinds",
     "app.errors",
     "app.forms",
+    "app.i18n",
     "app.imports",
     "app.records",
     "app.rules",

@@ -116,7 +116,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 JINJA = Environment(extensions=["jinja2.ext.i18n"], autoescape=True)
 SHOWN_STRING = re.compile(r"^[A-Z][a-z]+$|" + SENTENCE.pattern)
 # What stands in a page as it is in every language.
-NAMES = {"Wakeful", "Ctrl", "UTC", "ms", "px"}
+NAMES = {"Wakeful", "Ctrl", "HTTP", "UTC", "ms", "px"}
 
 
 def in_template(source: str) -> Iterator[tuple[int, str]]:
@@ -164,7 +164,7 @@ class _Texts(HTMLParser):
         self._unread = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unread += tag in ("script", "style", "code", "kbd")
+        self._unread += tag in ("script", "style", "code", "kbd", "pre")
         for name, text in attrs:
             if name in READ_ATTRIBUTES:
                 self._add(text or "")
@@ -174,7 +174,7 @@ class _Texts(HTMLParser):
         self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self._unread -= tag in ("script", "style", "code", "kbd")
+        self._unread -= tag in ("script", "style", "code", "kbd", "pre")
 
     def handle_data(self, data: str) -> None:
         if not self._unread:

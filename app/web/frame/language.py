@@ -17,6 +17,7 @@ ENGLISH = "en"
 
 def init_app(app: Flask) -> None:
     i18n.install(app.jinja_env)
+    app.jinja_env.globals["language"] = tag
     app.config.setdefault("BABEL_TRANSLATION_DIRECTORIES", str(TRANSLATIONS))
     # Flask-Babel would mark what ``_`` returns as safe; see app/i18n.py.
     babel = Babel(app, configure_jinja=False, default_locale=ENGLISH, locale_selector=_wanted)
@@ -31,6 +32,11 @@ def init_app(app: Flask) -> None:
 def _wanted() -> str:
     offered = current_app.extensions["wakeful.languages"]
     return request.accept_languages.best_match(offered, ENGLISH) or ENGLISH
+
+
+def tag() -> str:
+    """The language of this request as the ``lang`` of a page says it."""
+    return _wanted().replace("_", "-")
 
 
 def _choose() -> None:

@@ -1,0 +1,240 @@
+"""In another language, all that a page says is in that language: what is left over is data.
+
+The language is made up: each sentence of the catalogue in brackets. So a text without brackets is
+one that nobody marked, or a constant that nobody translates where it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from flask import Flask
+
+from app import i18n
+from app.db import db
+from app.pages import front
+from app.pages.bars import KeptBars
+from app.web.frame import language
+from tests.support.sentences import READ_ATTRIBUTES
+from tests.web import gallery
+from tests.web.visitor import Visitor
+
+ROOT = Path(__file__).parents[2]
+LANGUAGE = "eo"
+OPEN, CLOSE = "⟦", "⟧"
+ASKING = {"Accept-Language": LANGUAGE}
+
+
+@pytest.fixture(scope="session")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """What is marked now, whether or not ``make messages`` wrote it down."""
+    target = tmp_path_factory.mktemp("catalogue") / "messages.pot"
+    subprocess.run(
+        [ROOT / "scripts" / "messages", target],
+        env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
+        check=True,
+        capture_output=True,
+    )
+    with target.open("rb") as file:
+        return read_po(file)
+
+
+@pytest.fixture(scope="session")
+def sentences(catalogue: Catalog) -> frozenset[str]:
+    """Each sentence of the catalogue without values in it, as pages would show it in English."""
+    ids = [one for message in catalogue if message.id for one in _all(message.id)]
+    return frozenset(" ".join(one.split()) for one in ids if "%(" not in one)
+
+
+def _all(id: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (id,) if isinstance(id, str) else tuple(id)
+
+
+@pytest.fixture(scope="session")
+def translations(catalogue: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the made-up language."""
+    folder = tmp_path_factory.mktemp("translations")
+    path = folder / LANGUAGE / "LC_MESSAGES" / "messages.mo"
+    path.parent.mkdir(parents=True)
+    made = Catalog(locale=LANGUAGE)
+    for message in catalogue:
+        if message.id:
+            made.add(message.id, _wrapped(message.id))
+    with path.open("wb") as file:
+        write_mo(file, made)
+    return folder
+
+
+def _wrapped(id: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    whole = tuple(f"{OPEN}{one}{CLOSE}" for one in _all(id))
+    return whole[0] if isinstance(id, str) else whole
+
+
+@pytest.fixture(scope="module")
+def living(
+    sqlite_template: Path, translations: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Flask, dict[str, Any], Data]]:
+    """An installation that has been running for months, what its paths need, and its data."""
+    folder = tmp_path_factory.mktemp("translated")
+    shutil.copyfile(sqlite_template, folder / "wakeful.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(language, "TRANSLATIONS", translations)
+        patch.setattr(front, "BARS", KeptBars())
+        app = gallery.open_app(folder)
+        names = gallery.living(app)
+        yield app, names, _data(folder / "wakeful.db")
+        i18n.choose(None)
+        with app.app_context():
+            db.engine.dispose()
+
+
+# --- Data -----------------------------------------------------------------------------------------
+
+WORD = re.compile(r"[^\W\d_]{2,}")
+# A word of the program, such as a state: where a page shows it, it must be translated.
+CODE = re.compile(r"[a-z_.:-]*")
+# As they are in every language, or written by the language's own rules some day: times and units.
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
+WEEKDAYS = "Mon Tue Wed Thu Fri Sat Sun"
+UNITS = "ms min px"
+NAMES = (
+    "Wakeful UTC IPv TLS HTTP HTTPS DNS URL TCP JSON RSS Atom HTML Markdown CSV PDF API SMTP"
+    " GET HEAD POST PUT PATCH DELETE OPTIONS Ctrl"
+)
+EVERYWHERE = frozenset(f"{MONTHS} {WEEKDAYS} {UNITS} {NAMES}".split())
+
+
+@dataclass(frozen=True)
+class Data:
+    """The texts in the database that somebody wrote, or that a check saw, and their words."""
+
+    texts: frozenset[str]
+    words: frozenset[str]
+
+
+def _data(path: Path) -> Data:
+    texts: set[str] = set()
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        for (table,) in tables.fetchall():
+            for row in connection.execute(f'SELECT * FROM "{table}"'):
+                texts.update(_texts(list(row)))
+    words = {word for text in texts for word in WORD.findall(text)}
+    return Data(frozenset(texts), EVERYWHERE | words)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """The texts of one value, also within JSON; none of a word of the program."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        with suppress(ValueError):
+            value = json.loads(value)
+            value = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, str) and not CODE.fullmatch(value):
+        yield " ".join(value.split())
+
+
+# --- Pages ----------------------------------------------------------------------------------------
+
+
+class _Page(HTMLParser):
+    """Collects what stands outside the brackets of a page: texts, and attributes that are read."""
+
+    UNREAD = frozenset({"script", "style", "code", "pre", "kbd", "time", "textarea"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: list[str] = []
+        self._depth = self._unread = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        at = dict(attrs)
+        self._unread += tag in self.UNREAD
+        for name, text in attrs:
+            times = tag == "time" and name == "title"
+            if name in READ_ATTRIBUTES and text and not self._depth and not times:
+                self.left.append(_outside(text, 0)[0])
+        if tag == "input" and at.get("type") == "submit":
+            self.left.append(_outside(at.get("value") or "", 0)[0])
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unread -= tag in self.UNREAD
+
+    def handle_data(self, data: str) -> None:
+        outside, self._depth = _outside(data, self._depth)
+        if not self._unread:
+            self.left.append(outside)
+
+
+def _outside(text: str, depth: int) -> tuple[str, int]:
+    """``text`` without what is in brackets; a sentence with markup in it goes on in other texts."""
+    found = []
+    for character in text:
+        if character == OPEN:
+            depth += 1
+        elif character == CLOSE:
+            depth -= 1
+        elif not depth:
+            found.append(character)
+    return " ".join("".join(found).split()), depth
+
+
+def _untranslated(page: str, sentences: frozenset[str], data: Data) -> list[str]:
+    """What a page says in English: a sentence of the catalogue, or words that are not data."""
+    reader = _Page()
+    reader.feed(page)
+    reader.close()
+    texts = dict.fromkeys(filter(WORD.search, reader.left))
+    return [
+        text
+        for text in texts
+        if (text in sentences and text not in data.texts)
+        or any(word not in data.words for word in WORD.findall(text))
+    ]
+
+
+GALLERY = [
+    pytest.param(sight, id=name)
+    for name, sight in gallery.LIVING.items()
+    if name not in ("broken",) and "then" not in name
+]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("sight", GALLERY)
+def test_all_that_a_page_says_is_translated(living, sentences, sight):
+    app, names, data = living
+    page = _visit(app, sight.who).get(
+        sight.path.format_map(names), headers=ASKING, follow_redirects=True
+    )
+    assert page.status_code == sight.status
+    assert _untranslated(page.text, sentences, data) == []
+
+
+_clients: dict[tuple[int, str], Any] = {}
+
+
+def _visit(app: Flask, who: str) -> Any:
+    if (id(app), who) not in _clients:
+        visitor = Visitor(app)
+        _clients[id(app), who] = (visitor.log_in(who) if who else visitor).client
+    return _clients[id(app), who]
