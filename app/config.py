@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from app.i18n import _
 from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
 from app.proxies import Network, networks
@@ -221,12 +222,12 @@ def _database_url(raw: str) -> str:
 
 def _secret_key(raw: str) -> str:
     if len(raw) < 16:
-        raise ValueError("it must have 16 characters or more.")
+        raise ValueError(_("it must have 16 characters or more."))
     return raw
 
 
 def _bind(raw: str) -> str:
-    host, _, port = raw.rpartition(":")
+    host, _colon, port = raw.rpartition(":")
     if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
         raise ValueError("it must be an address and a port, such as 127.0.0.1:8000.")
     return raw
@@ -237,12 +238,14 @@ def _store(raw: str) -> Literal["local", "remote"]:
         return "local"
     if raw == "remote":
         return "remote"
-    raise ValueError("it must be local or remote.")
+    raise ValueError(_("it must be local or remote."))
 
 
 def _location(raw: str) -> str:
     if len(raw) > 64 or not all(c.isalnum() or c in "-_." for c in raw):
-        raise ValueError("it may have letters, digits, dots, dashes and underscores, 64 at most.")
+        raise ValueError(
+            _("it may have letters, digits, dots, dashes and underscores, 64 at most.")
+        )
     return raw
 
 
@@ -255,10 +258,16 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
     urls = [url.strip() for url in (get.text("REMOTE_URL") or "").split(",") if url.strip()]
     keys = [key.strip() for key in (get.text("REMOTE_KEY") or "").split(",") if key.strip()]
     if get.text("STORE") == "remote" and not urls:
-        raise SettingError(f"{PREFIX}REMOTE_URL is missing: {PREFIX}STORE is remote.")
+        raise SettingError(
+            _("%(prefix)sREMOTE_URL is missing: %(prefix)sSTORE is remote.", prefix=PREFIX)
+        )
     if len(urls) != len(keys):
         raise SettingError(
-            f"{PREFIX}REMOTE_URL and {PREFIX}REMOTE_KEY must name the same number of servers."
+            _(
+                "%(prefix)sREMOTE_URL and %(prefix)sREMOTE_KEY must name the same number of "
+                "servers.",
+                prefix=PREFIX,
+            )
         )
     for url in urls:
         try:
@@ -269,7 +278,7 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
     # People and addresses tell servers apart by host, port and path.
     places = [url.partition("://")[2].rpartition("@")[2] for url in urls]
     if len(set(places)) < len(places):
-        raise SettingError(f"{PREFIX}REMOTE_URL names one server twice.")
+        raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
     return tuple(zip(urls, keys, strict=True))
 
 
@@ -282,7 +291,9 @@ def _http_url(raw: str) -> str:
 
 def _broker(raw: str) -> str:
     # If it were accepted, people would wait for workers that get no checks.
-    raise ValueError("a queue is not available yet. Leave it unset: checkers share the database.")
+    raise ValueError(
+        _("a queue is not available yet. Leave it unset: checkers share the database.")
+    )
 
 
 def _scheme(*schemes: str) -> Callable[[str], str]:
@@ -299,7 +310,7 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
 
 def _bot_token(raw: str) -> str:
     if not TELEGRAM_TOKEN.fullmatch(raw):
-        raise ValueError("it must look like 123456:ABC-DEF. BotFather gives it.")
+        raise ValueError(_("it must look like 123456:ABC-DEF. BotFather gives it."))
     return raw
 
 
@@ -310,7 +321,7 @@ def _webhook_secret(raw: str) -> str:
     except ValueError:
         encoded = ""  # a secret that is no base64 could sign nothing
     if not raw.startswith("whsec_") or len(encoded) < 24:
-        raise ValueError("it must start with whsec_ and hold at least 24 characters of base64.")
+        raise ValueError(_("it must start with whsec_ and hold at least 24 characters of base64."))
     return raw
 
 
@@ -322,7 +333,10 @@ def _networks(raw: str) -> str:
             ipaddress.ip_network(part, strict=False)
         except ValueError:
             raise ValueError(
-                f"{part!r} is no network (CIDR) and none of the words private and loopback."
+                _(
+                    "%(part)s is no network (CIDR) and none of the words private and loopback.",
+                    part=f"{part!r}",
+                )
             ) from None
     return raw
 
@@ -340,11 +354,11 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
 def _authorities(raw: str) -> str:
     """A file of certificates. One that holds none would be ignored silently."""
     if not Path(raw).is_file():
-        raise ValueError(f"the file {raw} does not exist.")
+        raise ValueError(_("the file %(raw)s does not exist.", raw=raw))
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
     except (ssl.SSLError, OSError):
-        raise ValueError(f"{raw} holds no certificates in PEM form.") from None
+        raise ValueError(_("%(raw)s holds no certificates in PEM form.", raw=raw)) from None
     return raw
 
 
@@ -373,5 +387,5 @@ def _seconds(raw: str) -> float:
     except ValueError:
         value = -1
     if not 0 <= value <= 3600:
-        raise ValueError("it must be a number of seconds from 0 to 3600.")
+        raise ValueError(_("it must be a number of seconds from 0 to 3600."))
     return value

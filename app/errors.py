@@ -14,6 +14,8 @@ Views and API handlers translate these; the packages below them never raise HTTP
 
 from collections.abc import Mapping, Sequence
 
+from app.i18n import N_, _
+
 
 class WakefulError(Exception):
     """The root. ``str(error)`` is a sentence for a person, free of secrets."""
@@ -26,7 +28,7 @@ class Invalid(WakefulError):
     """
 
     def __init__(
-        self, errors: Mapping[str, Sequence[str]], message: str = "The data is not valid."
+        self, errors: Mapping[str, Sequence[str]], message: str = N_("The data is not valid.")
     ) -> None:
         super().__init__(message)
         self.errors: dict[str, list[str]] = {
@@ -38,7 +40,7 @@ class NotFound(WakefulError):
     """The record with this id does not exist."""
 
     def __init__(self, kind: str, id: int | str) -> None:
-        super().__init__(f"There is no {kind} with the id {id}.")
+        super().__init__(_("There is no %(kind)s with the id %(id)s.", kind=kind, id=id))
         self.kind = kind
         self.id = id
 

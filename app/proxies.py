@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from app.i18n import N_, _
+
 log = logging.getLogger(__name__)
 
 Environ: TypeAlias = dict[str, Any]
@@ -18,7 +20,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 FOR, PROTO, HOST = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST"
-NOT_TRUSTED = (
+NOT_TRUSTED = N_(
     "A request from %s has the header X-Forwarded-For, which is ignored. If that is your proxy,"
     " set WAKEFUL_TRUSTED_PROXIES=%s. Until then, all of its visitors count as one address."
 )
@@ -110,7 +112,9 @@ def _network(part: str) -> Network:
         raise ValueError(f"{part!r} is neither an address nor a network (CIDR).") from None
     network = _plain(network)
     if network.prefixlen == 0:
-        raise ValueError(f"{part} trusts everybody. Name the addresses of your proxies.")
+        raise ValueError(
+            _("%(part)s trusts everybody. Name the addresses of your proxies.", part=part)
+        )
     return network
 
 

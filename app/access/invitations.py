@@ -17,12 +17,13 @@ from app.db import DbSession, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import InvitationRow
 from app.errors import Denied, NotFound
+from app.i18n import N_
 from app.records import Invitation, Person
 
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)
 KEPT_AFTER = timedelta(days=30)  # an expired one can be renewed this long
-VOID = "This invitation is not valid any more. Ask an admin for a new one."
+VOID = N_("This invitation is not valid any more. Ask an admin for a new one.")
 
 
 class Invitations(People):

@@ -24,6 +24,7 @@ from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound, Throttled
+from app.i18n import N_
 from app.records import Person
 from app.rules import text
 
@@ -32,8 +33,8 @@ BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always ther
 ASKED_SECONDS = 3600
 ASKED_PER_ADDRESS = 10  # of a client
 MAILS_PER_ACCOUNT = 3  # nobody's mailbox is filled by others
-VOID = "This link is not valid any more. Ask for a new one."
-TOO_MANY = "Too many requests for a new password. Wait and try again."
+VOID = N_("This link is not valid any more. Ask for a new one.")
+TOO_MANY = N_("Too many requests for a new password. Wait and try again.")
 
 
 class Recovery(People):

@@ -16,10 +16,11 @@ from app.db import db, schema, writing
 from app.db.settings import remove_setting
 from app.db.tables import PersonRow
 from app.errors import Denied
+from app.i18n import N_
 from app.records import Person, Role
 
 SETUP_TOKEN = "setup_token"  # noqa: S105 - the setting's name
-VOID = "This set-up link is not valid any more. Log in, or ask an admin for an account."
+VOID = N_("This set-up link is not valid any more. Log in, or ask an admin for an account.")
 
 
 class Setup(People, SettingsTable):

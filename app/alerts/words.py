@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from app.i18n import N_
 from app.records import Event
 
 MAX_NAME_SHOWN = 80
@@ -48,13 +49,13 @@ def shorten(text: str, limit: int) -> str:
 EVENT_LABELS: dict[str, str] = {
     Event.INCIDENT_OPENED: "Down",
     Event.INCIDENT_ACKNOWLEDGED: "Acknowledged",
-    Event.INCIDENT_RESOLVED: "Up again",
-    Event.INCIDENT_REMINDER: "Still down",
-    Event.INCIDENTS_OPENED: "Down (several)",
-    Event.INCIDENTS_RESOLVED: "Up again (several)",
-    Event.INCIDENTS_DIGEST: "Quiet hours",
-    Event.CERTIFICATE_EXPIRING: "Certificate expires",
-    Event.DOMAIN_EXPIRING: "Domain expires",
-    Event.REPORT_MONTHLY: "Monthly report",
+    Event.INCIDENT_RESOLVED: N_("Up again"),
+    Event.INCIDENT_REMINDER: N_("Still down"),
+    Event.INCIDENTS_OPENED: N_("Down (several)"),
+    Event.INCIDENTS_RESOLVED: N_("Up again (several)"),
+    Event.INCIDENTS_DIGEST: N_("Quiet hours"),
+    Event.CERTIFICATE_EXPIRING: N_("Certificate expires"),
+    Event.DOMAIN_EXPIRING: N_("Domain expires"),
+    Event.REPORT_MONTHLY: N_("Monthly report"),
     Event.TEST: "Test",
 }

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
+from app.i18n import _
 from app.records import Cause
 from app.rules.time import days_left
 
@@ -104,7 +105,7 @@ def fits_host(certificate: Certificate, host: str) -> bool:
     if address is not None:
         return str(address) in certificate.addresses
     host = host.lower()
-    _, dot, parent = host.partition(".")
+    _name, dot, parent = host.partition(".")
     wildcard = f"*.{parent}" if dot and "." in parent else None
     return any(name in (host, wildcard) for name in certificate.names)
 
@@ -178,15 +179,25 @@ def wrong_host(leaf: Certificate, host: str) -> Judgement:
     if host in leaf.names:
         return Judgement(
             Cause.TLS_HOSTNAME,
-            f"The certificate names {host} as if it were a host name, not as an address.",
+            _(
+                "The certificate names %(host)s as if it were a host name, not as an address.",
+                host=host,
+            ),
         )
     if names:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return Judgement(Cause.TLS_HOSTNAME, f"The certificate is for {shown}, not for {host}.")
+        return Judgement(
+            Cause.TLS_HOSTNAME,
+            _("The certificate is for %(shown)s, not for %(host)s.", shown=shown, host=host),
+        )
     return Judgement(
         Cause.TLS_HOSTNAME,
-        f"The certificate for {leaf.subject} names no host in its alternative names, "
-        f"so it is not valid for {host}.",
+        _(
+            "The certificate for %(subject)s names no host in its alternative names, so it is "
+            "not valid for %(host)s.",
+            subject=leaf.subject,
+            host=host,
+        ),
     )
 
 
@@ -231,17 +242,28 @@ def _authority(path: Sequence[Certificate], trust: TrustStore) -> Judgement | No
         if leaf.self_issued and _signed(leaf.parsed, leaf.parsed):
             return Judgement(
                 Cause.TLS_SELF_SIGNED,
-                f"The certificate for {leaf.subject} is self-signed: no authority vouches for it.",
+                _(
+                    "The certificate for %(subject)s is self-signed: no authority vouches for it.",
+                    subject=leaf.subject,
+                ),
             )
         return Judgement(
             Cause.TLS_INCOMPLETE_CHAIN,
-            f"The server sent the certificate for {leaf.subject} without that of its issuer, "
-            f"{leaf.issuer}.",
+            _(
+                "The server sent the certificate for %(subject)s without that of its issuer, "
+                "%(issuer)s.",
+                subject=leaf.subject,
+                issuer=leaf.issuer,
+            ),
         )
     return Judgement(
         Cause.TLS_UNTRUSTED,
-        f"The certificate for {leaf.subject} comes from an authority that is not trusted: "
-        f"{last.issuer}.",
+        _(
+            "The certificate for %(subject)s comes from an authority that is not trusted: "
+            "%(issuer)s.",
+            subject=leaf.subject,
+            issuer=last.issuer,
+        ),
     )
 
 
@@ -259,10 +281,10 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 def _which(certificate: Certificate, place: int) -> str:
     if place == 0:
-        return f"The certificate for {certificate.subject}"
+        return _("The certificate for %(subject)s", subject=certificate.subject)
     if certificate.self_issued:
-        return f"The certificate of the authority {certificate.subject}"
-    return f"The intermediate certificate {certificate.subject}"
+        return _("The certificate of the authority %(subject)s", subject=certificate.subject)
+    return _("The intermediate certificate %(subject)s", subject=certificate.subject)
 
 
 def _ago(then: datetime, now: datetime) -> str:

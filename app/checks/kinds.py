@@ -13,6 +13,7 @@ from typing import Any
 
 from app.checks.tcp import address as tcp
 from app.checks.tools import Checks, Tools
+from app.i18n import N_, _
 from app.records import Monitor
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
@@ -95,7 +96,7 @@ KINDS = (HTTP, TCP)
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind knows and another may not, in alphabetical order.
 FIELDS = tuple(sorted(frozenset[str]().union(*(kind.fields for kind in KINDS))))
-STRANGE = "Monitors of the kind {} do not have this field. Leave it empty or at its default."
+STRANGE = N_("Monitors of the kind {} do not have this field. Leave it empty or at its default.")
 
 
 def kind_of(url: str) -> Kind | None:
@@ -110,7 +111,7 @@ def read_url(url: str) -> tuple[Kind, Target]:
     if kind is not None:
         return kind, kind.read(url)
     take_apart(url, dict.fromkeys(_BY_SCHEME))
-    raise ValueError("The URL has a scheme of no kind.")
+    raise ValueError(_("The URL has a scheme of no kind."))
 
 
 def kinds_that_know(field: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from app.checks.kinds import Kind, kind_of
 from app.config import Settings
 from app.db import db, schema
 from app.engine.probing import make_prober
+from app.i18n import N_
 from app.records import CheckSpec, Outcome, Timings
 from app.rules.time import days_left
 
@@ -20,7 +21,7 @@ PHASES = {
     "dns": "DNS",
     "connect": "Connect",
     "tls": "TLS",
-    "ttfb": "First byte",
+    "ttfb": N_("First byte"),
     "download": "Download",
 }
 

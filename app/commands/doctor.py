@@ -26,6 +26,7 @@ from app.db.settings import setting
 from app.db.tables import MonitorRow, MonitorStateRow
 from app.db.types import readable
 from app.errors import WakefulError
+from app.i18n import N_, _
 from app.net.canary import (
     MEMORY,
     Said,
@@ -45,37 +46,45 @@ CLOCK_OFF = timedelta(seconds=5)
 
 # What ends it, by the table that a value cannot be read of.
 MENDED_BY = {
-    "monitors": "Edit the monitor and enter it again, or remove it.",
-    "monitor_evidence": "It is dropped when the next incident of that monitor opens.",
-    "incidents": "The incident stands without its evidence. Deleting the incident ends this.",
-    "deliveries": "Nothing to do: it is deleted when it is old enough.",
-    "settings": "Set it again on the Settings page.",
-    "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
-    "markers": "Edit the marker through the API, or delete it.",
-    "monitor_states": "The next check of that monitor replaces it.",
-    "contacts": "Nobody is alerted through it. Edit the contact and enter its channels again.",
-    "subscribers": "Nothing is sent to this subscriber. Subscribing again fixes it.",
-    "people": "An admin can set it on the People page. If no admin is left, create one:"
-    " wakeful user create EMAIL --role admin",
-    "invitations": "It invites a viewer. Revoke it on the People page, and invite again.",
-    "status_pages": "Edit the page and choose its visibility again. "
-    "Until then, only people with an account see it.",
-    "posts": "Correct the post, or delete it.",
-    "post_updates": "Correct the update, or delete its post.",
-    "report_mails": "Delete the monthly report and set it up again.",
-    "report_mails_sent": "Delete the monthly report and set it up again.",
-    "post_templates": "Edit the template and save it again, or delete it.",
+    "monitors": N_("Edit the monitor and enter it again, or remove it."),
+    "monitor_evidence": N_("It is dropped when the next incident of that monitor opens."),
+    "incidents": N_("The incident stands without its evidence. Deleting the incident ends this."),
+    "deliveries": N_("Nothing to do: it is deleted when it is old enough."),
+    "settings": N_("Set it again on the Settings page."),
+    "maintenance_windows": N_(
+        "The window does not apply. Edit it and save it again, or delete it."
+    ),
+    "markers": N_("Edit the marker through the API, or delete it."),
+    "monitor_states": N_("The next check of that monitor replaces it."),
+    "contacts": N_("Nobody is alerted through it. Edit the contact and enter its channels again."),
+    "subscribers": N_("Nothing is sent to this subscriber. Subscribing again fixes it."),
+    "people": N_(
+        "An admin can set it on the People page. If no admin is left, create one:"
+        " wakeful user create EMAIL --role admin"
+    ),
+    "invitations": N_("It invites a viewer. Revoke it on the People page, and invite again."),
+    "status_pages": N_(
+        "Edit the page and choose its visibility again. "
+        "Until then, only people with an account see it."
+    ),
+    "posts": N_("Correct the post, or delete it."),
+    "post_updates": N_("Correct the update, or delete its post."),
+    "report_mails": N_("Delete the monthly report and set it up again."),
+    "report_mails_sent": N_("Delete the monthly report and set it up again."),
+    "post_templates": N_("Edit the template and save it again, or delete it."),
 }
-STORED_WHOLE = "All stored secrets, texts and times can be read. (Check results are not examined.)"
-UNKNOWN = (
+STORED_WHOLE = N_(
+    "All stored secrets, texts and times can be read. (Check results are not examined.)"
+)
+UNKNOWN = N_(
     "Without the tables, the stored values, the clock, checkers, alert workers and allowed "
     "networks cannot be examined. Run this command again when the database works."
 )
-MENDED_BY_NONE = "The rest works without it. Restore a backup to get it back."
+MENDED_BY_NONE = N_("The rest works without it. Restore a backup to get it back.")
 # Settings that nobody sets: Wakeful replaces them.
 HEALS = {
-    MEMORY: "The next start of a checker replaces it.",
-    SETUP_TOKEN: "The next start makes another.",
+    MEMORY: N_("The next start of a checker replaces it."),
+    SETUP_TOKEN: N_("The next start makes another."),
 }
 PARTS = {heartbeats.CHECKER: "checker", heartbeats.WORKER: "alert worker"}
 
@@ -128,8 +137,10 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, WakefulError | SettingError):
         return str(fault)
     lines = str(fault).splitlines() or [""]
-    return (
-        f"This examination failed because of a bug in Wakeful: {type(fault).__name__}: {lines[0]}"
+    return _(
+        "This examination failed because of a bug in Wakeful: %(fault)s: %(lines)s",
+        fault=type(fault).__name__,
+        lines=lines[0],
     )
 
 
@@ -137,22 +148,36 @@ def _folder(subject: _Subject) -> Iterator[Finding]:
     settings = subject.settings
     folder = settings.instance
     if not folder.is_dir():
-        missing = f"The folder {folder} does not exist. Check that its disk is mounted."
-        yield Finding("folder", f"{missing} Only a first start creates it.", fault=True)
+        missing = _(
+            "The folder %(folder)s does not exist. Check that its disk is mounted.", folder=folder
+        )
+        yield Finding(
+            "folder", _("%(missing)s Only a first start creates it.", missing=missing), fault=True
+        )
     elif not os.access(folder, os.W_OK):
-        yield Finding("folder", f"{folder} cannot be written. Give Wakeful write permission.", True)
+        yield Finding(
+            "folder",
+            _("%(folder)s cannot be written. Give Wakeful write permission.", folder=folder),
+            True,
+        )
     else:
-        yield Finding("folder", f"{folder} can be written.")
+        yield Finding("folder", _("%(folder)s can be written.", folder=folder))
     key = folder / "secret_key"
     if not settings.secret_key:
         yield Finding(
             "secret key",
-            f"The file {key} does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key back: "
-            "without it, no encrypted value can be read. Only a first start creates a key.",
+            _(
+                "The file %(key)s does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key "
+                "back: without it, no encrypted value can be read. Only a first start creates a "
+                "key.",
+                key=key,
+            ),
             fault=True,
         )
     elif key.exists() and key.stat().st_mode & 0o077:
-        yield Finding("secret key", f"Others can read {key}. Run: chmod 600 {key}", fault=True)
+        yield Finding(
+            "secret key", _("Others can read %(key)s. Run: chmod 600 %(key)s", key=key), fault=True
+        )
 
 
 def _database(subject: _Subject) -> Iterator[Finding]:
@@ -165,7 +190,7 @@ def _database(subject: _Subject) -> Iterator[Finding]:
         yield Finding("tables", sentence, fault=True)
         return
     subject.tables = True
-    yield Finding("tables", f"They are up to date ({schema.wanted()}).")
+    yield Finding("tables", _("They are up to date (%(wanted)s).", wanted=schema.wanted()))
     if sentence := cannot_write():
         yield Finding("database", sentence, fault=True)
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
@@ -177,7 +202,9 @@ def _database(subject: _Subject) -> Iterator[Finding]:
 def _rights(subject: _Subject) -> Iterator[Finding]:
     file = Path(schema.place())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
-        sentence = f"Everybody on this machine can open {file}. Run: chmod o= {file}*"
+        sentence = _(
+            "Everybody on this machine can open %(file)s. Run: chmod o= %(file)s*", file=file
+        )
         yield Finding("file", sentence, fault=True)
 
 
@@ -192,7 +219,9 @@ def _file(subject: _Subject) -> Iterator[Finding]:
     for fault in found or ():
         yield Finding("file", f"{DAMAGED} SQLite says: {fault}", fault=True)
     if not found:
-        whole = "Reading all of it took too long." if found is None else "SQLite finds no damage."
+        whole = (
+            _("Reading all of it took too long.") if found is None else _("SQLite finds no damage.")
+        )
         yield Finding("file", whole)
 
 
@@ -230,10 +259,10 @@ def _clock(subject: _Subject) -> Iterator[Finding]:
         ahead = ahead or abs(theirs - now) > CLOCK_OFF
     if ahead:
         yield Finding(
-            "clock", "This machine's clock and the stored times disagree. Set it by NTP.", True
+            "clock", _("This machine's clock and the stored times disagree. Set it by NTP."), True
         )
     else:
-        yield Finding("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC here.")
+        yield Finding("clock", _("It is %(now)s UTC here.", now=f"{now:%Y-%m-%d %H:%M:%S}"))
 
 
 def _parts(subject: _Subject) -> Iterator[Finding]:
@@ -246,15 +275,18 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
         signs = heartbeats.signs_of(part, now)
         last = "of a time to come" if signs.at is None else f"of {signs.at:%Y-%m-%d %H:%M:%S} UTC"
         if not signs.ever:
-            start = f"Start one: wakeful serve, or wakeful {part}"
-            yield Finding(name, f"None has run yet. {start}", fault=needed)
+            start = _("Start one: wakeful serve, or wakeful %(part)s", part=part)
+            yield Finding(name, _("None has run yet. %(start)s", start=start), fault=needed)
         elif not signs.silent:
-            yield Finding(name, "It runs.")
+            yield Finding(name, _("It runs."))
         elif cannot_write():
-            what = f"It may run: while the database cannot be written, its last sign is {last}."
+            what = _(
+                "It may run: while the database cannot be written, its last sign is %(last)s.",
+                last=last,
+            )
             yield Finding(name, what)
         else:
-            yield Finding(name, f"None runs: the last sign is {last}.", fault=needed)
+            yield Finding(name, _("None runs: the last sign is %(last)s.", last=last), fault=needed)
         if part == heartbeats.CHECKER and not signs.silent:
             for place in health.left_alone(now):
                 yield Finding(name, str(place), fault=True)
@@ -265,7 +297,10 @@ def _policy(subject: _Subject) -> Iterator[Finding]:
     where = "WAKEFUL_ALLOW_NETWORKS" if networks.are_locked(settings) else "the Settings page"
     allowed = networks.allowed_networks(settings)
     opened = f"public addresses and {allowed}" if allowed else "public addresses only"
-    yield Finding("policy", f"Checks and alerts may reach {opened} ({where}).")
+    yield Finding(
+        "policy",
+        _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=where),
+    )
 
 
 def _names(subject: _Subject) -> Iterator[Finding]:
@@ -296,21 +331,30 @@ def _canaries(subject: _Subject) -> Iterator[Finding]:
         if said is Said.ACCEPTED:
             yield Finding("canary", f"{name} answers.")
         elif said is Said.NOTHING:
-            yield Finding("canary", f"{name} does not answer.", fault=True)
+            yield Finding("canary", _("%(name)s does not answer.", name=name), fault=True)
         elif name in accepted:
             yield Finding(
                 "canary",
-                f"{name} refuses, but has accepted before. A firewall in between may refuse in its "
-                "place.",
+                _(
+                    "%(name)s refuses, but has accepted before. A firewall in between may refuse "
+                    "in its place.",
+                    name=name,
+                ),
                 fault=True,
             )
         elif not subject.tables:
-            yield Finding("canary", f"{name} refuses. Whether it ever accepted is unknown.")
+            yield Finding(
+                "canary", _("%(name)s refuses. Whether it ever accepted is unknown.", name=name)
+            )
         else:
             yield Finding(
                 "canary",
-                f"{name} refuses, and has never accepted. In WAKEFUL_CANARIES, name a host that "
-                "accepts connections: a firewall in your network could refuse in its place.",
+                _(
+                    "%(name)s refuses, and has never accepted. In WAKEFUL_CANARIES, name a host "
+                    "that accepts connections: a firewall in your network could refuse in its "
+                    "place.",
+                    name=name,
+                ),
             )
 
 
@@ -344,13 +388,15 @@ def _greeted(server: Server) -> smtplib.SMTP:
 
 def _no_mail(monitors: int | None) -> Finding:
     """``monitors``: how many alert by email; None if that cannot be read."""
-    unset = "No mail server is set up, so no email can be sent"
+    unset = _("No mail server is set up, so no email can be sent")
     if monitors is None:
         return Finding("mail", f"{unset}.")
     if not monitors:
-        return Finding("mail", f"{unset}. No monitor uses email.")
+        return Finding("mail", _("%(unset)s. No monitor uses email.", unset=unset))
     those = "1 monitor alerts" if monitors == 1 else f"{monitors:,} monitors alert"
-    return Finding("mail", f"{unset}, and {those} by email.", fault=True)
+    return Finding(
+        "mail", _("%(unset)s, and %(those)s by email.", unset=unset, those=those), fault=True
+    )
 
 
 def _monitors_with_email() -> int:

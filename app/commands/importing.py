@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from app.errors import WakefulError
+from app.i18n import _
 from app.imports import files
 from app.imports.candidates import NotReadable, Reading, shown
 from app.stores.importing import Importer, Row, counts
@@ -30,7 +31,9 @@ def read(path: str, format: str) -> Reading:
     except NotReadable as fault:
         raise WakefulError(str(fault)) from None
     except OSError as fault:
-        raise WakefulError(f"The file cannot be read: {fault.strerror}.") from None
+        raise WakefulError(
+            _("The file cannot be read: %(strerror)s.", strerror=fault.strerror)
+        ) from None
 
 
 def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool) -> int:
@@ -42,7 +45,10 @@ def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
     if dry_run:
         click.echo(
-            f"Dry run, nothing is created: {_summary(rows, len(chosen), 'would be created')}"
+            _(
+                "Dry run, nothing is created: %(summary)s",
+                summary=_summary(rows, len(chosen), "would be created"),
+            )
         )
         return _code(len(rows), len(chosen))
     refused = _create(importer, chosen)
@@ -59,7 +65,7 @@ def _create(importer: Importer, chosen: Sequence[Row]) -> list[tuple[Row, str]]:
     made = 0
     if not chosen:
         return []
-    with click.progressbar(chosen, label="Creating monitors", file=sys.stderr) as bar:
+    with click.progressbar(chosen, label=_("Creating monitors"), file=sys.stderr) as bar:
         for row in bar:
             try:
                 why = importer.create(row.judged)
@@ -83,7 +89,7 @@ def _lines(rows: Sequence[Row], duplicates: bool) -> Iterator[str]:
         for sentence in (*row.judged.faults, *_twin(row), *row.judged.remarks):
             yield f"        - {sentence}"
         if row.judged.fits and row.judged.candidate.paused:
-            yield "        - Starts paused."
+            yield _("        - Starts paused.")
 
 
 def _twin(row: Row) -> Iterator[str]:

@@ -16,6 +16,7 @@ from app.db import AnySession, db, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
+from app.i18n import _
 from app.records import CHECK_FIELDS, CheckSpec, Pair, words_of
 
 AT_ONCE = 500  # ids in one statement
@@ -195,7 +196,10 @@ def not_checked(broken: Mapping[str, Why]) -> str:
     """Why a check is not made, and what to do; ``broken`` by the name of the field."""
     what = words_of(list(broken))
     remove = "" if broken.keys() & CHECK_FIELDS.keys() else f", or remove the {what}"
-    return (
-        f"Not checked: the stored {what} cannot be read, because {next(iter(broken.values()))}."
-        f" Edit the monitor and enter the {what} again{remove}."
+    return _(
+        "Not checked: the stored %(what)s cannot be read, because %(next)s. Edit the monitor "
+        "and enter the %(what)s again%(remove)s.",
+        what=what,
+        next=next(iter(broken.values())),
+        remove=remove,
     )

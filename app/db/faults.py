@@ -11,21 +11,25 @@ from sqlalchemy import exc
 
 from app.db.connections import NoDatabase, NotCurrent, primary_code
 from app.errors import Unavailable
+from app.i18n import N_, _
 
 RETRY_SECONDS = 5
 LOG_EVERY = 60.0  # seconds between two equal lines in the log
-NO_ANSWER = "The database does not answer."
-AGAIN = " Try again in a moment."
+NO_ANSWER = N_("The database does not answer.")
+AGAIN = N_(" Try again in a moment.")
 AWAY = f"{NO_ANSWER}{AGAIN}"
-BUSY = f"The database is busy: something else has been writing to it for too long.{AGAIN}"
-READ_ONLY = "The database can be read but not written: its file or its server is read-only."
-FULL = "The disk that the database is on is full, so nothing can be stored. Free some space."
-DAMAGED = "The database file is damaged. Restore a backup."
-CANNOT_OPEN = (
+BUSY = N_(
+    "The database is busy: something else has been writing to it for too long.%(again)s",
+    again=AGAIN,
+)
+READ_ONLY = N_("The database can be read but not written: its file or its server is read-only.")
+FULL = N_("The disk that the database is on is full, so nothing can be stored. Free some space.")
+DAMAGED = N_("The database file is damaged. Restore a backup.")
+CANNOT_OPEN = N_(
     "The database at {path} cannot be opened. Check that Wakeful can read and write this file,"
     " its folder and the files beside it ({path}-wal, {path}-shm)."
 )
-FAILING = "The disk that the database is on does not work. Check its file, folder and disk."
+FAILING = N_("The disk that the database is on does not work. Check its file, folder and disk.")
 
 _SQLITE = {
     sqlite3.SQLITE_BUSY: BUSY,
@@ -107,7 +111,9 @@ def sentence_of(fault: Exception) -> str:
     if found is not None and str(found) != AWAY:
         return str(found)
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
-    return f"The database cannot be used: {lines[0] if lines else type(fault).__name__}"
+    return _(
+        "The database cannot be used: %(lines)s", lines=lines[0] if lines else type(fault).__name__
+    )
 
 
 def cause_of(fault: Exception) -> str:

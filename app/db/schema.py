@@ -22,6 +22,7 @@ from app.config import SettingError
 from app.db import db, patience, unreadable
 from app.db.connections import NotCurrent, creating
 from app.errors import WakefulError
+from app.i18n import N_, _
 from app.paths import MIGRATIONS
 
 log = logging.getLogger(__name__)
@@ -30,23 +31,23 @@ log = logging.getLogger(__name__)
 IN_USE = (
     "monitors", "monitor_states", "contacts", "maintenance_windows", "settings", "people",
 )  # fmt: skip
-OLD = "The database is not up to date. Run: wakeful db upgrade"
-NO_TABLES = (
+OLD = N_("The database is not up to date. Run: wakeful db upgrade")
+NO_TABLES = N_(
     "The database has no Wakeful tables. Check whether WAKEFUL_DATABASE_URL names the right"
     " one. To prepare a new database, run: wakeful db upgrade"
 )
-NEWER = (
+NEWER = N_(
     "The database was written by a newer version of Wakeful (revision {present}; this version knows"
     " {wanted}). Install the newer version, or restore a backup."
 )
 COPY_BESIDE = " The upgrade has left a copy of the database from before it: {copy}"
-UNVERSIONED = (
+UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
-NEW = "No database was found. Creating a new one: %s"
-NO_COPY = (
+NEW = N_("No database was found. Creating a new one: %s")
+NO_COPY = N_(
     "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
 )
 
@@ -171,9 +172,11 @@ def check_key() -> None:
     if unreadable.key_is_wrong():
         # The usual reason is a lost or changed key file.
         raise SettingError(
-            "The stored secrets cannot be read: WAKEFUL_SECRET_KEY is not the one"
-            " that this database was written with. Put back the file secret_key in the instance"
-            " folder, or the setting."
+            _(
+                "The stored secrets cannot be read: WAKEFUL_SECRET_KEY is not the one"
+                " that this database was written with. Put back the file secret_key in the instance"
+                " folder, or the setting."
+            )
         )
 
 

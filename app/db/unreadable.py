@@ -42,6 +42,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
+from app.i18n import _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.rules.recurrence import repeat_faults
 
@@ -108,7 +109,7 @@ class Broken:
     name: str | None = None
 
     def __str__(self) -> str:
-        return f"The {self._what} cannot be read, because {self.why}"
+        return _("The %(what)s cannot be read, because %(why)s", what=self._what, why=self.why)
 
     @property
     def _what(self) -> str:

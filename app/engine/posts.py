@@ -26,6 +26,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.engine.recorder.quiet import Quiet
+from app.i18n import N_
 from app.records import PostState
 from app.rules.public_causes import draft
 
@@ -36,9 +37,9 @@ TOGETHER = timedelta(minutes=1)  # incidents that began within it are told in on
 # Open posts about trouble: maintenance is another matter.
 _OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
 
-RESOLVED = "The problem is resolved."
-BEGUN = "The maintenance has begun."
-COMPLETED = "The maintenance is complete."
+RESOLVED = N_("The problem is resolved.")
+BEGUN = N_("The maintenance has begun.")
+COMPLETED = N_("The maintenance is complete.")
 
 
 def tend(now: datetime) -> int:

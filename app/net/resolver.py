@@ -18,6 +18,7 @@ import dns.exception
 import dns.name
 import dns.rdatatype
 
+from app.i18n import _
 from app.net.dnsquery import AAAA, A, Part, Question
 from app.net.hosts import Server, SystemNames
 from app.net.loop import Loop, Timer
@@ -276,12 +277,24 @@ def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
 def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
     said = f" (said by DNS server {part.server})" if part.server else ""
     sentences = {
-        Cause.DNS_NXDOMAIN: f"The name {host} does not exist in DNS: NXDOMAIN{said}.",
-        Cause.DNS_SERVFAIL: f"DNS could not resolve {host}: SERVFAIL{said}.",
-        Cause.DNS_REFUSED: f"DNS refused to resolve {host}: REFUSED{said}.",
-        Cause.DNS_TIMEOUT: f"No DNS server answered for {host} within {seconds:.3g} s.",
-        Cause.DNS_NO_ADDRESS: (
-            f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}."
+        Cause.DNS_NXDOMAIN: _(
+            "The name %(host)s does not exist in DNS: NXDOMAIN%(said)s.", host=host, said=said
+        ),
+        Cause.DNS_SERVFAIL: _(
+            "DNS could not resolve %(host)s: SERVFAIL%(said)s.", host=host, said=said
+        ),
+        Cause.DNS_REFUSED: _(
+            "DNS refused to resolve %(host)s: REFUSED%(said)s.", host=host, said=said
+        ),
+        Cause.DNS_TIMEOUT: _(
+            "No DNS server answered for %(host)s within %(seconds)s s.",
+            host=host,
+            seconds=f"{seconds:.3g}",
+        ),
+        Cause.DNS_NO_ADDRESS: _(
+            "The name %(host)s exists in DNS but has no address: no A and no AAAA record%(said)s.",
+            host=host,
+            said=said,
         ),
     }
     cause = part.fault or Cause.DNS_NO_ADDRESS
@@ -319,5 +332,12 @@ def resolve(
 def timed_out(host: str, seconds: float) -> Resolved:
     """The result when the caller's own time runs out during the look-up."""
     return Resolved(
-        host, (), Cause.DNS_TIMEOUT, f"No DNS server answered for {host} within {seconds:.3g} s."
+        host,
+        (),
+        Cause.DNS_TIMEOUT,
+        _(
+            "No DNS server answered for %(host)s within %(seconds)s s.",
+            host=host,
+            seconds=f"{seconds:.3g}",
+        ),
     )

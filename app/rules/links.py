@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-NO_LINK = "This is not a URL. Enter one such as https://example.com/page."
+from app.i18n import N_
+
+NO_LINK = N_("This is not a URL. Enter one such as https://example.com/page.")
 
 
 def is_link(text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.i18n import N_
 from app.records import ComponentState, PageState, PostState
 from app.rules.page_state import SENTENCES
 
@@ -40,7 +41,7 @@ POST: Mapping[str, Look] = {
     PostState.MONITORING: Look("Monitoring", "seen", "maintenance"),
     PostState.RESOLVED: Look("Resolved", "up", "up"),
     PostState.SCHEDULED: Look("Scheduled", "pending", "paused"),
-    PostState.IN_PROGRESS: Look("In progress", "maintenance", "maintenance"),
+    PostState.IN_PROGRESS: Look(N_("In progress"), "maintenance", "maintenance"),
     PostState.COMPLETED: Look("Completed", "up", "up"),
 }
 

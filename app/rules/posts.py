@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from app.i18n import N_
 from app.records import MAINTENANCE_STATES, PostState
 
-OF_MAINTENANCE = (
+OF_MAINTENANCE = N_(
     "This post announces maintenance: it can be scheduled, in_progress or completed. "
     "Write another post for an incident."
 )
-OF_INCIDENT = (
+OF_INCIDENT = N_(
     "This post is about an incident: it can be investigating, identified, monitoring or resolved. "
     "Write another post for maintenance."
 )
-TIMES_NEEDED = "A scheduled post needs the time when it {what}."
-ENDS_BEFORE_START = "The end must be later than the start."
-NO_TIMES = "A scheduled post needs both times. Send starts_at and ends_at with the post first."
+TIMES_NEEDED = N_("A scheduled post needs the time when it {what}.")
+ENDS_BEFORE_START = N_("The end must be later than the start.")
+NO_TIMES = N_("A scheduled post needs both times. Send starts_at and ends_at with the post first.")
 
 
 def family_fault(before: str | None, state: str) -> str | None:

@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
+from app.i18n import N_
 from app.rules.time import zone_of
 from app.rules.zones import zones
 
-CLOCK_TIME = "Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00."
-ZONE = "This time zone is not known. Use a name such as Europe/Berlin."
+CLOCK_TIME = N_("Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00.")
+ZONE = N_("This time zone is not known. Use a name such as Europe/Berlin.")
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _DAYS = (-1, 0, 1)  # a window that began yesterday may still be open
 

@@ -23,6 +23,7 @@ from itertools import count, islice, takewhile
 from cronsim import CronSim, CronSimError
 from dateutil.relativedelta import relativedelta
 
+from app.i18n import _
 from app.records import MaintenanceWindow
 from app.rules.time import is_zone, zone_of
 
@@ -41,12 +42,13 @@ def repeat_fault(repeat: str) -> str | None:
         return None
     try:
         if len(repeat.split()) != 5:
-            raise CronSimError("Wrong number of fields")
+            raise CronSimError(_("Wrong number of fields"))
         next(CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration, ValueError, OverflowError):
-        return (
-            f"Choose one of {', '.join(WORDS)}, or send a cron expression such as 0 3 * * 1 "
-            "(minute, hour, day, month, day of the week)."
+        return _(
+            "Choose one of %(words)s, or send a cron expression such as 0 3 * * 1 (minute, "
+            "hour, day, month, day of the week).",
+            words=", ".join(WORDS),
         )
     return None
 
@@ -62,8 +64,8 @@ def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
 def explain(repeat: str, zone: str = "UTC") -> str:
     """Say in words when ``repeat`` occurs; a cron line's times are in the time zone ``zone``."""
     if repeat in WORDS:
-        return {ONCE: "Once", "daily": "Every day", "weekly": "Every week"}.get(
-            repeat, "Every month"
+        return {ONCE: "Once", "daily": _("Every day"), "weekly": _("Every week")}.get(
+            repeat, _("Every month")
         )
     try:
         return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} ({zone})"

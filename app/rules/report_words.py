@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from app.i18n import _
+
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September",
           "October", "November", "December")  # fmt: skip
 
@@ -28,4 +30,4 @@ def subject(names: list[str], tag: str | None, *, chosen: bool) -> str:
 
 def title(subject: str, month: str) -> str:
     """``Availability of 12 monitors tagged shop, October 2026``."""
-    return f"Availability of {subject}, {month}"
+    return _("Availability of %(subject)s, %(month)s", subject=subject, month=month)

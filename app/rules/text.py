@@ -8,23 +8,24 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
+from app.i18n import N_, _
 from app.records import MAX_CREDENTIAL, MAX_ID, MAX_NAME, MIN_PASSWORD
 from app.rules.brackets import Typed
 
-REQUIRED = "This field is required."
-ONE_VALUE = "This field takes one value, not a list."
-NO_OBJECT = "This field takes one value, not an object."
-NOT_TEXT = "This field takes text. In JSON, put the value in quotes."
-BOOLEAN = "Send true or false (1 and 0 also work)."
-WHOLE_NUMBER = "Enter a whole number, in digits alone."
-MOMENT = (
+REQUIRED = N_("This field is required.")
+ONE_VALUE = N_("This field takes one value, not a list.")
+NO_OBJECT = N_("This field takes one value, not an object.")
+NOT_TEXT = N_("This field takes text. In JSON, put the value in quotes.")
+BOOLEAN = N_("Send true or false (1 and 0 also work).")
+WHOLE_NUMBER = N_("Enter a whole number, in digits alone.")
+MOMENT = N_(
     "Send a time as 2026-11-21T08:00:00, which is read as UTC, "
     "or with Z or an offset such as +02:00."
 )
-MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
-NO_SUCH_TIME = "This date or time does not exist."
+MOMENT_PLUS = N_("The + of an offset must be written %2B in a form. A plain + is read as a space.")
+NO_SUCH_TIME = N_("This date or time does not exist.")
 
-NO_EMAIL = "This is not an email address. Enter one such as name@example.com."
+NO_EMAIL = N_("This is not an email address. Enter one such as name@example.com.")
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
@@ -55,15 +56,25 @@ def characters(value: str, *, lines: bool = False) -> str:
             continue
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise ValueError(
-                f"Character {position} is a control character (U+{ord(character):04X}) "
-                "or half of a broken pair. Remove it."
+                _(
+                    "Character %(position)s is a control character (U+%(ord)s) or half of a "
+                    "broken pair. Remove it.",
+                    position=position,
+                    ord=f"{ord(character):04X}",
+                )
             )
     return value
 
 
 def length(value: str, most: int) -> str:
     if len(value) > most:
-        raise ValueError(f"This is too long: {len(value):,} characters. Use {most:,} at most.")
+        raise ValueError(
+            _(
+                "This is too long: %(number)s characters. Use %(most)s at most.",
+                number=f"{len(value):,}",
+                most=f"{most:,}",
+            )
+        )
     return value
 
 
@@ -71,14 +82,20 @@ def size(value: str, most: int) -> str:
     """``most`` counts UTF-8 bytes."""
     count = len(value.encode("utf-8", "replace"))
     if count > most:
-        raise ValueError(f"This is too large: {count:,} bytes as UTF-8. Use {most:,} at most.")
+        raise ValueError(
+            _(
+                "This is too large: %(count)s bytes as UTF-8. Use %(most)s at most.",
+                count=f"{count:,}",
+                most=f"{most:,}",
+            )
+        )
     return value
 
 
 def record_id(value: str) -> int:
     number = integer(value)
     if not 1 <= number <= MAX_ID:
-        raise ValueError(f"There is no record with the id {number}.")
+        raise ValueError(_("There is no record with the id %(number)s.", number=number))
     return number
 
 
@@ -91,7 +108,12 @@ def email(value: str) -> str:
 
 def new_password(value: str) -> str:
     if len(value) < MIN_PASSWORD:
-        raise ValueError(f"The password is too short: use {MIN_PASSWORD} characters or more.")
+        raise ValueError(
+            _(
+                "The password is too short: use %(min_password)s characters or more.",
+                min_password=MIN_PASSWORD,
+            )
+        )
     return length(value, MAX_CREDENTIAL)
 
 
@@ -110,7 +132,7 @@ def boolean(value: str) -> bool:
 
 
 def one_of(words: list[str]) -> str:
-    return f"Choose one of these: {', '.join(words)}."
+    return _("Choose one of these: %(words)s.", words=", ".join(words))
 
 
 def moment(value: str) -> datetime:
@@ -136,10 +158,12 @@ def _offset(sign: str, hours: int, minutes: int) -> timezone:
 
 def header_name(value: str) -> str:
     if not value:
-        raise ValueError("The name is missing. Send both the name and the value of the header.")
+        raise ValueError(_("The name is missing. Send both the name and the value of the header."))
     characters(value)
     if not _TOKEN.fullmatch(value):
         raise ValueError(
-            "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a colon."
+            _(
+                "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a colon."
+            )
         )
     return value

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
+from app.i18n import N_, _
 from app.records import Change, ChangeKind
 from app.rules.figures import span
 
@@ -21,7 +22,7 @@ Check = Mapping[str, Any]
 HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
 NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
 PHASES = {
-    "dns": "DNS lookup",
+    "dns": N_("DNS lookup"),
     "connect": "connect",
     "tls": "TLS",
     "ttfb": "first byte",
@@ -109,7 +110,9 @@ def _certificate(pair: _Pair) -> Iterator[Change]:
         return
     ends, failed, good = _time(now.get("not_after")), _moment(pair.failing), _moment(pair.good)
     if ends and failed and good and good < ends <= failed:
-        text = f"The certificate expired {span((failed - ends).total_seconds())} before"
+        text = _(
+            "The certificate expired %(span)s before", span=span((failed - ends).total_seconds())
+        )
         yield Change(ChangeKind.CERTIFICATE, text, now=_issued(now))
 
 
@@ -125,11 +128,15 @@ def _redirect(pair: _Pair) -> Iterator[Change]:
     before, now = _redirects(pair.good), _redirects(pair.failing)
     texts = [", then ".join(found) for found in (before, now)]
     if before and now:
-        yield _change(ChangeKind.REDIRECT, "Redirect to", *texts)
+        yield _change(ChangeKind.REDIRECT, _("Redirect to"), *texts)
     elif now:
-        yield Change(ChangeKind.REDIRECT, f"New redirect to {_cut(texts[1])}", now=_cut(texts[1]))
+        yield Change(
+            ChangeKind.REDIRECT,
+            _("New redirect to %(cut)s", cut=_cut(texts[1])),
+            now=_cut(texts[1]),
+        )
     else:
-        text = f"Redirect removed, was to {_cut(texts[0])}"
+        text = _("Redirect removed, was to %(cut)s", cut=_cut(texts[0]))
         yield Change(ChangeKind.REDIRECT, text, before=_cut(texts[0]))
 
 
@@ -151,11 +158,15 @@ def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
     if (before or "").casefold() == (now or "").casefold():
         return
     if before and now:
-        yield _change(ChangeKind.HEADER, f"Header {name}:", before, now)
+        yield _change(ChangeKind.HEADER, _("Header %(name)s:", name=name), before, now)
     elif now:
-        yield Change(ChangeKind.HEADER, f"New header {name}: {_cut(now)}", now=_cut(now))
+        yield Change(
+            ChangeKind.HEADER,
+            _("New header %(name)s: %(cut)s", name=name, cut=_cut(now)),
+            now=_cut(now),
+        )
     elif before:
-        text = f"Header {name} removed, was {_cut(before)}"
+        text = _("Header %(name)s removed, was %(cut)s", name=name, cut=_cut(before))
         yield Change(ChangeKind.HEADER, text, before=_cut(before))
 
 

@@ -18,6 +18,7 @@ from app.db import db, faults, heartbeats, patience, schema, shards, unreadable
 from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
+from app.i18n import N_, _
 from app.stores.writable import cannot_write, is_settling
 
 # Live checkers take a shard that has lost its checker within this time.
@@ -30,9 +31,9 @@ ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 COUNTED_EVERY = 60.0  # seconds between two counts of unreadable values
 _KEPT = "wakeful.unreadable"
 
-CHECKER_SILENT = "No checker is running."
-WORKER_SILENT = "No alert worker is running, so no alerts are sent."
-CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
+CHECKER_SILENT = N_("No checker is running.")
+WORKER_SILENT = N_("No alert worker is running, so no alerts are sent.")
+CHECKS_LATE = N_("Checks are due, but no result has been recorded for a while.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,12 @@ class Health:
         if not count:
             return ()
         values = "1 stored value" if count == 1 else f"{count:,} stored values"
-        return (f"{values} cannot be read. wakeful doctor names each and says what to do.",)
+        return (
+            _(
+                "%(values)s cannot be read. wakeful doctor names each and says what to do.",
+                values=values,
+            ),
+        )
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
@@ -116,11 +122,18 @@ class LeftAlone:
     def __str__(self) -> str:
         count = "1 monitor" if self.monitors == 1 else f"{self.monitors:,} monitors"
         if self.all:
-            return (
-                f"No checker runs in the place {self.name}, from where {count} should be checked."
-                f" Start one with WAKEFUL_LOCATION={self.name}, or remove the place from them."
+            return _(
+                "No checker runs in the place %(name)s, from where %(count)s should be "
+                "checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from "
+                "them.",
+                name=self.name,
+                count=count,
             )
-        return f"In the place {self.name}, nobody has checked {count} for 30 s or more."
+        return _(
+            "In the place %(name)s, nobody has checked %(count)s for 30 s or more.",
+            name=self.name,
+            count=count,
+        )
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:
@@ -184,7 +197,7 @@ def _unreadable() -> int:
     """How many values cannot be read. Counting reads them all, so the result is cached."""
     kept: tuple[float, int] | None = current_app.extensions.get(_KEPT)
     if kept is None or time.monotonic() - kept[0] >= COUNTED_EVERY:
-        kept = time.monotonic(), sum(1 for _ in unreadable.scan(schema.IN_USE))
+        kept = time.monotonic(), sum(1 for _field in unreadable.scan(schema.IN_USE))
         current_app.extensions[_KEPT] = kept
     return kept[1]
 

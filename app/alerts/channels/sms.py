@@ -51,14 +51,16 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 def parse(url: str) -> Provider:
     """Raises ValueError with a sentence that contains nothing of the URL."""
-    kind, _, rest = url.partition("://")
-    rest, _, query = rest.partition("?")
+    kind, _sign, rest = url.partition("://")
+    rest, _sign, query = rest.partition("?")
     credentials, at, sender = rest.rstrip("/").rpartition("@")
     user, colon, password = credentials.partition(":")
     if kind not in _PROVIDERS or not (at and colon and user and password and sender):
         raise ValueError(
-            "WAKEFUL_SMS_URL is wrong. It looks like twilio://ACCOUNT:TOKEN@FROM or "
-            "vonage://KEY:SECRET@FROM."
+            _(
+                "WAKEFUL_SMS_URL is wrong. It looks like twilio://ACCOUNT:TOKEN@FROM or "
+                "vonage://KEY:SECRET@FROM."
+            )
         )
     api = parse_qs(query).get("api", [_PROVIDERS[kind][0]])[0].rstrip("/")
     return Provider(kind, unquote(user), unquote(password), unquote(sender), api)

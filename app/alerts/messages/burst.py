@@ -7,6 +7,7 @@ from app.alerts.messages.context import Context
 from app.alerts.messages.facts import Facts, cause_of, ended_at, lasted, name_of, told_at
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Item, Link, Message, Tone
+from app.i18n import _
 from app.records import Event
 
 
@@ -26,10 +27,10 @@ def burst(facts: Facts, context: Context) -> Message:
         event=facts["event"],
         tone=Tone.GOOD if good else Tone.BAD,
         title=f"{words.count_of(count, 'monitor')} {'is' if count == 1 else 'are'} {state}",
-        summary="They changed within a minute, so this is one message for all of them.",
+        summary=_("They changed within a minute, so this is one message for all of them."),
         at=told_at(facts),
         items=tuple(items),
-        links=(Link("All incidents", f"{context.base_url}/incidents"),),
+        links=(Link(_("All incidents"), f"{context.base_url}/incidents"),),
         data={
             "count": count,
             "incidents": [

@@ -16,6 +16,7 @@ from app.alerts.messages.facts import (
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Item, Link, Message, Tone
+from app.i18n import _
 
 
 def digest(facts: Facts, context: Context) -> Message:
@@ -41,12 +42,15 @@ def digest(facts: Facts, context: Context) -> Message:
     more = open_ + over + noticed - len(items)
     if more > 0:
         items.append(Item(f"and {more} more"))
-    all_links = (Link("All incidents", f"{context.base_url}/incidents"),)
+    all_links = (Link(_("All incidents"), f"{context.base_url}/incidents"),)
     return Message(
         event=facts["event"],
         tone=Tone.BAD if open_ else Tone.GOOD if over else Tone.WARNING,
-        title=f"Quiet hours are over: {', '.join(parts) or 'nothing happened'}",
-        summary=f"Held back since {words.clock_time(words.read_moment(facts['since']))}.",
+        title=_("Quiet hours are over: %(value)s", value=", ".join(parts) or "nothing happened"),
+        summary=_(
+            "Held back since %(clock_time)s.",
+            clock_time=words.clock_time(words.read_moment(facts["since"])),
+        ),
         at=told_at(facts),
         items=tuple(items),
         links=incident_links(members[0], context) if alone else all_links,

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
+from app.i18n import N_
 
 Facts = Mapping[str, Any]
 ADDRESS = "Address"
 GAPS_NAMED = 3
-UNKNOWN_CAUSE = "No cause was given."
+UNKNOWN_CAUSE = N_("No cause was given.")
 
 
 def name_of(facts: Facts) -> str:

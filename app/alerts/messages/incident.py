@@ -19,6 +19,7 @@ from app.alerts.messages.facts import (
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
+from app.i18n import _
 from app.rules.figures import about
 from app.rules.what_changed import LAST_GOOD
 
@@ -42,7 +43,7 @@ def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
     found, good = incident.get("changes") or [], incident.get("compared_with") or LAST_GOOD
     texts = [words.shorten(change["text"], 120) for change in found[:CHANGES_NAMED]]
     since = "" if good.startswith(LAST_GOOD) else f" (since {good})"
-    return (("What changed", "; ".join(texts) + since),) if texts else ()
+    return ((_("What changed"), "; ".join(texts) + since),) if texts else ()
 
 
 def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -94,15 +95,18 @@ def opened(facts: Facts, context: Context) -> Message:
     details = [
         *_deployed(facts),
         *_changes(facts),
-        ("Down since", words.clock_time(started_at(incident))),
+        (_("Down since"), words.clock_time(started_at(incident))),
         address_of(facts),
-        *_others("Also down", facts, context),
+        *_others(_("Also down"), facts, context),
     ]
     if times := _flapping(facts):
-        note = f"Down {times} times in 10 minutes. The next alert comes when it stays down."
+        note = _(
+            "Down %(times)s times in 10 minutes. The next alert comes when it stays down.",
+            times=times,
+        )
         details.insert(0, ("Flapping", note))
     # ``late``: the first message was given up, because nothing was sent for 24 hours.
-    title = "Still down" if (facts.get("extra") or {}).get("late") else "Down"
+    title = _("Still down") if (facts.get("extra") or {}).get("late") else "Down"
     summary = f"{cause_of(incident)}{unwatched(incident)}"
     return _about_incident(facts, context, Tone.BAD, f"{title}: {name_of(facts)}", summary, details)
 
@@ -114,14 +118,18 @@ def resolved(facts: Facts, context: Context) -> Message:
         ("Cause", cause_of(incident)),
         # While nothing was checked, it may have been up.
         (
-            "At most" if incident.get("unwatched") else "Down",
+            _("At most") if incident.get("unwatched") else "Down",
             f"{words.clock_time(started)} to {words.clock_time(ended)}",
         ),
         address_of(facts),
-        *_others("Still down", facts, context),
+        *_others(_("Still down"), facts, context),
     ]
-    summary = f"It was down for {lasted(facts, ended)}.{unwatched(incident)}"
-    title = f"Up again: {name_of(facts)}"
+    summary = _(
+        "It was down for %(lasted)s.%(unwatched)s",
+        lasted=lasted(facts, ended),
+        unwatched=unwatched(incident),
+    )
+    title = _("Up again: %(name_of)s", name_of=name_of(facts))
     return _about_incident(facts, context, Tone.GOOD, title, summary, details)
 
 
@@ -132,13 +140,22 @@ def reminder(facts: Facts, context: Context) -> Message:
         ("Cause", cause_of(incident)),
         *_deployed(facts),
         *_changes(facts),
-        ("Down since", words.clock_time(started_at(incident))),
+        (_("Down since"), words.clock_time(started_at(incident))),
         address_of(facts),
-        *_others("Also down", facts, context),
+        *_others(_("Also down"), facts, context),
     ]
-    summary = f"Down for {so_far}, and nobody has acknowledged it yet.{unwatched(incident)}"
+    summary = _(
+        "Down for %(so_far)s, and nobody has acknowledged it yet.%(unwatched)s",
+        so_far=so_far,
+        unwatched=unwatched(incident),
+    )
     return _about_incident(
-        facts, context, Tone.BAD, f"Still down: {name_of(facts)}", summary, details
+        facts,
+        context,
+        Tone.BAD,
+        _("Still down: %(name_of)s", name_of=name_of(facts)),
+        summary,
+        details,
     )
 
 
@@ -147,9 +164,13 @@ def acknowledged(facts: Facts, context: Context) -> Message:
     by = incident.get("acknowledged_by")
     details = [
         ("Cause", cause_of(incident)),
-        ("Down since", words.clock_time(started_at(incident))),
+        (_("Down since"), words.clock_time(started_at(incident))),
     ]
-    summary = f"Acknowledged by {words.shorten(by, 100)}." if by else "Somebody is looking at it."
+    summary = (
+        _("Acknowledged by %(shorten)s.", shorten=words.shorten(by, 100))
+        if by
+        else _("Somebody is looking at it.")
+    )
     return _about_incident(
         facts, context, Tone.PLAIN, f"Acknowledged: {name_of(facts)}", summary, details
     )

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from app.i18n import N_
+
 
 class Tone(StrEnum):
     """What a message means: chooses its colour and the sign in front of its title."""
@@ -63,7 +65,7 @@ class Message:
     thread: str | None = None  # mail programs show the mails of one incident together
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
     footer: str = (
-        "You get this message because a monitor alerts this address."  # why it comes, in a mail
+        N_("You get this message because a monitor alerts this address.")  # why it comes, in a mail
     )
     data: Mapping[str, Any] = field(default_factory=dict)
 

@@ -9,6 +9,7 @@ from app.alerts import words
 from app.alerts.messages.context import Context
 from app.alerts.messages.facts import UNKNOWN_CAUSE, Facts, told_at
 from app.alerts.messages.message import Item, Link, Message, Tone
+from app.i18n import _
 from app.rules.figures import percent, span
 
 
@@ -26,13 +27,16 @@ def report(facts: Facts, context: Context) -> Message:
         event=facts["event"],
         tone=Tone.PLAIN,
         title=told["title"],
-        summary=f"Uptime {uptime}. The report has every monitor, its days and its incidents.",
+        summary=_(
+            "Uptime %(uptime)s. The report has every monitor, its days and its incidents.",
+            uptime=uptime,
+        ),
         at=told_at(facts),
         details=(*_details(total), *map(_incident, told["incidents"]), *_untold(told)),
         items=tuple(items),
-        links=(Link("Open the report", f"{context.base_url}/reports?{urlencode(query)}"),),
+        links=(Link(_("Open the report"), f"{context.base_url}/reports?{urlencode(query)}"),),
         data={"report": dict(told)},
-        footer="An editor set up this report for your contact on the Reports page.",
+        footer=_("An editor set up this report for your contact on the Reports page."),
     )
 
 
@@ -42,9 +46,9 @@ def _details(total: Facts) -> list[tuple[str, str]]:
         ("Incidents", str(total["incidents"])),
     ]
     if total["mttr"] is not None:
-        found.append(("Mean time to recovery", span(total["mttr"])))
+        found.append((_("Mean time to recovery"), span(total["mttr"])))
     if total["avg"] is not None:
-        found.append(("Response time", f"{total['avg']} ms on average, p95 {total['p95']} ms"))
+        found.append((_("Response time"), f"{total['avg']} ms on average, p95 {total['p95']} ms"))
     return found
 
 

@@ -21,6 +21,7 @@ from whoisit.parser import parse_events
 from whoisit.query import QueryBuilder
 
 from app.checks.expiry.registry import NoAnswer, fetch, plausible
+from app.i18n import _
 from app.net.policy import Policy
 
 IANA = "https://data.iana.org/rdap/dns.json"
@@ -103,7 +104,7 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
     """
     data = json.loads(raw)
     if not isinstance(data, dict):
-        raise ValueError("it is not a JSON object.")
+        raise ValueError(_("it is not a JSON object."))
     domains = data if "services" in data else data.get("dns")
     if not isinstance(domains, dict) or not domains.get("services"):
         raise ValueError("it has no list of domain registries (dns).")
@@ -124,7 +125,7 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
 def expiry(domain: str, registries: Registries, deadline: float, policy: Policy | None) -> datetime:
     """The domain's expiry by the registry, aware UTC. Raises NoAnswer."""
     try:
-        _, url, _ = QueryBuilder(registries.bootstrap).build("domain", domain)
+        url = QueryBuilder(registries.bootstrap).build("domain", domain)[1]
     except UnsupportedError:
         tld = domain.rpartition(".")[2]
         raise NoAnswer(f"no registry is known for .{tld}.") from None
@@ -132,7 +133,7 @@ def expiry(domain: str, registries: Registries, deadline: float, policy: Policy 
     if answer.status == 404:
         raise NoAnswer(f"the registry does not know {domain}.")
     if answer.status == 429:
-        raise NoAnswer("the registry accepts no more queries for now.")
+        raise NoAnswer(_("the registry accepts no more queries for now."))
     if answer.status != 200:
         raise NoAnswer(f"the registry answered {answer.status}.")
     return expiry_in(answer.body)
@@ -143,15 +144,15 @@ def expiry_in(raw: bytes) -> datetime:
     try:
         data = json.loads(raw)
     except (ValueError, RecursionError):
-        raise NoAnswer("the answer is not JSON.") from None
+        raise NoAnswer(_("the answer is not JSON.")) from None
     events = data.get("events") if isinstance(data, dict) else None
     if not isinstance(events, list):
-        raise NoAnswer("the answer has no dates.")
+        raise NoAnswer(_("the answer has no dates."))
     for name in _ENDINGS:
         for event in events[:_MAX_EVENTS]:
             if _action(event) == name and (moment := _date(event)) is not None:
                 return plausible(moment)
-    raise NoAnswer("the answer has no expiry date.")
+    raise NoAnswer(_("the answer has no expiry date."))
 
 
 def _action(event: Any) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from app.checks.http.exchange import Seen
+from app.i18n import _
 
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
@@ -18,7 +19,7 @@ def to_place(seen: Seen) -> str:
 
 
 def server(seen: Seen) -> str:
-    return f"The server at {place(seen)}" if seen.ip else "The server"
+    return _("The server at %(place)s", place=place(seen)) if seen.ip else _("The server")
 
 
 def place(seen: Seen) -> str:

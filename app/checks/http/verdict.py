@@ -14,6 +14,7 @@ from app.checks.http.trace import Trace
 from app.checks.outcome import Failure, verdict_of
 from app.checks.redact import Redactor
 from app.checks.text import excerpt, judge_text
+from app.i18n import _
 from app.net.charset import decode
 from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.certificates import warns
@@ -77,7 +78,11 @@ def _bad_status(seen: Seen, trace: Trace) -> Failure | None:
         return None
     return Failure(
         f"{Cause.HTTP_STATUS}:{seen.status}",
-        f"The server answered {reason(seen.status)}; expected {trace.spec.accepted_statuses}.",
+        _(
+            "The server answered %(reason)s; expected %(accepted_statuses)s.",
+            reason=reason(seen.status),
+            accepted_statuses=trace.spec.accepted_statuses,
+        ),
     )
 
 
@@ -99,7 +104,12 @@ def _text(seen: Seen, trace: Trace) -> tuple[Failure | None, str | None]:
         verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
         failure = Failure(
             cause,
-            f"The answer ({reason(seen.status)}, {len(seen.body)} bytes) {verb} "
-            f"the text “{shown}”.",
+            _(
+                "The answer (%(reason)s, %(number)s bytes) %(verb)s the text “%(shown)s”.",
+                reason=reason(seen.status),
+                number=len(seen.body),
+                verb=verb,
+                shown=shown,
+            ),
         )
     return failure, excerpt(text, lookup, Redactor(trace.spec)) if lookup else None

@@ -26,6 +26,7 @@ from app.checks.outcome import (
 from app.checks.redact import Redactor
 from app.checks.tcp.run import Seen
 from app.checks.text import excerpt, judge_text
+from app.i18n import _
 from app.records import Cause, Outcome, Result, Timings, Verdict
 
 # Faults of this machine, which say nothing about the target.
@@ -97,25 +98,39 @@ def _not_connected(seen: Seen) -> Failure:
     place = f"{', '.join(seen.tried[:3])} port {seen.target.port}"
     number = next((one for one in seen.errors if one in _OURS), None)
     if number is not None:
-        return Failure(Cause.CHECK_ERROR, f"The check itself failed: {os.strerror(number)}.")
+        return Failure(
+            Cause.CHECK_ERROR,
+            _("The check itself failed: %(strerror)s.", strerror=os.strerror(number)),
+        )
     if seen.silent:
         limit = f"{seen.spec.timeout:g} s"
         return Failure(
-            Cause.TIMEOUT_CONNECT, f"No TCP connection to {place} within the limit of {limit}."
+            Cause.TIMEOUT_CONNECT,
+            _(
+                "No TCP connection to %(place)s within the limit of %(limit)s.",
+                place=place,
+                limit=limit,
+            ),
         )
     number = next((one for one in _MOST_SPECIFIC if one in seen.errors), seen.errors[0])
     return connect_failure(number, place, seen.connect or 0.0) or Failure(
-        Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {os.strerror(number)}."
+        Cause.HOST_UNREACHABLE,
+        _(
+            "The host cannot be reached at %(place)s: %(strerror)s.",
+            place=place,
+            strerror=os.strerror(number),
+        ),
     )
 
 
 def _text(seen: Seen) -> Failure | None:
-    server = f"The server at {seen.ip} port {seen.target.port}"
+    server = _("The server at %(ip)s port %(port)s", ip=seen.ip, port=seen.target.port)
     size = f"{len(seen.banner)} byte{'' if len(seen.banner) == 1 else 's'}"
     if seen.broken_by is not None:
         how = "reset" if seen.broken_by in RESET else f"broken ({os.strerror(seen.broken_by)})"
         return Failure(
-            Cause.CONNECTION_RESET, f"The connection was {how} by the other side after {size}."
+            Cause.CONNECTION_RESET,
+            _("The connection was %(how)s by the other side after %(size)s.", how=how, size=size),
         )
     lookup = seen.spec.alert_text_lookup or ""
     cause = judge_text(seen.spec.alert_condition, lookup, seen.text, cut=False)
@@ -128,7 +143,15 @@ def _text(seen: Seen) -> Failure | None:
             if seen.closed
             else f"sent nothing within {seen.spec.timeout:g} s"
         )
-        return Failure(cause, f"{server} {how}. The text “{shown}” is expected.")
+        return Failure(
+            cause,
+            _(
+                "%(server)s %(how)s. The text “%(shown)s” is expected.",
+                server=server,
+                how=how,
+                shown=shown,
+            ),
+        )
     verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
-    return Failure(cause, f"What {server[0].lower()}{server[1:]} sends first ({size}) {verb} "
-                          f"the text “{shown}”.")  # fmt: skip
+    return Failure(cause, _("What %(lower)s%(server)s sends first (%(size)s) %(verb)s the text "
+"“%(shown)s”.", lower=server[0].lower(), server=server[1:], size=size, verb=verb, shown=shown))  # fmt: skip

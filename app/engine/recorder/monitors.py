@@ -28,9 +28,10 @@ from app.engine.recorder.rows import (
     start_afresh,
 )
 from app.errors import NotFound
+from app.i18n import N_
 from app.records import Location
 
-WATCHING_STOPPED = "Watching stopped: the monitor was paused."
+WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
 # A change of one of these may change the verdict, so the monitor is checked at once.
 CHECKED_FIELDS = frozenset(

@@ -17,6 +17,7 @@ from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailR
 from app.db.types import Unreadable, readable
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
+from app.i18n import N_
 from app.records import CONTACT, Contact, Page, PageQuery, Pair, SharedChannel
 from app.rules.together import quiet_hours
 from app.stores import base
@@ -26,12 +27,12 @@ from app.stores.local.part import Part
 from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits, ids_of_page
 
-NAME_TAKEN = "Another contact has this name."
-IN_USE = (
+NAME_TAKEN = N_("Another contact has this name.")
+IN_USE = N_(
     "Monitors use this contact. Replace it with another one (replace_with), or delete it anyway "
     "(force)."
 )
-ITSELF = "This is the contact that is to be deleted. Name another one."
+ITSELF = N_("This is the contact that is to be deleted. Name another one.")
 COLUMNS = (
     "name", "quiet_start", "quiet_end", "quiet_zone", "default", "min_severity", "acknowledgements",
 )  # fmt: skip

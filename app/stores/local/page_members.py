@@ -17,13 +17,14 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.errors import Invalid
+from app.i18n import N_
 from app.records import ComponentName, Group
 from app.stores.base import Fields
 from app.stores.local.search import fits
 
-NO_MONITOR = "There is no monitor with the id {id}."
-NOT_ON_PAGE = "The monitor {id} is not on the page."
-IN_TWO_GROUPS = "The monitor {id} is in two groups."
+NO_MONITOR = N_("There is no monitor with the id {id}.")
+NOT_ON_PAGE = N_("The monitor {id} is not on the page.")
+IN_TWO_GROUPS = N_("The monitor {id} is in two groups.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ from sqlalchemy import func, select
 from app.db import DbSession, db, turns, writing
 from app.db.tables import PostTemplateRow
 from app.errors import Invalid, NotFound
+from app.i18n import N_
 from app.records import Page, PageQuery, PostTemplate
 from app.rules.post_templates import folded
 from app.stores.base import Collection, Fields
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-NAME_TAKEN = "Another template has this name."
+NAME_TAKEN = N_("Another template has this name.")
 
 
 class PostTemplates(Part, Collection[PostTemplate, PageQuery]):

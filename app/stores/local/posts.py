@@ -24,6 +24,7 @@ from app.db.tables import (
 )
 from app.db.types import OutOfRange
 from app.errors import Invalid, NotFound
+from app.i18n import N_
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
 from app.rules import public_causes
@@ -35,8 +36,8 @@ from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
 
-NO_INCIDENT = "There is no incident with the id {id}."
-OF_ANOTHER = "The incident {id} is of a monitor that is not on the page."
+NO_INCIDENT = N_("There is no incident with the id {id}.")
+OF_ANOTHER = N_("The incident {id} is of a monitor that is not on the page.")
 COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
 

@@ -19,12 +19,13 @@ from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Invalid
+from app.i18n import N_
 from app.records import Pair, SharedChannel
 
 SEVERAL = 3
 MARK = 16  # characters of a lane: enough to know a channel of one monitor again
 AT_ONCE = 500
-CHANGED = "This channel was changed or removed meanwhile. Open the monitor again."
+CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
 _AROUND = "\n"
 _MONITORS = MonitorRow.__table__
 _FILL_IN = (

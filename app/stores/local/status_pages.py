@@ -18,6 +18,7 @@ from app.access import passwords
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
 from app.errors import Conflict, Invalid, NotFound
+from app.i18n import N_
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
 from app.rules.page_links import page_link
@@ -30,11 +31,11 @@ from app.stores.local.page_states import states_of_pages
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-SLUG_TAKEN = "Another status page has this address."
-DOMAIN_TAKEN = "Another status page has this host name."
-OWN_HOST = "This host name leads to Wakeful's dashboard. Enter another one."
-PASSWORD_NEEDED = "Enter a password for this page."  # noqa: S105 (a sentence)
-BUSY = "Others stored status pages at the same moment. Try again."
+SLUG_TAKEN = N_("Another status page has this address.")
+DOMAIN_TAKEN = N_("Another status page has this host name.")
+OWN_HOST = N_("This host name leads to Wakeful's dashboard. Enter another one.")
+PASSWORD_NEEDED = N_("Enter a password for this page.")
+BUSY = N_("Others stored status pages at the same moment. Try again.")
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme",
@@ -202,7 +203,7 @@ def _hashed(fields: Fields) -> str | None:
 
 def _unraced(write: Callable[[], Any]) -> Any:
     """Write again where another process took the slug or the domain after we had looked."""
-    for _ in range(_TRIES):
+    for _try in range(_TRIES):
         try:
             return write()
         except IntegrityError:

@@ -21,16 +21,17 @@ from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageRow, SubscriberRow
 from app.errors import Invalid, NotFound, Throttled
+from app.i18n import N_
 from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility
 from app.rules.channel_values import check_value
 from app.stores.local.search import fits
 
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
 QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
-NO_MAIL = "This page sends no email."
-NO_CHANNEL = "Choose email or webhook."
-NO_TARGET = {Channel.EMAIL: "Enter an email address.", Channel.WEBHOOK: "Enter a URL."}
-TOO_MANY = "Too many sign-ups. Wait and try again."
+NO_MAIL = N_("This page sends no email.")
+NO_CHANNEL = N_("Choose email or webhook.")
+NO_TARGET = {Channel.EMAIL: N_("Enter an email address."), Channel.WEBHOOK: N_("Enter a URL.")}
+TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
 
 class Subscribing(Counters):

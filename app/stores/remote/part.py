@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from app.codec import Odd
 from app.errors import Unavailable, Unsupported
+from app.i18n import _
 from app.records import Page
 from app.rules import brackets
 from app.stores.base import Feature, Fields, Store
@@ -83,7 +84,9 @@ class Part:
     def _needs(self, feature: Feature, lacking: str) -> None:
         """Raise Unsupported, with what is ``lacking``, where the server does not offer this."""
         if feature not in self.offers.known():
-            raise Unsupported(f"The server {self.connection.name} {lacking}")
+            raise Unsupported(
+                _("The server %(name)s %(lacking)s", name=self.connection.name, lacking=lacking)
+            )
 
     def _record(self, answer: Answer, read: Callable[[Any], T]) -> T:
         try:
