@@ -20,6 +20,7 @@ from app.config import Settings
 from app.db import AnySession, db
 from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
+from app.i18n import _
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
@@ -84,8 +85,8 @@ class Jobs:
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
-                reason = f"{NOT_SENT}Wakeful could not write it ({type(fault).__name__})."
-                give_up(db.session, claim.id, reason)
+                said = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
+                give_up(db.session, claim.id, NOT_SENT + said)
         return jobs
 
     def _tools_for(self, claim: Claim, tools: Tools) -> Tools:

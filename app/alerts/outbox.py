@@ -38,7 +38,7 @@ from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import QUIET_HOURS, Channel, DeliveryStatus, Event
 from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
@@ -77,13 +77,13 @@ def update_deliveries() -> Update:
 class Reason(StrEnum):
     """Why a row is held back. The delivery log shows it, so that nothing is held back silently."""
 
-    BURST = "burst"
-    FLAPPING = "flapping"
-    OUTAGE_NOT_DELIVERED = "outage not delivered"
+    BURST = N_("burst")
+    FLAPPING = N_("flapping")
+    OUTAGE_NOT_DELIVERED = N_("outage not delivered")
     QUIET_HOURS = QUIET_HOURS
-    SETTLED = "settled"  # a reminder whose incident was acknowledged or ended meanwhile
-    BY_HAND = "retried by hand"  # while it is pending again; nothing holds it back
-    GIVEN_UP = "given up by hand"
+    SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
+    BY_HAND = N_("retried by hand")  # while it is pending again; nothing holds it back
+    GIVEN_UP = N_("given up by hand")
 
 
 def enqueue(

@@ -27,7 +27,7 @@ def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
 def given_up(answer: str | None) -> str:
     """Why a message failed after 24 hours. ``answer``: the last one; None without an attempt."""
     if answer is None:
-        return _("%(not_sent)sit could not be sent within 24 hours.", not_sent=NOT_SENT)
+        return NOT_SENT + _("it could not be sent within 24 hours.")
     return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
 
 

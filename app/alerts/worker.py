@@ -319,10 +319,11 @@ class Worker:
                 with self.app.app_context():
                     self._store_all()
             except Exception as fault:
-                what = _(
-                    "The outcome of sent messages could not be stored. They may be sent again."
+                faults.tell(
+                    log,
+                    "The outcome of sent messages could not be stored. They may be sent again.",
+                    fault,
                 )
-                faults.tell(log, what, fault)
                 return
 
     def _store_all(self) -> None:

@@ -52,7 +52,7 @@ class DeliveryStatus(StrEnum):
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
 # the channel may work.
 NOT_SENT = N_("Not sent: ")
-QUIET_HOURS = "quiet hours"  # the reason of a delivery that waits for their end, or waited
+QUIET_HOURS = N_("quiet hours")  # the reason of a delivery that waits for their end, or waited
 
 
 class Attempt(TypedDict):

@@ -66,7 +66,7 @@ class Guard:
     def _judge_file(self, name: str | bytes) -> None:
         path = Path(os.path.realpath(os.fsdecode(name)))
         if not any(path.is_relative_to(root) for root in READABLE):
-            self._refuse(NO_FILES)
+            self._refuse(_(NO_FILES))
 
     def _judge(self, address: Any) -> None:
         host = address[0] if isinstance(address, tuple) else None

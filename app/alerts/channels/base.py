@@ -117,9 +117,9 @@ def read_response(response: Response, said: str, now: datetime) -> Answer:
     cleaned.
     """
     verdict = answer.judge_status(response.status)
-    text = _("HTTP %(status)s", status=response.status) + (f": {said}" if said else "")
+    text = f"HTTP {response.status}" + (f": {said}" if said else "")
     if 300 <= response.status < 400:
-        text += " (a redirect, which is not followed: enter the URL that it leads to)"
+        text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
     pause = None
     if verdict is Verdict.RETRY:
         pause = answer.retry_after(response.headers, response.body, now)

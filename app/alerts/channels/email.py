@@ -36,7 +36,7 @@ class _Recipient(smtplib.SMTPResponseException):
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.smtp_url is None:
-        return answer.permanent(NO_MAIL_SERVER)
+        return answer.permanent(_(NO_MAIL_SERVER))
     try:
         server = parse(tools.settings.smtp_url)
         built = mail.build(outgoing, server.sender)
@@ -73,8 +73,8 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     except ssl.SSLCertVerificationError as fault:
         return answer.retry(
             _(
-                "The mail server's certificate is not trusted: %(verify_message)s.",
-                verify_message=fault.verify_message,
+                "The mail server's certificate is not trusted: %(why)s.",
+                why=fault.verify_message,
             )
         )
     except (OSError, smtplib.SMTPException) as fault:
@@ -92,7 +92,7 @@ def _transmit(smtp: smtplib.SMTP, sender: str, to: str, data: bytes, options: li
     smtp.send(_DOTS.sub(b"..", data).removesuffix(b"\r\n") + b"\r\n.\r\n")
     code, said = _last_reply(smtp)
     _expect((code, said))
-    return _("SMTP %(code)s: %(text)s", code=code, text=_text(said))
+    return f"SMTP {code}: {_text(said)}"
 
 
 def _last_reply(smtp: smtplib.SMTP) -> tuple[int, bytes]:
@@ -188,7 +188,7 @@ def _cut(smtp: smtplib.SMTP, expired: threading.Event) -> None:
 
 
 def _refused(code: int, said: bytes | str, secrets: list[str]) -> Answer:
-    text = masking.clean(_("SMTP %(code)s: %(text)s", code=code, text=_text(said)), secrets)
+    text = masking.clean(f"SMTP {code}: {_text(said)}", secrets)
     return answer.permanent(text) if code >= 500 else answer.retry(text)
 
 

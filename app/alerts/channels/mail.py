@@ -17,6 +17,7 @@ from app import i18n
 from app.alerts.channels.base import Outgoing
 from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
+from app.i18n import _
 from app.paths import TEMPLATES
 
 MAX_SUBJECT = 150

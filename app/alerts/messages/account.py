@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from app.alerts.messages.message import Link, Message, Tone
-from app.i18n import _
+from app.i18n import _, _n
 
 
 def trial(at: datetime, dashboard: str) -> Message:
@@ -17,7 +17,7 @@ def trial(at: datetime, dashboard: str) -> Message:
         title=_("Test email from Wakeful"),
         summary=_("This is a test. Email from Wakeful arrives here."),
         at=at,
-        links=(Link("Dashboard", dashboard),),
+        links=(Link(_("Dashboard"), dashboard),),
         footer=_("An admin sent this test from the Settings page."),
     )
 
@@ -27,8 +27,14 @@ def invitation(at: datetime, link: str, inviter: str, days: int) -> Message:
         event="account.invited",
         tone=Tone.PLAIN,
         title=_("You are invited to Wakeful"),
-        summary=f"{inviter} invites you to Wakeful, which watches websites and tells people when"
-        f" they break. Open the link to set your password. It works once, for {days} days.",
+        summary=_n(
+            "%(inviter)s invites you to Wakeful, which watches websites and tells people when they"
+            " break. Open the link to set your password. It works once, for %(num)s day.",
+            "%(inviter)s invites you to Wakeful, which watches websites and tells people when they"
+            " break. Open the link to set your password. It works once, for %(num)s days.",
+            days,
+            inviter=inviter,
+        ),
         at=at,
         links=(Link(_("Accept the invitation"), link),),
         footer=_("If you do not expect this, do nothing."),

@@ -24,11 +24,11 @@ def post(facts: Facts, context: Context) -> Message:
     told, page = facts["post"], _page(facts, context)
     end = unsubscribe_link(page, facts["unsubscribe"])
     state = post_word(told["state"])
-    details = [("State", state)]
-    details += [("Affected", ", ".join(told["monitors"]))] if told["monitors"] else []
+    details = [(_("State"), state)]
+    details += [(_("Affected"), ", ".join(told["monitors"]))] if told["monitors"] else []
     details += [
         (label, words.clock_time(words.read_moment(told[name])))
-        for label, name in (("Begins", "starts_at"), ("Ends", "ends_at"))
+        for label, name in ((_("Begins"), "starts_at"), (_("Ends"), "ends_at"))
         if told[name]
     ]
     return Message(
@@ -38,7 +38,7 @@ def post(facts: Facts, context: Context) -> Message:
         summary=told["body"],
         at=words.read_moment(told["created_at"]),
         details=tuple(details),
-        links=(Link(_("Status page"), page), Link("Unsubscribe", end)),
+        links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
         thread=f"post-{told['id']}",
         data={
             "page": {"name": facts["page"]["name"], "link": page},
@@ -63,7 +63,10 @@ def confirm(facts: Facts, context: Context) -> Message:
             "If it was not you, do nothing: you get no more messages."
         ),
         at=told_at(facts),
-        links=(Link("Confirm", confirm_link(page, facts["token"])), Link(_("Status page"), page)),
+        links=(
+            Link(_("Confirm"), confirm_link(page, facts["token"])),
+            Link(_("Status page"), page),
+        ),
         data={"page": {"name": facts["page"]["name"], "link": page}, "token": facts["token"]},
         footer=_footer(facts),
     )
@@ -82,7 +85,7 @@ def known(facts: Facts, context: Context) -> Message:
             " its messages already, so there is nothing to do."
         ),
         at=told_at(facts),
-        links=(Link(_("Status page"), page), Link("Unsubscribe", end)),
+        links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
         data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
         unsubscribe=end,
         footer=_footer(facts),

@@ -17,16 +17,16 @@ def trial(facts: Facts, context: Context) -> Message:
             title=_("Test of an alert channel"),
             summary=_("This is a test. Alerts arrive here."),
             at=told_at(facts),
-            links=(Link("Dashboard", f"{context.base_url}/"),),
+            links=(Link(_("Dashboard"), f"{context.base_url}/"),),
             data={"monitor": None},
         )
     return Message(
         event=facts["event"],
         tone=Tone.PLAIN,
-        title=f"Test: {name_of(facts)}",
+        title=_("Test: %(name)s", name=name_of(facts)),
         summary=_("This is a test. Alerts of this monitor arrive here."),
         at=told_at(facts),
         details=(address_of(facts),),
-        links=(Link("Monitor", f"{context.base_url}/monitors/{monitor['id']}"),),
+        links=(Link(_("Monitor"), f"{context.base_url}/monitors/{monitor['id']}"),),
         data={"monitor": dict(monitor)},
     )
