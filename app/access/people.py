@@ -144,7 +144,7 @@ class People(Counters):
     def _throttle(self, counter: str, limit: int) -> None:
         if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
             seconds = self.seconds_left(LOGIN_WINDOW_SECONDS)
-            raise Throttled(TOO_MANY_LOGINS, seconds)
+            raise Throttled(_(TOO_MANY_LOGINS), seconds)
 
     def _logged_in(self, id: int, new_hash: str | None) -> Person:
         with writing() as session:
@@ -273,7 +273,7 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
         .with_for_update()
     ).all()
     if len(admins) <= 1:
-        raise Conflict(LAST_ADMIN)
+        raise Conflict(_(LAST_ADMIN))
 
 
 def account_counter(email: str) -> str:

@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from app.db import best_effort, db, writing
 from app.db.tables import WallLinkRow
 from app.errors import Invalid, NotFound
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import WallLink
 
 TOKEN_BYTES = 24
@@ -37,7 +37,7 @@ class WallLinks:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with writing() as session:
             if len(self.wall_links()) >= MOST_LINKS:
-                raise Invalid({"name": [TOO_MANY]})
+                raise Invalid({"name": [_(TOO_MANY)]})
             row = WallLinkRow(
                 name=name,
                 digest=_digest(token),

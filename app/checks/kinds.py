@@ -127,7 +127,7 @@ def strange_fields(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, s
     if kind is None:
         return ()
     return [
-        (name, STRANGE.format(kind.name))
+        (name, _(STRANGE).format(kind.name))
         for name, value in values.items()
         if name in FIELDS and name not in kind.fields and not _says_nothing(name, value)
     ]

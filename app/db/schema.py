@@ -161,7 +161,7 @@ def before_migrating(connection: Connection) -> None:
     try:
         _copy(file, copy)
     except (OSError, sqlite3.Error) as trouble:
-        raise WakefulError(NO_COPY.format(copy=copy, reason=f"{trouble}.")) from trouble
+        raise WakefulError(_(NO_COPY).format(copy=copy, reason=f"{trouble}.")) from trouble
     log.warning("Upgrading the database from %s to %s. Its copy: %s", found, wanted(), copy)
 
 
@@ -208,7 +208,7 @@ def _fault(connection: Connection) -> str | None:
 def _newer(found: str) -> str:
     copy = _newest_copy()
     beside = COPY_BESIDE.format(copy=copy) if copy else ""
-    return NEWER.format(present=found, wanted=wanted()) + beside
+    return _(NEWER).format(present=found, wanted=wanted()) + beside
 
 
 def _newest_copy() -> Path | None:

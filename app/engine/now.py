@@ -73,7 +73,7 @@ def check_fields(spec: CheckSpec) -> Outcome:
     """
     with LONG_WAITS.taken() as free:
         if not free:
-            raise Throttled(BUSY, BUSY_SECONDS)
+            raise Throttled(_(BUSY), BUSY_SECONDS)
         return _checked(spec)
 
 

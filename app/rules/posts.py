@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import MAINTENANCE_STATES, PostState
 
 OF_MAINTENANCE = N_(
@@ -34,9 +34,9 @@ def time_faults(
     faults = {}
     if state == PostState.SCHEDULED:
         if starts_at is None:
-            faults["starts_at"] = TIMES_NEEDED.format(what="starts")
+            faults["starts_at"] = _(TIMES_NEEDED).format(what="starts")
         if ends_at is None:
-            faults["ends_at"] = TIMES_NEEDED.format(what="ends")
+            faults["ends_at"] = _(TIMES_NEEDED).format(what="ends")
     if starts_at is not None and ends_at is not None and ends_at <= starts_at:
         faults["ends_at"] = ENDS_BEFORE_START
     return faults

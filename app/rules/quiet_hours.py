@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.rules.time import zone_of
 from app.rules.zones import zones
 
@@ -52,14 +52,14 @@ def parse_clock(text: str) -> time:
     """``HH:MM`` as a time of day. Raises ValueError with a sentence."""
     found = _CLOCK.fullmatch(text)
     if found is None:
-        raise ValueError(CLOCK_TIME)
+        raise ValueError(_(CLOCK_TIME))
     return time(int(found[1]), int(found[2]))
 
 
 def parse_zone(name: str) -> str:
     """Return ``name`` if it is a time zone. Raises ValueError with a sentence."""
     if name not in zones():
-        raise ValueError(ZONE)
+        raise ValueError(_(ZONE))
     return name
 
 

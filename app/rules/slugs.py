@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from string import ascii_lowercase, digits
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_SLUG
 
 SLUG = N_(
@@ -33,7 +33,7 @@ def is_slug(value: str) -> bool:
 def check(value: str) -> str:
     """Raises ValueError with a sentence."""
     if not is_slug(value):
-        raise ValueError(SLUG)
+        raise ValueError(_(SLUG))
     return value
 
 

@@ -96,9 +96,9 @@ def check_host(host: str) -> str:
     try:
         known = urlsplit(f"smtp://[{host}]" if ":" in host else f"smtp://{host}").hostname
     except ValueError:
-        raise ValueError(HOST) from None
+        raise ValueError(_(HOST)) from None
     if known != host.lower() or any(one.isspace() or one in "/?#@%" for one in host):
-        raise ValueError(HOST)
+        raise ValueError(_(HOST))
     return host
 
 
@@ -108,9 +108,9 @@ def check_sender(sender: str) -> str:
     try:
         text.email(address)
     except ValueError:
-        raise ValueError(SENDER) from None
+        raise ValueError(_(SENDER)) from None
     if sender.strip() not in (address, f"{name} <{address}>", f'"{name}" <{address}>'):
-        raise ValueError(SENDER)
+        raise ValueError(_(SENDER))
     return sender
 
 

@@ -41,7 +41,7 @@ _LONGEST_NUMBER = 25  # digits: more than any field or id has, and int() refuses
 def one_value(value: str) -> str:
     """Refuse nested JSON where a single value belongs."""
     if isinstance(value, Typed) and value.kind in ("list", "object"):
-        raise ValueError(ONE_VALUE if value.kind == "list" else NO_OBJECT)
+        raise ValueError(_(ONE_VALUE) if value.kind == "list" else NO_OBJECT)
     return value
 
 
@@ -50,7 +50,7 @@ def characters(value: str, *, lines: bool = False) -> str:
     tabs and line breaks."""
     if isinstance(value, Typed):
         one_value(value)
-        raise ValueError(NOT_TEXT)
+        raise ValueError(_(NOT_TEXT))
     for position, character in enumerate(value, 1):
         if (character.isascii() and character.isprintable()) or (lines and character in "\t\n\r"):
             continue
@@ -102,7 +102,7 @@ def record_id(value: str) -> int:
 def email(value: str) -> str:
     # "=?" begins an encoded word, which a mail's header would decode.
     if len(value) > MAX_NAME or "=?" in value or not _EMAIL.fullmatch(value):
-        raise ValueError(NO_EMAIL)
+        raise ValueError(_(NO_EMAIL))
     return value
 
 
@@ -119,7 +119,7 @@ def new_password(value: str) -> str:
 
 def integer(value: str) -> int:
     if not _INTEGER.fullmatch(one_value(value)):
-        raise ValueError(WHOLE_NUMBER)
+        raise ValueError(_(WHOLE_NUMBER))
     digits = value.lstrip("-").lstrip("0")[:_LONGEST_NUMBER] or "0"
     return -int(digits) if value.startswith("-") else int(digits)
 
@@ -127,7 +127,7 @@ def integer(value: str) -> int:
 def boolean(value: str) -> bool:
     words = {"true": True, "1": True, "false": False, "0": False}
     if one_value(value) not in words:
-        raise ValueError(BOOLEAN)
+        raise ValueError(_(BOOLEAN))
     return words[str(value)]
 
 
@@ -139,14 +139,16 @@ def moment(value: str) -> datetime:
     """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC."""
     found = _MOMENT.fullmatch(one_value(value))
     if found is None:
-        raise ValueError(MOMENT_PLUS if re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value) else MOMENT)
+        raise ValueError(
+            _(MOMENT_PLUS) if re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value) else MOMENT
+        )
     *parts, _z, sign, hours, minutes = found.groups()
     try:
         zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
         year, month, day, hour, minute, second = map(int, parts)
         return datetime(year, month, day, hour, minute, second, tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(NO_SUCH_TIME) from None
+        raise ValueError(_(NO_SUCH_TIME)) from None
 
 
 def _offset(sign: str, hours: int, minutes: int) -> timezone:

@@ -141,10 +141,10 @@ def host_name(text: str) -> str:
         _refuse_odd_characters(text)
         name, address = _ascii_host(text)
     except ValueError:
-        raise ValueError(NO_HOST_NAME) from None
+        raise ValueError(_(NO_HOST_NAME)) from None
     labels = name.split(".")
     if address or labels[-1].isdigit() or not all(map(_is_label, labels)):
-        raise ValueError(NO_HOST_NAME)
+        raise ValueError(_(NO_HOST_NAME))
     return name
 
 
@@ -219,7 +219,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
     if not host or host == "[]":
         raise ValueError(_("The URL needs a host, such as https://example.com."))
     if len(host) > _LONGEST_HOST:
-        raise ValueError(_TOO_LONG)
+        raise ValueError(_(_TOO_LONG))
     if "%" in host:
         raise ValueError(_("The URL's host must not be percent-encoded."))
     if host.startswith("["):
@@ -239,7 +239,7 @@ def _ascii_host(host: str) -> tuple[str, str | None]:
     if legacy := _legacy_ipv4(bare):
         return legacy, legacy
     if len(bare) > 253 or any(len(label) > 63 for label in bare.split(".")):
-        raise ValueError(_TOO_LONG)
+        raise ValueError(_(_TOO_LONG))
     return bare, None
 
 

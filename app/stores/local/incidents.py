@@ -82,7 +82,7 @@ class Incidents(Part, base.Incidents):
         with writing() as session:
             row = _locked(session, id)
             if any(getattr(row, name) != value for name, value in (seen or {}).items()):
-                raise Conflict(CHANGED_MEANWHILE)
+                raise Conflict(_(CHANGED_MEANWHILE))
             before = row.ended_at, row.classification
             merged = {name: fields.get(name, getattr(row, name)) for name in TIMES}
             errors = time_faults(merged, now, sent=fields.keys())
@@ -125,14 +125,14 @@ def time_faults(
         if name not in sent or moment is None:
             continue
         if moment > latest:
-            errors[name] = [IN_FUTURE]
+            errors[name] = [_(IN_FUTURE)]
         elif started is not None and moment < started:
-            errors[name] = [BEFORE_START]
+            errors[name] = [_(BEFORE_START)]
     if acknowledged is not None and ended is not None and acknowledged > ended:
         if "acknowledged_at" in sent:
-            errors.setdefault("acknowledged_at", [AFTER_END])
+            errors.setdefault("acknowledged_at", [_(AFTER_END)])
         elif "ended_at" in sent:
-            errors.setdefault("ended_at", [BEFORE_ACKNOWLEDGED])
+            errors.setdefault("ended_at", [_(BEFORE_ACKNOWLEDGED)])
     return errors
 
 

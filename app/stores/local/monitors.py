@@ -25,7 +25,7 @@ from app.db.tags import tagged, tags_of
 from app.db.types import Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
     UPTIME_RANGES,
@@ -356,7 +356,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
         return
     password = found_monitor(session, source).request_auth_password
     if isinstance(password, Unreadable):
-        raise Invalid({"request_auth_password": [ENTER_AGAIN]})
+        raise Invalid({"request_auth_password": [_(ENTER_AGAIN)]})
     columns["request_auth_password"] = password
 
 

@@ -24,7 +24,7 @@ from app.db.tables import (
 )
 from app.db.types import OutOfRange
 from app.errors import Invalid, NotFound
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
 from app.rules import public_causes
@@ -270,8 +270,8 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
         session.scalar(held.with_for_update(read=True, key_share=True)) if fits(id) else None
     )
     if monitor_id is None:
-        return NO_INCIDENT.format(id=id)
-    return None if monitor_id in shown else OF_ANOTHER.format(id=id)
+        return _(NO_INCIDENT).format(id=id)
+    return None if monitor_id in shown else _(OF_ANOTHER).format(id=id)
 
 
 def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:

@@ -11,7 +11,7 @@ from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, ReportMailRow
 from app.errors import Invalid, NotFound
 from app.forms.monitor import no_contact
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import Channel, Page, PageQuery, ReportMail
 from app.stores.base import Collection, Fields
 from app.stores.local.part import Part
@@ -72,7 +72,7 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
             if contact is None:
                 raise Invalid({"contact": [no_contact(name)]})
             if not any(channel == Channel.EMAIL for channel, _value in channels_of(contact)):
-                raise Invalid({"contact": [NO_ADDRESS]})
+                raise Invalid({"contact": [_(NO_ADDRESS)]})
             columns["contact_id"] = contact.id
         return columns
 
@@ -85,7 +85,7 @@ def _refuse_second(session: DbSession, row: ReportMailRow) -> None:
     )
     with session.no_autoflush:
         if set(session.scalars(same)) - {row.id}:
-            raise Invalid({"contact": [ORDERED]})
+            raise Invalid({"contact": [_(ORDERED)]})
 
 
 def _locked(session: DbSession, contact_id: int) -> ContactRow | None:

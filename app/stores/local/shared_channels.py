@@ -19,7 +19,7 @@ from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Invalid
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import Pair, SharedChannel
 
 SEVERAL = 3
@@ -71,7 +71,7 @@ def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], S
         having = select(MonitorRow.id).where(_has(lane(*target))).order_by(MonitorRow.id)
         ids = session.scalars(having.with_for_update(key_share=True)).all()
     if target is None or not ids:
-        raise Invalid({"mark": [CHANGED]})
+        raise Invalid({"mark": [_(CHANGED)]})
     return target, ids
 
 

@@ -18,7 +18,7 @@ from app.access import passwords
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
 from app.errors import Conflict, Invalid, NotFound
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
 from app.rules.page_links import page_link
@@ -126,13 +126,13 @@ class StatusPages(Part, base.StatusPages):
         slug, domain = merged.get("slug"), merged.get("domain")
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
-            errors["slug"] = [SLUG_TAKEN]
+            errors["slug"] = [_(SLUG_TAKEN)]
         if domain and domain in self._own_hosts():
-            errors["domain"] = [OWN_HOST]
+            errors["domain"] = [_(OWN_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
-            errors["domain"] = [DOMAIN_TAKEN]
+            errors["domain"] = [_(DOMAIN_TAKEN)]
         if merged["visibility"] == Visibility.PASSWORD and secret is None:
-            errors["password"] = [PASSWORD_NEEDED]
+            errors["password"] = [_(PASSWORD_NEEDED)]
         if errors:
             raise Invalid(errors)
 
@@ -208,7 +208,7 @@ def _unraced(write: Callable[[], Any]) -> Any:
             return write()
         except IntegrityError:
             db.session.rollback()
-    raise Conflict(BUSY)
+    raise Conflict(_(BUSY))
 
 
 def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> bool:

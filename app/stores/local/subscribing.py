@@ -21,7 +21,7 @@ from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageRow, SubscriberRow
 from app.errors import Invalid, NotFound, Throttled
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility
 from app.rules.channel_values import check_value
 from app.stores.local.search import fits
@@ -51,7 +51,7 @@ class Subscribing(Counters):
         target = target.strip()
         self._check(channel, target)
         if self.count(f"subscribe:address:{origin_of(address)}", SIGN_UP_SECONDS) > SIGN_UPS:
-            raise Throttled(TOO_MANY, self.seconds_left(SIGN_UP_SECONDS))
+            raise Throttled(_(TOO_MANY), self.seconds_left(SIGN_UP_SECONDS))
         with writing() as session:
             self._sign_up(session, id, channel, target)
 
@@ -84,9 +84,9 @@ class Subscribing(Counters):
 
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
-            raise Invalid({"channel": [NO_CHANNEL]})
+            raise Invalid({"channel": [_(NO_CHANNEL)]})
         if channel == Channel.EMAIL and not can_mail(self.settings):
-            raise Invalid({"channel": [NO_MAIL]})
+            raise Invalid({"channel": [_(NO_MAIL)]})
         if not target:
             raise Invalid({"target": [NO_TARGET[Channel(channel)]]})
         fault = check_value(channel, target, telegram_token_set=False)

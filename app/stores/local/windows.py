@@ -166,7 +166,7 @@ def _checked(window: MaintenanceWindow) -> MaintenanceWindow:
     """Validate the merged record: two updates that are valid alone may be invalid together."""
     errors = {}
     if window.end_at <= window.start_at:
-        errors["end_at"] = [END_BEFORE_START]
+        errors["end_at"] = [_(END_BEFORE_START)]
     sentence = calendar.repeat_fault(window.repeat)
     if sentence:
         errors["repeat"] = [sentence]

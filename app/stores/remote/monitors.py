@@ -58,7 +58,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         """Without what this server cannot take."""
         own = OWN_FIELDS & fields.keys()
         unknown = own if own and Feature.EXTRA_FIELDS not in self.offers.known() else frozenset()
-        lost = {name: [NO_SUCH_FIELD] for name in unknown if _was_typed(name, fields[name])}
+        lost = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if lost:
             raise Invalid(lost)
         known = {name: value for name, value in fields.items() if name not in unknown}
@@ -116,7 +116,7 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
     if source is None or fields.get("request_auth_password"):
         return
     if fields.get("request_auth_username") and monitors.get(source).request_auth_password_set:
-        raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+        raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
 
 
 def _was_typed(name: str, value: Any) -> bool:
