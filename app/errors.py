@@ -30,7 +30,7 @@ class Invalid(WakefulError):
     def __init__(
         self, errors: Mapping[str, Sequence[str]], message: str = N_("The data is not valid.")
     ) -> None:
-        super().__init__(message)
+        super().__init__(_(message))
         self.errors: dict[str, list[str]] = {
             name: list(sentences) for name, sentences in errors.items()
         }

@@ -108,11 +108,9 @@ def _digest(text: str) -> str:
 def _check(name: str, scope: str, expires_at: datetime | None, now: datetime) -> None:
     errors: dict[str, list[str]] = {}
     if not name.strip() or len(name) > MAX_NAME:
-        errors["name"] = [
-            _("Give the key a name of at most %(max_name)s characters.", max_name=MAX_NAME)
-        ]
+        errors["name"] = [_("Give the key a name of at most %(most)s characters.", most=MAX_NAME)]
     if scope not in list(Scope):
-        errors["scope"] = [_("Choose one of: %(scope)s.", scope=", ".join(Scope))]
+        errors["scope"] = [_("Choose one of: %(scopes)s.", scopes=", ".join(Scope))]
     if expires_at is not None and expires_at <= now:
         errors["expires_at"] = [
             _("The key would have expired already. Choose a time in the future.")

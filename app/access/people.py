@@ -248,7 +248,7 @@ def _fault(name: str, value: Any) -> str | None:
     if name == "name" and value is not None:
         return refused(lambda one: text.length(one, MAX_PERSON_NAME), value)
     if name == "role" and value not in list(Role):
-        return _("Choose one of: %(role)s.", role=", ".join(Role))
+        return _("Choose one of: %(roles)s.", roles=", ".join(Role))
     if name == "theme" and value not in THEMES:
         return _("Choose one of: %(themes)s.", themes=", ".join(THEMES))
     if name == "time_zone" and not is_zone(value):

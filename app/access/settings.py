@@ -57,7 +57,7 @@ def _usable(name: str) -> str | None:
             _(
                 "The stored setting %(name)s cannot be read, because %(why)s.",
                 name=name,
-                why=kept.why,
+                why=_(kept.why),
             )
         )
     return kept

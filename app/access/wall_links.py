@@ -21,9 +21,7 @@ from app.records import WallLink
 TOKEN_BYTES = 24
 TOUCH_AFTER = timedelta(minutes=10)  # a screen asks every few seconds, and must not write as often
 MOST_LINKS = 50
-TOO_MANY = N_(
-    "There are %(most_links)s links already. Revoke one that is not used.", most_links=MOST_LINKS
-)
+TOO_MANY = N_("There are %(most)s links already. Revoke one that is not used.", most=MOST_LINKS)
 
 
 class WallLinks:

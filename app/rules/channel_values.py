@@ -51,11 +51,11 @@ def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | 
         return _("Choose one of these channels: %(channels)s.", channels=", ".join(CHANNELS))
     text = CHANNELS[Channel(channel)]
     if not value.strip():
-        return _("A value is missing. %(help)s", help=text.help)
+        return _("A value is missing. %(help)s", help=_(text.help))
     if len(value) > MAX_ALERT_VALUE:
         return _(
-            "This value is too long. Use %(max_alert_value)s characters at most.",
-            max_alert_value=MAX_ALERT_VALUE,
+            "This value is too long. Use %(most)s characters at most.",
+            most=MAX_ALERT_VALUE,
         )
     return text.check(value, telegram_token_set)
 
@@ -135,16 +135,17 @@ def _apprise(value: str, _token: bool) -> str | None:
     if _APPRISE.fullmatch(value):
         return None
     return _(
-        "This is not an Apprise URL. It looks like ntfy://topic or matrixs://user:password@host/room."
+        "This is not an Apprise URL. It looks like ntfy://topic or "
+        "matrixs://user:password@host/room."
     )
 
 
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        "Email", N_("The email address that gets the alerts."), "you@example.com", _email
+        N_("Email"), N_("The email address that gets the alerts."), "you@example.com", _email
     ),
     Channel.WEBHOOK: ChannelText(
-        "Webhook",
+        N_("Webhook"),
         N_("Your URL that accepts a signed JSON POST."),
         "https://example.com/hooks/wakeful",
         _url,
@@ -152,13 +153,14 @@ CHANNELS: dict[Channel, ChannelText] = {
     Channel.SLACK: ChannelText(
         "Slack",
         N_(
-            "The URL of an incoming webhook. Mattermost and others that speak Slack's form work too."
+            "The URL of an incoming webhook. Mattermost and others that speak Slack's form work"
+            " too."
         ),
         "https://hooks.slack.com/services/...",
         _url,
     ),
     Channel.TEAMS: ChannelText(
-        N_("Microsoft Teams"),
+        "Microsoft Teams",
         N_("The URL that the Workflows template for webhook alerts gives you."),
         "https://....powerplatform.com/...",
         _url,
@@ -177,8 +179,10 @@ CHANNELS: dict[Channel, ChannelText] = {
     ),
     Channel.TELEGRAM: ChannelText(
         "Telegram",
-        "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
-        "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID.",
+        N_(
+            "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
+            "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID."
+        ),
         "123456:ABC-DEF/-1001234567890",
         _telegram,
     ),

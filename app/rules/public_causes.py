@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from app.i18n import N_, _
+from app.i18n import N_, _, _n
 from app.records import Cause, PostState
 
 _NO_NAME = N_("The name of the service cannot be looked up.")
@@ -64,7 +64,7 @@ def public_cause(cause_code: str | None) -> str:
     """The sentence for a cause code; one that says less for a code that nobody knows."""
     # The status behind http_status is told to nobody: it says what the service is built of.
     known = Cause.HTTP_STATUS if (cause_code or "").startswith("http_status:") else cause_code
-    return SENTENCES[Cause(known)] if known in set(Cause) else UNKNOWN_CAUSE
+    return _(SENTENCES[Cause(known)] if known in set(Cause) else UNKNOWN_CAUSE)
 
 
 def draft(
@@ -77,11 +77,11 @@ def draft(
     monitors, in its order.
     """
     state = PostState.INVESTIGATING if ended_at is None else PostState.RESOLVED
-    began = _("It began at %(moment)s.", moment=_moment(started_at))
+    began = _("It began at %(time)s.", time=_moment(started_at))
     rest = (
         _("We are looking into it.")
         if ended_at is None
-        else _("It ended at %(moment)s.", moment=_moment(ended_at))
+        else _("It ended at %(time)s.", time=_moment(ended_at))
     )
     return {
         "title": _title(names),
@@ -100,12 +100,13 @@ def _title(names: Sequence[str]) -> str:
         return _("Service disruption")
     shown = [_cut(name) for name in names[:_NAMED]]
     if len(names) > _NAMED:
-        shown.append(f"{len(names) - _NAMED} more")
+        more = len(names) - _NAMED
+        shown.append(_n("%(num)s more", "%(num)s more", more))
     *first, last = shown
     return (
-        _("Problems with %(first)s and %(last)s", first=", ".join(first), last=last)
+        _("Problems with %(names)s and %(last)s", names=", ".join(first), last=last)
         if first
-        else _("Problems with %(last)s", last=last)
+        else _("Problems with %(name)s", name=last)
     )
 
 

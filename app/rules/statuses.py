@@ -26,7 +26,7 @@ def _range(part: str) -> tuple[int, int]:
     first, dash, last = part.partition("-")
     low, high = _code(first.strip(), part), _code((last if dash else first).strip(), part)
     if low > high:
-        raise ValueError(_("The range %(part)s ends before it begins.", part=f"{part!r}"))
+        raise ValueError(_("The range %(part)s ends before it begins.", part=repr(part)))
     return low, high
 
 
@@ -36,7 +36,7 @@ def _code(text: str, part: str) -> int:
             _(
                 "%(part)s is not a status code from %(least)s to %(most)s or a range such as "
                 "200-299.",
-                part=f"{part[:40]!r}",
+                part=repr(part[:40]),
                 least=_LEAST,
                 most=_MOST,
             )

@@ -41,7 +41,7 @@ _LONGEST_NUMBER = 25  # digits: more than any field or id has, and int() refuses
 def one_value(value: str) -> str:
     """Refuse nested JSON where a single value belongs."""
     if isinstance(value, Typed) and value.kind in ("list", "object"):
-        raise ValueError(_(ONE_VALUE) if value.kind == "list" else NO_OBJECT)
+        raise ValueError(_(ONE_VALUE if value.kind == "list" else NO_OBJECT))
     return value
 
 
@@ -57,10 +57,10 @@ def characters(value: str, *, lines: bool = False) -> str:
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise ValueError(
                 _(
-                    "Character %(position)s is a control character (U+%(ord)s) or half of a "
+                    "Character %(position)s is a control character (U+%(code)s) or half of a "
                     "broken pair. Remove it.",
                     position=position,
-                    ord=f"{ord(character):04X}",
+                    code=f"{ord(character):04X}",
                 )
             )
     return value
@@ -70,8 +70,8 @@ def length(value: str, most: int) -> str:
     if len(value) > most:
         raise ValueError(
             _(
-                "This is too long: %(number)s characters. Use %(most)s at most.",
-                number=f"{len(value):,}",
+                "This is too long: %(count)s characters. Use %(most)s at most.",
+                count=f"{len(value):,}",
                 most=f"{most:,}",
             )
         )
@@ -110,8 +110,8 @@ def new_password(value: str) -> str:
     if len(value) < MIN_PASSWORD:
         raise ValueError(
             _(
-                "The password is too short: use %(min_password)s characters or more.",
-                min_password=MIN_PASSWORD,
+                "The password is too short: use %(least)s characters or more.",
+                least=MIN_PASSWORD,
             )
         )
     return length(value, MAX_CREDENTIAL)
@@ -165,7 +165,8 @@ def header_name(value: str) -> str:
     if not _TOKEN.fullmatch(value):
         raise ValueError(
             _(
-                "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a colon."
+                "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a"
+                " colon."
             )
         )
     return value

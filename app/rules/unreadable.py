@@ -17,10 +17,10 @@ NOBODY_TOLD = N_(
 def alerts_unreadable(monitor: str, why: str) -> str:
     """For logs and refusals. ``monitor`` in words, ``why`` as the end of a sentence."""
     return _(
-        "The stored alerts of %(monitor)s cannot be read, because %(why)s. %(enter_alerts_again)s",
+        "The stored alerts of %(monitor)s cannot be read, because %(why)s. %(advice)s",
         monitor=monitor,
         why=why,
-        enter_alerts_again=ENTER_ALERTS_AGAIN,
+        advice=_(ENTER_ALERTS_AGAIN),
     )
 
 

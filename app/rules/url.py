@@ -97,13 +97,13 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     _refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
-        raise ValueError(_("The URL must start with %(listed)s.", listed=_listed(ports)))
+        raise ValueError(_("The URL must start with %(schemes)s.", schemes=_listed(ports)))
     scheme = shape["scheme"].lower()
     if scheme not in ports:
         raise ValueError(
             _(
-                "The URL must start with %(listed)s, not %(scheme)s:.",
-                listed=_listed(ports),
+                "The URL must start with %(schemes)s, not %(scheme)s:.",
+                schemes=_listed(ports),
                 scheme=scheme[:20],
             )
         )
@@ -114,10 +114,10 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
         )
     authority = parts["authority"]
     if "@" in authority:
-        fields = _(" Use the fields for authentication.") if scheme in DEFAULT_PORTS else ""
-        raise ValueError(
-            _("The URL must not contain a user name or password.%(fields)s", fields=fields)
-        )
+        sentence = _("The URL must not contain a user name or password.")
+        if scheme in DEFAULT_PORTS:
+            sentence += " " + _("Use the fields for authentication.")
+        raise ValueError(sentence)
     host, named = _host_and_port(authority)
     ascii_host, address = _ascii_host(host)
     port = named or ports[scheme]
@@ -160,7 +160,7 @@ def _is_label(label: str) -> bool:
 
 def _listed(schemes: Iterable[str]) -> str:
     *others, last = (f"{scheme}://" for scheme in schemes)
-    return f"{', '.join(others)} or {last}" if others else last
+    return _("%(others)s or %(last)s", others=", ".join(others), last=last) if others else last
 
 
 def join(base: Target, location: str) -> Target:
