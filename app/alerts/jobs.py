@@ -20,7 +20,7 @@ from app.config import Settings
 from app.db import AnySession, db
 from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
@@ -28,7 +28,7 @@ from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
 
 MAX_OTHERS = 200
-SUBSCRIBER_NETWORKS = "in WAKEFUL_SUBSCRIBER_NETWORKS"
+SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 
 log = logging.getLogger(__name__)
 

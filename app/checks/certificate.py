@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
-from app.i18n import _
+from app.i18n import _, _n
 from app.records import Cause
 from app.rules.time import days_left
 
@@ -93,7 +93,7 @@ def _title(name: x509.Name) -> str:
     for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.ORGANIZATION_NAME):
         for attribute in name.get_attributes_for_oid(oid):
             return str(attribute.value)
-    return name.rfc4514_string() or "(no name)"
+    return name.rfc4514_string() or _("(no name)")
 
 
 def fits_host(certificate: Certificate, host: str) -> bool:
@@ -185,7 +185,11 @@ def wrong_host(leaf: Certificate, host: str) -> Judgement:
             ),
         )
     if names:
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        shown, more = ", ".join(names[:3]), len(names) - 3
+        if more > 0:
+            shown = _n(
+                "%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown
+            )
         return Judgement(
             Cause.TLS_HOSTNAME,
             _("The certificate is for %(shown)s, not for %(host)s.", shown=shown, host=host),
@@ -222,14 +226,22 @@ def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
         if one.not_after < now:
             return Judgement(
                 Cause.TLS_EXPIRED,
-                f"{_which(one, place)} expired {_ago(one.not_after, now)} "
-                f"({one.not_after:%Y-%m-%d}).",
+                _(
+                    "%(which)s expired %(ago)s (%(date)s).",
+                    which=_which(one, place),
+                    ago=_ago(one.not_after, now),
+                    date=f"{one.not_after:%Y-%m-%d}",
+                ),
             )
     for place, one in enumerate(path):
         if one.not_before > now:
             return Judgement(
                 Cause.TLS_NOT_YET_VALID,
-                f"{_which(one, place)} is not valid before {one.not_before:%Y-%m-%d %H:%M} UTC.",
+                _(
+                    "%(which)s is not valid before %(time)s UTC.",
+                    which=_which(one, place),
+                    time=f"{one.not_before:%Y-%m-%d %H:%M}",
+                ),
             )
     return None
 
@@ -291,7 +303,8 @@ def _ago(then: datetime, now: datetime) -> str:
     """Hours on the first day, then calendar days (the sentence has the date too)."""
     minutes = int((now - then).total_seconds()) // 60
     days, hours = -days_left(then, now), minutes // 60
-    for count, unit in ((days if hours >= 24 else 0, "day"), (hours, "hour")):
-        if count:
-            return f"{count} {unit}{'s' if count != 1 else ''} ago"
-    return f"{minutes} minute{'s' if minutes != 1 else ''} ago"
+    if days and hours >= 24:
+        return _n("%(num)s day ago", "%(num)s days ago", days)
+    if hours:
+        return _n("%(num)s hour ago", "%(num)s hours ago", hours)
+    return _n("%(num)s minute ago", "%(num)s minutes ago", minutes)

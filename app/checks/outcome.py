@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import Cause, CheckSpec, Outcome, Result, Verdict
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
@@ -40,9 +40,9 @@ def verdict_of(
     return Verdict.DEGRADED, Failure(
         Cause.SLOW_RESPONSE,
         _(
-            "The answer took %(response_ms)s ms, longer than the %(slow_after)s ms set as slow.",
-            response_ms=response_ms,
-            slow_after=spec.slow_after,
+            "The answer took %(time)s ms, longer than the %(limit)s ms set as slow.",
+            time=response_ms,
+            limit=spec.slow_after,
         ),
     )
 
@@ -71,15 +71,12 @@ def connect_failure(number: int, place: str, seconds: float) -> Failure | None:
             _("The connection was reset by %(place)s as soon as it was made.", place=place),
         )
     if number in UNREACHABLE:
-        to = "network" if number == errno.ENETUNREACH else "host"
-        return Failure(
-            Cause.HOST_UNREACHABLE,
-            _(
-                "The host cannot be reached at %(place)s: no route to the %(to)s.",
-                place=place,
-                to=to,
-            ),
+        sentence = (
+            N_("The host cannot be reached at %(place)s: no route to the network.")
+            if number == errno.ENETUNREACH
+            else N_("The host cannot be reached at %(place)s: no route to the host.")
         )
+        return Failure(Cause.HOST_UNREACHABLE, _(sentence, place=place))
     return None
 
 

@@ -167,7 +167,7 @@ class Prober:
                 check_error(
                     spec,
                     self._tools.location,
-                    _("The URL cannot be checked. %(error)s", error=error),
+                    _("The URL cannot be checked.") + f" {error}",
                 )
             )
             return

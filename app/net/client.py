@@ -137,8 +137,7 @@ class Network:
         pairs = zip(resolved.addresses, refusals, strict=True)
         found = [address for address, refusal in pairs if refusal is None]
         if not found:
-            sentence = next(str(refusal) for refusal in refusals if refusal is not None)
-            raise Blocked(sentence.replace("To watch it", "To send there"))
+            raise Blocked(next(str(refusal) for refusal in refusals if refusal is not None))
         return found
 
 

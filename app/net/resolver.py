@@ -18,7 +18,7 @@ import dns.exception
 import dns.name
 import dns.rdatatype
 
-from app.i18n import _
+from app.i18n import N_, _
 from app.net.dnsquery import AAAA, A, Part, Question
 from app.net.hosts import Server, SystemNames
 from app.net.loop import Loop, Timer
@@ -274,31 +274,22 @@ def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
     return (*six, *four)
 
 
+_SENTENCES = {
+    Cause.DNS_NXDOMAIN: N_("The name %(host)s does not exist in DNS: NXDOMAIN%(said)s."),
+    Cause.DNS_SERVFAIL: N_("DNS could not resolve %(host)s: SERVFAIL%(said)s."),
+    Cause.DNS_REFUSED: N_("DNS refused to resolve %(host)s: REFUSED%(said)s."),
+    Cause.DNS_TIMEOUT: N_("No DNS server answered for %(host)s within %(seconds)s s."),
+    Cause.DNS_NO_ADDRESS: N_(
+        "The name %(host)s exists in DNS but has no address: no A and no AAAA record%(said)s."
+    ),
+}
+
+
 def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
-    said = f" (said by DNS server {part.server})" if part.server else ""
-    sentences = {
-        Cause.DNS_NXDOMAIN: _(
-            "The name %(host)s does not exist in DNS: NXDOMAIN%(said)s.", host=host, said=said
-        ),
-        Cause.DNS_SERVFAIL: _(
-            "DNS could not resolve %(host)s: SERVFAIL%(said)s.", host=host, said=said
-        ),
-        Cause.DNS_REFUSED: _(
-            "DNS refused to resolve %(host)s: REFUSED%(said)s.", host=host, said=said
-        ),
-        Cause.DNS_TIMEOUT: _(
-            "No DNS server answered for %(host)s within %(seconds)s s.",
-            host=host,
-            seconds=f"{seconds:.3g}",
-        ),
-        Cause.DNS_NO_ADDRESS: _(
-            "The name %(host)s exists in DNS but has no address: no A and no AAAA record%(said)s.",
-            host=host,
-            said=said,
-        ),
-    }
+    said = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
-    return Resolved(host, (), cause, sentences[cause])
+    sentence = _(_SENTENCES[cause], host=host, said=said, seconds=f"{seconds:.3g}")
+    return Resolved(host, (), cause, sentence)
 
 
 def resolve(
@@ -335,9 +326,5 @@ def timed_out(host: str, seconds: float) -> Resolved:
         host,
         (),
         Cause.DNS_TIMEOUT,
-        _(
-            "No DNS server answered for %(host)s within %(seconds)s s.",
-            host=host,
-            seconds=f"{seconds:.3g}",
-        ),
+        _(_SENTENCES[Cause.DNS_TIMEOUT], host=host, seconds=f"{seconds:.3g}"),
     )

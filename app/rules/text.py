@@ -139,9 +139,8 @@ def moment(value: str) -> datetime:
     """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC."""
     found = _MOMENT.fullmatch(one_value(value))
     if found is None:
-        raise ValueError(
-            _(MOMENT_PLUS) if re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value) else MOMENT
-        )
+        plus = re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value)
+        raise ValueError(_(MOMENT_PLUS if plus else MOMENT))
     *parts, _z, sign, hours, minutes = found.groups()
     try:
         zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))

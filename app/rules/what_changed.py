@@ -97,7 +97,8 @@ def _address(pair: _Pair) -> Iterator[Change]:
     if not pair.same_host or not before or not now or len(often) >= MANY_ADDRESSES:
         return
     if not known & {*now}:
-        yield _change(ChangeKind.ADDRESS, N_("%(now)s"), ", ".join(before), ", ".join(now))
+        sentence = N_("Address %(now)s, was %(before)s")
+        yield _change(ChangeKind.ADDRESS, sentence, ", ".join(before), ", ".join(now))
 
 
 def _certificate(pair: _Pair) -> Iterator[Change]:

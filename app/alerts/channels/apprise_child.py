@@ -76,7 +76,7 @@ class Guard:
             self._refuse(_("Alerts cannot go to local sockets, only to network addresses."))
             return
         if refusal is not None:  # DNS queries of the C library do not pass here
-            self._refuse(str(refusal).replace("To watch it", "To send there"))
+            self._refuse(str(refusal))
 
     def _refuse(self, sentence: str) -> None:
         self.refused = sentence

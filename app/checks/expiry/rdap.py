@@ -82,7 +82,7 @@ def _load(source: str | None, now: datetime, deadline: float) -> _Kept:
     try:
         registries = parse_bootstrap(_read(source or IANA, deadline), now, ours=source is None)
     except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
-        why = f"the list of registries could not be loaded: {fault}"
+        why = _("the list of registries could not be loaded: %(fault)s", fault=fault)
         return _Kept(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
     return _Kept(time.monotonic() + KEEP_SECONDS, registries)
 
@@ -91,7 +91,7 @@ def _read(source: str, deadline: float) -> bytes:
     if source.startswith(("http://", "https://")):
         answer = fetch(source, deadline, None)
         if answer.status != 200:
-            raise NoAnswer(f"the server answered {answer.status}.")
+            raise NoAnswer(_("the server answered %(status)s.", status=answer.status))
         return answer.body
     return Path(source).read_bytes()
 
@@ -107,7 +107,7 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
         raise ValueError(_("it is not a JSON object."))
     domains = data if "services" in data else data.get("dns")
     if not isinstance(domains, dict) or not domains.get("services"):
-        raise ValueError("it has no list of domain registries (dns).")
+        raise ValueError(_("it has no list of domain registries (dns)."))
     lists = {name: data.get(name) or unused for name, unused in _UNUSED.items()}
     bootstrap = BaseBootstrap()
     bootstrap.load_bootstrap_data(
@@ -128,14 +128,14 @@ def expiry(domain: str, registries: Registries, deadline: float, policy: Policy 
         url = QueryBuilder(registries.bootstrap).build("domain", domain)[1]
     except UnsupportedError:
         tld = domain.rpartition(".")[2]
-        raise NoAnswer(f"no registry is known for .{tld}.") from None
+        raise NoAnswer(_("no registry is known for .%(tld)s.", tld=tld)) from None
     answer = fetch(url, deadline, policy)
     if answer.status == 404:
-        raise NoAnswer(f"the registry does not know {domain}.")
+        raise NoAnswer(_("the registry does not know %(domain)s.", domain=domain))
     if answer.status == 429:
         raise NoAnswer(_("the registry accepts no more queries for now."))
     if answer.status != 200:
-        raise NoAnswer(f"the registry answered {answer.status}.")
+        raise NoAnswer(_("the registry answered %(status)s.", status=answer.status))
     return expiry_in(answer.body)
 
 

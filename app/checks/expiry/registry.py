@@ -13,12 +13,12 @@ from urllib.parse import urljoin, urlsplit
 import certifi
 import pycurl
 
-from app.i18n import N_, _
+from app.i18n import _
 from app.net.policy import Policy
 
 MAX_BYTES = 2 * 1024 * 1024  # IANA's list of registries is 60 KB, an answer some 10 KB
 MAX_REDIRECTS = 3
-USER_AGENT = N_("Wakeful (domain expiry)")
+USER_AGENT = "Wakeful (domain expiry)"
 YEARS = range(1985, 2200)  # the first .com is from 1985; a date outside was misread
 
 
@@ -35,7 +35,7 @@ class Fetched:
 def plausible(moment: datetime) -> datetime:
     """The moment in UTC, which is assumed without a zone. Raises NoAnswer if it is implausible."""
     if moment.year not in YEARS:
-        raise NoAnswer(_("the date %(moment)s cannot be right.", moment=f"{moment:%Y-%m-%d}"))
+        raise NoAnswer(_("the date %(date)s cannot be right.", date=f"{moment:%Y-%m-%d}"))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -52,7 +52,7 @@ def fetch(url: str, deadline: float, policy: Policy | None) -> Fetched:
         url = urljoin(url, location)
         if urlsplit(url).scheme not in ("http", "https"):
             raise NoAnswer(_("it redirects to something that is not http or https."))
-    raise NoAnswer(f"it redirects more than {MAX_REDIRECTS} times.")
+    raise NoAnswer(_("it redirects more than %(most)s times.", most=MAX_REDIRECTS))
 
 
 def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, str]:
@@ -101,7 +101,7 @@ def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, 
 
 def _why(error: pycurl.error, refused: list[str], size: int) -> str:
     if refused:
-        return _("it leads to %(refused)s, which may not be reached.", refused=refused[0])
+        return _("it leads to %(address)s, which may not be reached.", address=refused[0])
     if size > MAX_BYTES:
         return _("the answer is too large.")
     if error.args[0] == pycurl.E_OPERATION_TIMEDOUT:

@@ -85,7 +85,7 @@ def expiry(
     else:
         named = servers.get(tld) or servers.get("*")
         if not named:
-            raise NoAnswer(f"no server is known for .{tld}.")
+            raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
         server, judge = named, None
     question = _QUESTIONS.get(tld, "{}").format(domain)
     return expiry_in(ask(server, question, deadline, judge), domain)
@@ -95,7 +95,7 @@ def _referred(answer: str, tld: str) -> str:
     for line in _lines(answer):
         if found := _REFERRAL.fullmatch(line):
             return found[1]
-    raise NoAnswer(f"no server is known for .{tld}.")
+    raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
 
 
 def ask(server: str, question: str, deadline: float, policy: Policy | None) -> str:
@@ -163,7 +163,7 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
         if moment is not None:
             return plausible(moment)
     if any(_UNKNOWN_DOMAIN.match(line) for line in lines):
-        raise NoAnswer(f"the registry does not know {domain}.")
+        raise NoAnswer(_("the registry does not know %(domain)s.", domain=domain))
     if _LIMITED.search(text):
         raise NoAnswer(_("the registry accepts no more queries for now."))
     raise NoAnswer(_("the answer has no expiry date."))

@@ -18,7 +18,7 @@ from app.checks.http.tls_failures import (
     wrong_common_name,
 )
 from app.checks.outcome import RESET, Failure, connect_failure
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import HEADERS_CAP_BYTES, Cause
 
 _WEIRD_SERVER_REPLY = 8  # pycurl has it only under the name of an FTP error
@@ -52,14 +52,14 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
         return Failure(
             Cause.HEADERS_TOO_LARGE,
             _(
-                "The response headers are larger than %(headers_cap_bytes)s KiB in all.",
-                headers_cap_bytes=HEADERS_CAP_BYTES // 1024,
+                "The response headers are larger than %(most)s KiB in all.",
+                most=HEADERS_CAP_BYTES // 1024,
             ),
         )
     if seen.undecodable is not None:
         return Failure(
             Cause.INVALID_HTTP,
-            _("The body cannot be decoded: %(undecodable)s.", undecodable=seen.undecodable),
+            _("The body cannot be decoded: %(why)s.", why=seen.undecodable),
         )
     named = wrong_common_name(seen)
     if named is not None:
@@ -68,8 +68,8 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
         return Failure(
             Cause.INVALID_HTTP,
             _(
-                "The answer is not valid HTTP: it has no status (it begins with %(what)s).",
-                what=f"“{seen.status_line}”" if seen.status_line else "an empty line",
+                "The answer is not valid HTTP: it has no status (it begins with %(begin)s).",
+                begin=f"“{seen.status_line}”" if seen.status_line else _("an empty line"),
             ),
         )
     if seen.redirect or seen.cut:
@@ -98,7 +98,7 @@ def _our_own(seen: Seen) -> Failure | None:
     if seen.code in _OUR_CODES:
         return Failure(
             Cause.CHECK_ERROR,
-            _("The check itself failed: %(value)s.", value=seen.words or f"curl error {seen.code}"),
+            _("The check itself failed: %(fault)s.", fault=seen.words or f"curl error {seen.code}"),
         )
     return None
 
@@ -130,63 +130,72 @@ def _whole(seen: Seen) -> Failure | None:
         return Failure(
             Cause.BODY_TRUNCATED,
             _(
-                "The compressed body ends before its end, after %(number)s decoded bytes.",
-                number=len(seen.body),
+                "The compressed body ends before its end, after %(count)s decoded bytes.",
+                count=len(seen.body),
             ),
         )
     return None
 
 
 def _timeout(seen: Seen) -> Failure:
-    after = f"within the limit of {seen.request.limit:g} s"
+    limit = f"{seen.request.limit:g}"
     if seen.connect == 0:
         tried = ", ".join(seen.request.addresses[:3])
         return Failure(
             Cause.TIMEOUT_CONNECT,
             _(
-                "No TCP connection to %(tried)s port %(port)s %(after)s.",
+                "No TCP connection to %(tried)s port %(port)s within the limit of %(limit)s s.",
                 tried=tried,
                 port=seen.request.target.port,
-                after=after,
+                limit=limit,
             ),
         )
-    connected = f"connected after {ms(seen.connect)}"
+    connected = ms(seen.connect)
     if seen.request.target.scheme == "https" and seen.tls == 0:
         return Failure(
             Cause.TIMEOUT_TLS,
             _(
-                "The TLS handshake%(with_place)s was not complete %(after)s (%(connected)s).",
+                "The TLS handshake%(with_place)s was not complete within the limit of %(limit)s s"
+                " (connected after %(connected)s).",
                 with_place=with_place(seen),
-                after=after,
+                limit=limit,
                 connected=connected,
             ),
         )
     if not seen.complete:
-        begun = "the headers did not end" if seen.lines else "no answer came"
+        sentence = (
+            N_(
+                "The request was sent%(to_place)s, but the headers did not end within the limit of"
+                " %(limit)s s (connected after %(connected)s)."
+            )
+            if seen.lines
+            else N_(
+                "The request was sent%(to_place)s, but no answer came within the limit of"
+                " %(limit)s s (connected after %(connected)s)."
+            )
+        )
         return Failure(
             Cause.TIMEOUT_TTFB,
-            _(
-                "The request was sent%(to_place)s, but %(begun)s %(after)s (%(connected)s).",
-                to_place=to_place(seen),
-                begun=begun,
-                after=after,
-                connected=connected,
-            ),
+            _(sentence, to_place=to_place(seen), limit=limit, connected=connected),
         )
     return Failure(
         Cause.TIMEOUT_BODY,
         _(
-            "The body was not complete %(after)s: %(number)s bytes had come (headers after "
-            "%(ms)s).",
-            after=after,
-            number=len(seen.body),
-            ms=ms(seen.first_byte),
+            "The body was not complete within the limit of %(limit)s s: %(count)s bytes had come"
+            " (headers after %(headers)s).",
+            count=len(seen.body),
+            limit=limit,
+            headers=ms(seen.first_byte),
         ),
     )
 
 
 def _connect(seen: Seen) -> Failure:
-    place = f"{', '.join(seen.request.addresses[:3])} port {seen.request.target.port}"
+    place = _(
+        "%(host)s port %(port)s",
+        host=", ".join(seen.request.addresses[:3]),
+        port=seen.request.target.port,
+    )
     if seen.os_errno in RESET and seen.request.target.scheme == "https":
         return Failure(
             Cause.TLS_HANDSHAKE,
@@ -194,7 +203,7 @@ def _connect(seen: Seen) -> Failure:
         )
     return connect_failure(seen.os_errno, place, seen.total) or Failure(
         Cause.HOST_UNREACHABLE,
-        _("The host cannot be reached at %(place)s: %(words)s.", place=place, words=seen.words),
+        _("The host cannot be reached at %(place)s: %(error)s.", place=place, error=seen.words),
     )
 
 
@@ -207,16 +216,19 @@ def _exchange(seen: Seen) -> Failure | None:
             seen
         )  # closed without TLS close_notify, as by many old servers; browsers show the page
     if seen.complete and (reset or closed or seen.code == pycurl.E_PARTIAL_FILE):
-        how = "reset" if reset else "closed"
+        sentence = (
+            N_(
+                "The connection was reset in the middle of the body, after %(count)s bytes"
+                " (%(error)s)."
+            )
+            if reset
+            else N_(
+                "The connection was closed in the middle of the body, after %(count)s bytes"
+                " (%(error)s)."
+            )
+        )
         return Failure(
-            Cause.BODY_TRUNCATED,
-            _(
-                "The connection was %(how)s in the middle of the body, after %(number)s bytes "
-                "(%(tidy)s).",
-                how=how,
-                number=len(seen.body),
-                tidy=tidy(seen.words),
-            ),
+            Cause.BODY_TRUNCATED, _(sentence, count=len(seen.body), error=tidy(seen.words))
         )
     if reset:
         return Failure(
@@ -240,5 +252,6 @@ def _exchange(seen: Seen) -> Failure | None:
             ),
         )
     return Failure(
-        Cause.INVALID_HTTP, _("The answer is not valid HTTP: %(tidy)s.", tidy=tidy(seen.words))
+        Cause.INVALID_HTTP,
+        _("The answer is not valid HTTP: %(error)s.", error=tidy(seen.words)),
     )

@@ -78,11 +78,12 @@ class Run:
         self.trace.failure = found.failure
         if found.refusals and len(self.trace.hops) > 1:
             before = _(
-                "Redirect %(number)s leads to %(netloc)s. ",
+                "Redirect %(number)s leads to %(host)s.",
                 number=len(self.trace.hops) - 1,
-                netloc=hop.target.netloc,
+                host=hop.target.netloc,
             )
-            self.trace.fail(Cause.BLOCKED_BY_POLICY, before + found.failure.sentence)
+            sentence = f"{before} {found.failure.sentence}"
+            self.trace.fail(Cause.BLOCKED_BY_POLICY, sentence)
         self._done(self.trace)
 
     # --- on the wire
@@ -199,4 +200,9 @@ def _as_sent(location: str) -> str:
 def _cannot_follow(here: Target, location: str, why: str) -> str:
     shown = location if len(location) <= 100 else location[:99] + "…"
     shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
-    return f"{here.netloc} redirects to “{shown}”, which cannot be followed. {why}"
+    sentence = _(
+        "%(host)s redirects to “%(location)s”, which cannot be followed.",
+        host=here.netloc,
+        location=shown,
+    )
+    return f"{sentence} {why}"

@@ -11,11 +11,11 @@ _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
 
 def with_place(seen: Seen) -> str:
-    return f" with {place(seen)}" if seen.ip else ""
+    return " " + _("with %(place)s", place=place(seen)) if seen.ip else ""
 
 
 def to_place(seen: Seen) -> str:
-    return f" to {place(seen)}" if seen.ip else ""
+    return " " + _("to %(place)s", place=place(seen)) if seen.ip else ""
 
 
 def server(seen: Seen) -> str:
@@ -23,7 +23,7 @@ def server(seen: Seen) -> str:
 
 
 def place(seen: Seen) -> str:
-    return f"{seen.ip} port {seen.request.target.port}"
+    return _("%(host)s port %(port)s", host=seen.ip, port=seen.request.target.port)
 
 
 def ms(seconds: float) -> str:
@@ -43,4 +43,4 @@ def tidy(words: str) -> str:
         "SSL certificate OpenSSL verify result: ", ""
     )
     words = re.sub(r" \(\d+\)$", "", words.strip())
-    return words.rstrip(".") or "no details"
+    return words.rstrip(".") or _("no details")

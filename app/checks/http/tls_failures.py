@@ -74,7 +74,9 @@ def certificate_failure(seen: Seen, trust: TrustStore, now: datetime) -> Failure
     if found is not None:
         return _failure(found)
     cause = _VERIFY_FAULTS.get(seen.verify_result, Cause.TLS_UNTRUSTED)
-    return Failure(cause, _("The certificate cannot be verified: %(tidy)s.", tidy=tidy(seen.words)))
+    return Failure(
+        cause, _("The certificate cannot be verified: %(error)s.", error=tidy(seen.words))
+    )
 
 
 def is_late_alert(seen: Seen) -> bool:
@@ -94,15 +96,20 @@ def handshake_failure(seen: Seen) -> Failure:
     if why in _PROTOCOL_REASONS:
         return Failure(
             Cause.TLS_PROTOCOL,
-            f"{server(seen)} does not support TLS 1.2 or 1.3: {tidy(seen.words)}.",
+            _(
+                "%(server)s does not support TLS 1.2 or 1.3: %(error)s.",
+                server=server(seen),
+                error=tidy(seen.words),
+            ),
         )
     if why in _NOT_TLS_REASONS:
         return Failure(
             Cause.TLS_HANDSHAKE,
             _(
-                "The TLS handshake%(with_place)s failed: what answers there is not TLS (%(tidy)s).",
+                "The TLS handshake%(with_place)s failed: what answers there is not TLS"
+                " (%(error)s).",
                 with_place=with_place(seen),
-                tidy=tidy(seen.words),
+                error=tidy(seen.words),
             ),
         )
     if why == UNEXPECTED_EOF:
@@ -124,8 +131,8 @@ def handshake_failure(seen: Seen) -> Failure:
     return Failure(
         Cause.TLS_HANDSHAKE,
         _(
-            "The TLS handshake%(with_place)s failed: %(tidy)s.",
+            "The TLS handshake%(with_place)s failed: %(error)s.",
             with_place=with_place(seen),
-            tidy=tidy(seen.words),
+            error=tidy(seen.words),
         ),
     )

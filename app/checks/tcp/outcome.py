@@ -26,7 +26,7 @@ from app.checks.outcome import (
 from app.checks.redact import Redactor
 from app.checks.tcp.run import Seen
 from app.checks.text import excerpt, judge_text
-from app.i18n import _
+from app.i18n import N_, _, _n
 from app.records import Cause, Outcome, Result, Timings, Verdict
 
 # Faults of this machine, which say nothing about the target.
@@ -95,19 +95,19 @@ def judge(seen: Seen) -> Failure | None:
 
 
 def _not_connected(seen: Seen) -> Failure:
-    place = f"{', '.join(seen.tried[:3])} port {seen.target.port}"
+    place = _("%(host)s port %(port)s", host=", ".join(seen.tried[:3]), port=seen.target.port)
     number = next((one for one in seen.errors if one in _OURS), None)
     if number is not None:
         return Failure(
             Cause.CHECK_ERROR,
-            _("The check itself failed: %(strerror)s.", strerror=os.strerror(number)),
+            _("The check itself failed: %(error)s.", error=os.strerror(number)),
         )
     if seen.silent:
-        limit = f"{seen.spec.timeout:g} s"
+        limit = f"{seen.spec.timeout:g}"
         return Failure(
             Cause.TIMEOUT_CONNECT,
             _(
-                "No TCP connection to %(place)s within the limit of %(limit)s.",
+                "No TCP connection to %(place)s within the limit of %(limit)s s.",
                 place=place,
                 limit=limit,
             ),
@@ -116,42 +116,60 @@ def _not_connected(seen: Seen) -> Failure:
     return connect_failure(number, place, seen.connect or 0.0) or Failure(
         Cause.HOST_UNREACHABLE,
         _(
-            "The host cannot be reached at %(place)s: %(strerror)s.",
+            "The host cannot be reached at %(place)s: %(error)s.",
             place=place,
-            strerror=os.strerror(number),
+            error=os.strerror(number),
         ),
     )
 
 
 def _text(seen: Seen) -> Failure | None:
-    server = _("The server at %(ip)s port %(port)s", ip=seen.ip, port=seen.target.port)
-    size = f"{len(seen.banner)} byte{'' if len(seen.banner) == 1 else 's'}"
     if seen.broken_by is not None:
-        how = "reset" if seen.broken_by in RESET else f"broken ({os.strerror(seen.broken_by)})"
-        return Failure(
-            Cause.CONNECTION_RESET,
-            _("The connection was %(how)s by the other side after %(size)s.", how=how, size=size),
-        )
+        return _broken(seen, seen.broken_by)
     lookup = seen.spec.alert_text_lookup or ""
     cause = judge_text(seen.spec.alert_condition, lookup, seen.text, cut=False)
     if cause is None:
         return None
-    shown = lookup if len(lookup) <= 80 else lookup[:79] + "…"
     if not seen.banner:
-        how = (
-            "closed the connection without sending anything"
+        sentence = (
+            N_(
+                "The server at %(ip)s port %(port)s closed the connection without sending anything."
+                " The text “%(text)s” is expected."
+            )
             if seen.closed
-            else f"sent nothing within {seen.spec.timeout:g} s"
+            else N_(
+                "The server at %(ip)s port %(port)s sent nothing within %(limit)s s. The text"
+                " “%(text)s” is expected."
+            )
         )
-        return Failure(
-            cause,
-            _(
-                "%(server)s %(how)s. The text “%(shown)s” is expected.",
-                server=server,
-                how=how,
-                shown=shown,
-            ),
+    elif cause == Cause.TEXT_FOUND:
+        sentence = N_(
+            "What the server at %(ip)s port %(port)s sends first (%(size)s) contains the text"
+            " “%(text)s”."
         )
-    verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
-    return Failure(cause, _("What %(lower)s%(server)s sends first (%(size)s) %(verb)s the text "
-"“%(shown)s”.", lower=server[0].lower(), server=server[1:], size=size, verb=verb, shown=shown))  # fmt: skip
+    else:
+        sentence = N_(
+            "What the server at %(ip)s port %(port)s sends first (%(size)s) does not contain the"
+            " text “%(text)s”."
+        )
+    values = {
+        "ip": seen.ip,
+        "port": seen.target.port,
+        "limit": f"{seen.spec.timeout:g}",
+        "size": _size(seen),
+        "text": lookup if len(lookup) <= 80 else lookup[:79] + "…",
+    }
+    return Failure(cause, _(sentence, **values))
+
+
+def _broken(seen: Seen, number: int) -> Failure:
+    sentence = (
+        N_("The connection was reset by the other side after %(size)s.")
+        if number in RESET
+        else N_("The connection was broken (%(error)s) by the other side after %(size)s.")
+    )
+    return Failure(Cause.CONNECTION_RESET, _(sentence, error=os.strerror(number), size=_size(seen)))
+
+
+def _size(seen: Seen) -> str:
+    return _n("%(num)s byte", "%(num)s bytes", len(seen.banner))
