@@ -100,7 +100,11 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
     if unknown:
         # A misspelt setting that is silently ignored is a policy that silently does not hold.
         raise SettingError(
-            f"{unknown[0]} is not a setting of Wakeful. Known are: {', '.join(sorted(KNOWN))}."
+            _(
+                "%(name)s is not a setting of Wakeful. Known are: %(known)s.",
+                name=unknown[0],
+                known=", ".join(sorted(KNOWN)),
+            )
         )
     get = _Reader(environ)
     get.parsed("BROKER_URL", _broker)
@@ -151,7 +155,11 @@ class _Reader:
         try:
             return parse(raw.strip())
         except ValueError as fault:
-            raise SettingError(f"{PREFIX}{name} is wrong: {fault}") from None
+            raise SettingError(_wrong(name, fault)) from None
+
+
+def _wrong(name: str, fault: object) -> str:
+    return _("%(name)s is wrong: %(fault)s", name=PREFIX + name, fault=fault)
 
 
 def _or(value: T | None, default: T) -> T:
@@ -172,7 +180,12 @@ def _kept_secret(instance: Path, make: bool) -> str:
         return _secret_in(instance)
     except OSError as fault:
         raise SettingError(
-            f"{PREFIX}INSTANCE is wrong: {instance} cannot be used as a folder ({fault.strerror})."
+            _(
+                "%(name)s is wrong: %(folder)s cannot be used as a folder (%(error)s).",
+                name=PREFIX + "INSTANCE",
+                folder=instance,
+                error=fault.strerror,
+            )
         ) from None
 
 
@@ -211,10 +224,10 @@ def _database_url(raw: str) -> str:
         url = make_url(raw)
     except ArgumentError:
         raise ValueError(
-            "it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db."
+            _("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
         ) from None
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError("it must start with sqlite:// or postgresql://.")
+        raise ValueError(_("it must start with sqlite:// or postgresql://."))
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the plain name would ask for psycopg2
     return url.render_as_string(hide_password=False)
@@ -229,7 +242,7 @@ def _secret_key(raw: str) -> str:
 def _bind(raw: str) -> str:
     host, _colon, port = raw.rpartition(":")
     if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise ValueError("it must be an address and a port, such as 127.0.0.1:8000.")
+        raise ValueError(_("it must be an address and a port, such as 127.0.0.1:8000."))
     return raw
 
 
@@ -273,7 +286,7 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
         try:
             _http_url(url)
         except ValueError as fault:
-            raise SettingError(f"{PREFIX}REMOTE_URL is wrong: {fault}") from None
+            raise SettingError(_wrong("REMOTE_URL", fault)) from None
     urls = [url.rstrip("/").removesuffix("/api/v1") for url in urls]
     # People and addresses tell servers apart by host, port and path.
     places = [url.partition("://")[2].rpartition("@")[2] for url in urls]
@@ -285,7 +298,7 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
 def _http_url(raw: str) -> str:
     parts = urlsplit(raw)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it must be a URL that starts with http:// or https://.")
+        raise ValueError(_("it must be a URL that starts with http:// or https://."))
     return raw.rstrip("/")
 
 
@@ -300,9 +313,8 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
     def parse(raw: str) -> str:
         # The value may hold a password, so the error never repeats it.
         if raw.partition("://")[0] not in schemes or not raw.partition("://")[2]:
-            raise ValueError(
-                f"it must start with {' or '.join(f'{scheme}://' for scheme in schemes)}."
-            )
+            named = _(" or ").join(f"{scheme}://" for scheme in schemes)
+            raise ValueError(_("it must start with %(schemes)s.", schemes=named))
         return raw
 
     return parse
@@ -335,7 +347,7 @@ def _networks(raw: str) -> str:
             raise ValueError(
                 _(
                     "%(part)s is no network (CIDR) and none of the words private and loopback.",
-                    part=f"{part!r}",
+                    part=repr(part),
                 )
             ) from None
     return raw
@@ -354,11 +366,11 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
 def _authorities(raw: str) -> str:
     """A file of certificates. One that holds none would be ignored silently."""
     if not Path(raw).is_file():
-        raise ValueError(_("the file %(raw)s does not exist.", raw=raw))
+        raise ValueError(_("the file %(file)s does not exist.", file=raw))
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
     except (ssl.SSLError, OSError):
-        raise ValueError(_("%(raw)s holds no certificates in PEM form.", raw=raw)) from None
+        raise ValueError(_("%(file)s holds no certificates in PEM form.", file=raw)) from None
     return raw
 
 
@@ -367,7 +379,10 @@ def _url_or_file(raw: str) -> str:
         return _http_url(raw)
     if not Path(raw).is_file():
         raise ValueError(
-            f"the file {raw} does not exist. Name one, or a URL that starts with https://."
+            _(
+                "the file %(file)s does not exist. Name one, or a URL that starts with https://.",
+                file=raw,
+            )
         )
     return raw
 
@@ -375,7 +390,9 @@ def _url_or_file(raw: str) -> str:
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(raw: str) -> int:
         if not raw.isascii() or not raw.isdigit() or not low <= int(raw) <= high:
-            raise ValueError(f"it must be a whole number from {low} to {high}.")
+            raise ValueError(
+                _("it must be a whole number from %(low)s to %(high)s.", low=low, high=high)
+            )
         return int(raw)
 
     return parse

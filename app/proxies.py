@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from app.i18n import N_, _
+from app.i18n import _
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 FOR, PROTO, HOST = "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST"
-NOT_TRUSTED = N_(
+NOT_TRUSTED = (
     "A request from %s has the header X-Forwarded-For, which is ignored. If that is your proxy,"
     " set WAKEFUL_TRUSTED_PROXIES=%s. Until then, all of its visitors count as one address."
 )
@@ -109,7 +109,9 @@ def _network(part: str) -> Network:
     try:
         network = ipaddress.ip_network(part, strict=False)
     except ValueError:
-        raise ValueError(f"{part!r} is neither an address nor a network (CIDR).") from None
+        raise ValueError(
+            _("%(part)s is neither an address nor a network (CIDR).", part=repr(part))
+        ) from None
     network = _plain(network)
     if network.prefixlen == 0:
         raise ValueError(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
     from flask import Flask
 
     from app.access import Access
+    from app.commands.doctor import Finding
     from app.stores import Store
 
 # The options of ``wakeful check`` that set a monitor's fields.
@@ -42,9 +43,7 @@ OPTIONS_OF = {"url": "URL", "request_method": "--method", "alert_text_lookup": "
 # What a command creates (database, keys, folders), only its owner can read and write. A container
 # or a service manager may start it with umask 0.
 OWNER_ONLY = 0o077
-EARLY = N_(
-    "Until it works, status pages come from their last copies, and all other requests get 503."
-)
+EARLY = "Until it works, status pages come from their last copies, and all other requests get 503."
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 log = logging.getLogger(__name__)
@@ -192,7 +191,7 @@ def upgrade(new: bool) -> None:
     """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):
         schema.upgrade(new=new)
-        click.echo(_("The database is up to date (%(present)s).", present=schema.present()))
+        click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
 
 
 # --- People and keys
@@ -220,12 +219,12 @@ def user() -> None:
 def user_create(email: str, role: str) -> None:
     """Create an account. The password is read from standard input or prompted for."""
     if sys.stdin.isatty():
-        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        password = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     with _access() as access:
         access.create_person(email, password, role)
-    click.echo(f"{email} can log in as {role}.")
+    click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
 
 
 @cli.group()
@@ -252,13 +251,13 @@ def key_list() -> None:
         keys = access.keys()
     now = datetime.now(UTC)
     for one in keys:
-        state = "valid"
+        state = _("valid")
         if one.revoked_at is not None:
-            state = "revoked"
+            state = _("revoked")
         elif one.expires_at is not None:
-            word = "expired" if one.expires_at <= now else "until"
-            state = f"{word} {iso(one.expires_at)}"
-        used = iso(one.last_used_at) if one.last_used_at else "never used"
+            word = N_("expired %(time)s") if one.expires_at <= now else N_("until %(time)s")
+            state = _(word, time=iso(one.expires_at))
+        used = iso(one.last_used_at) if one.last_used_at else _("never used")
         click.echo("\t".join([one.prefix, one.scope, one.name, state, used]))
 
 
@@ -285,7 +284,7 @@ def _moment(raw: str) -> datetime:
         moment = datetime.fromisoformat(raw)
     except ValueError:
         raise click.BadParameter(
-            "it must be a time such as 2027-01-31T00:00:00.", param_hint="--expires"
+            _("it must be a time such as 2027-01-31T00:00:00."), param_hint="--expires"
         ) from None
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -414,17 +413,21 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
 @cli.command()
 def doctor() -> None:
     """Examine everything that this installation needs, and report what is wrong."""
-    from app.commands.doctor import examine
+    from app.commands.doctor import Finding, examine
 
     settings = read(make=False)
-    click.echo(_("ok     settings: They are valid."))
+    _report(Finding(_("settings"), _("They are valid.")))
     wrong = 0
     with _opened(settings) as app:
         for finding in examine(app, settings):
             wrong += finding.fault
-            word = "WRONG" if finding.fault else "ok"
-            click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
+            _report(finding)
     sys.exit(1 if wrong else 0)
+
+
+def _report(finding: Finding) -> None:
+    word = _("WRONG") if finding.fault else _("ok")
+    click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
 
 
 if __name__ == "__main__":

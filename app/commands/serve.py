@@ -27,7 +27,7 @@ from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
-from app.i18n import N_, _
+from app.i18n import _
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.1
 END_LOOK_SECONDS = 0.02
 NOTE_SECONDS = 2.0  # time limit for storing that a child has ended
-WAITING = N_(
+WAITING = (
     "Until it works, no checks run, status pages come from their last copies, and all other "
     "requests get 503. Wakeful retries automatically."
 )
@@ -217,10 +217,10 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
             if fault.errno != errno.EADDRINUSE or left <= 0:
                 raise SettingError(
                     _(
-                        "Wakeful cannot listen on %(bind)s: %(strerror)s. Is it running already? "
+                        "Wakeful cannot listen on %(bind)s: %(error)s. Is it running already? "
                         "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001.",
                         bind=bind,
-                        strerror=fault.strerror,
+                        error=fault.strerror,
                     )
                 ) from None
         if not told:
@@ -266,10 +266,10 @@ def _interruptible() -> Iterator[None]:
 def greet(settings: Settings, listener: socket.socket) -> str:
     """Print the addresses; returns the one that people use."""
     base = settings.public_url or _local_url(listener)
-    click.echo(_("Wakeful runs at %(base)s (Ctrl-C stops it)", base=base))
+    click.echo(_("Wakeful runs at %(address)s (Ctrl-C stops it)", address=base))
     if settings.public_url:
         # Needed to configure the proxy; with port 0, it is shown nowhere else.
-        click.echo(_("It listens on %(local_url)s", local_url=_local_url(listener)))
+        click.echo(_("It listens on %(address)s", address=_local_url(listener)))
     return base
 
 
@@ -279,9 +279,8 @@ def offer_set_up(settings: Settings, base: str) -> None:
     if access.setup_needed():
         click.echo(
             _(
-                "Create the first account here: %(base)s/setup/%(setup_token)s",
-                base=base,
-                setup_token=access.setup_token(),
+                "Create the first account here: %(link)s",
+                link=f"{base}/setup/{access.setup_token()}",
             )
         )
 

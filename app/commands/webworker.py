@@ -333,11 +333,11 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 def _late(conn: Connection) -> bytes:
     """The 408 response; JSON if the path is known to be the API's."""
     if conn.request is not None and conn.request.path.startswith("/api/"):
-        kind, text = "application/json", json.dumps({"message": _LATE, "status": 408})
+        kind, text = "application/json", json.dumps({"message": _(_LATE), "status": 408})
     else:
-        kind, text = "text/plain", _LATE + "\n"
+        kind, text = "text/plain", _(_LATE) + "\n"
     head = (
         "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-        f"Content-Type: {kind}\r\nContent-Length: {len(text)}\r\n\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(text.encode())}\r\n\r\n"
     )
     return (head + text).encode()

@@ -37,18 +37,19 @@ NO_TABLES = N_(
     " one. To prepare a new database, run: wakeful db upgrade"
 )
 NEWER = N_(
-    "The database was written by a newer version of Wakeful (revision {present}; this version knows"
-    " {wanted}). Install the newer version, or restore a backup."
+    "The database was written by a newer version of Wakeful (revision %(present)s; this version"
+    " knows %(wanted)s). Install the newer version, or restore a backup."
 )
-COPY_BESIDE = " The upgrade has left a copy of the database from before it: {copy}"
+COPY_BESIDE = N_("The upgrade has left a copy of the database from before it: %(copy)s")
 UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
-NEW = N_("No database was found. Creating a new one: %s")
+NEW = "No database was found. Creating a new one: %s"
 NO_COPY = N_(
-    "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
+    "The database could not be copied to %(copy)s before its upgrade: %(reason)s Nothing was"
+    " changed."
 )
 
 
@@ -86,8 +87,8 @@ def place() -> str:
     """Where the database is, for people: the path of a file, or name and server."""
     url = db.engine.url
     if db.engine.dialect.name == "sqlite":
-        return os.path.abspath(url.database) if url.database else "in memory"
-    return f"{url.database} on {url.host or 'this machine'}"
+        return os.path.abspath(url.database) if url.database else _("in memory")
+    return _("%(database)s on %(host)s", database=url.database, host=url.host or _("this machine"))
 
 
 def present() -> str | None:
@@ -117,7 +118,7 @@ def fault() -> str | None:
 def require() -> None:
     """Raises WakefulError unless this version can work with the database."""
     if sentence := fault():
-        raise WakefulError(sentence)
+        raise WakefulError(_(sentence))
 
 
 def refuse_unknown() -> None:
@@ -140,7 +141,7 @@ def refuse_until_current() -> None:
         connection.rollback()
         if sentence is not None:
             connection.close()
-            raise OperationalError(None, None, NotCurrent(sentence))
+            raise OperationalError(None, None, NotCurrent(_(sentence)))
         current = True
 
     event.listen(db.engine, "engine_connect", look)
@@ -161,7 +162,7 @@ def before_migrating(connection: Connection) -> None:
     try:
         _copy(file, copy)
     except (OSError, sqlite3.Error) as trouble:
-        raise WakefulError(_(NO_COPY).format(copy=copy, reason=f"{trouble}.")) from trouble
+        raise WakefulError(_(NO_COPY, copy=copy, reason=f"{trouble}.")) from trouble
     log.warning("Upgrading the database from %s to %s. Its copy: %s", found, wanted(), copy)
 
 
@@ -193,7 +194,7 @@ def read_secrets() -> None:
 def _refuse_unknown(connection: Connection) -> None:
     sentence = _fault(connection)
     if sentence not in (None, OLD, NO_TABLES):
-        raise WakefulError(sentence)
+        raise WakefulError(_(sentence))
 
 
 def _fault(connection: Connection) -> str | None:
@@ -207,8 +208,8 @@ def _fault(connection: Connection) -> str | None:
 
 def _newer(found: str) -> str:
     copy = _newest_copy()
-    beside = COPY_BESIDE.format(copy=copy) if copy else ""
-    return _(NEWER).format(present=found, wanted=wanted()) + beside
+    beside = " " + _(COPY_BESIDE, copy=copy) if copy else ""
+    return _(NEWER, present=found, wanted=wanted()) + beside
 
 
 def _newest_copy() -> Path | None:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 
 from app.engine.schedule import Claim
-from app.i18n import N_
+from app.i18n import N_, _
 from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
@@ -206,6 +206,6 @@ def unknown(outcome: Outcome) -> Outcome:
         outcome.result,
         verdict=Verdict.UNKNOWN,
         cause_code=Cause.NETWORK_DOWN,
-        cause=SENTENCE,
+        cause=_(SENTENCE),
     )
     return replace(outcome, result=result)

@@ -26,7 +26,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.engine.recorder.quiet import Quiet
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import PostState
 from app.rules.public_causes import draft
 
@@ -201,7 +201,7 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
     )
     if session.scalar(select(lasts)):
         return False
-    _add_update(session, post, PostState.RESOLVED, RESOLVED, now)
+    _add_update(session, post, PostState.RESOLVED, _(RESOLVED), now)
     return True
 
 
@@ -237,7 +237,8 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
         state = PostState.COMPLETED
     else:
         return False
-    _add_update(session, post, state, COMPLETED if state is PostState.COMPLETED else BEGUN, now)
+    body = _(COMPLETED if state is PostState.COMPLETED else BEGUN)
+    _add_update(session, post, state, body, now)
     return True
 
 

@@ -18,7 +18,7 @@ from app.db import db, faults, heartbeats, patience, schema, shards, unreadable
 from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
-from app.i18n import N_, _
+from app.i18n import N_, _, _n
 from app.stores.writable import cannot_write, is_settling
 
 # Live checkers take a shard that has lost its checker within this time.
@@ -59,13 +59,13 @@ class Health:
         count = self.unreadable
         if not count:
             return ()
-        values = "1 stored value" if count == 1 else f"{count:,} stored values"
-        return (
-            _(
-                "%(values)s cannot be read. wakeful doctor names each and says what to do.",
-                values=values,
-            ),
+        sentence = _n(
+            "%(num)s stored value cannot be read. wakeful doctor names each and says what to do.",
+            "%(num)s stored values cannot be read. wakeful doctor names each and says what to do.",
+            count,
+            num=f"{count:,}",
         )
+        return (sentence,)
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
@@ -92,12 +92,12 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         return Health((stuck,) if stuck else ())
     found = []
     if signs.ever and signs.silent:
-        found.append(CHECKER_SILENT)
+        found.append(_(CHECKER_SILENT))
     if senders.ever and senders.silent:
-        found.append(WORKER_SILENT)
+        found.append(_(WORKER_SILENT))
     checked = signs.checked_at
     if late:
-        found.append(CHECKS_LATE)
+        found.append(_(CHECKS_LATE))
     found += [str(place) for place in alone]
     if stuck or is_settling():  # processes that cannot write leave no heartbeat, but may be alive
         found = [stuck] if stuck else []
@@ -120,19 +120,25 @@ class LeftAlone:
     all: bool
 
     def __str__(self) -> str:
-        count = "1 monitor" if self.monitors == 1 else f"{self.monitors:,} monitors"
+        count = f"{self.monitors:,}"
         if self.all:
-            return _(
-                "No checker runs in the place %(name)s, from where %(count)s should be "
-                "checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from "
-                "them.",
+            return _n(
+                "No checker runs in the place %(name)s, from where %(num)s monitor should be"
+                " checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from"
+                " it.",
+                "No checker runs in the place %(name)s, from where %(num)s monitors should be"
+                " checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from"
+                " them.",
+                self.monitors,
                 name=self.name,
-                count=count,
+                num=count,
             )
-        return _(
-            "In the place %(name)s, nobody has checked %(count)s for 30 s or more.",
+        return _n(
+            "In the place %(name)s, nobody has checked %(num)s monitor for 30 s or more.",
+            "In the place %(name)s, nobody has checked %(num)s monitors for 30 s or more.",
+            self.monitors,
             name=self.name,
-            count=count,
+            num=count,
         )
 
 

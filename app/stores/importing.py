@@ -107,7 +107,7 @@ class Importer:
         try:
             self.store.monitors.update(id, {"pause": True})
         except WakefulError as fault:
-            return _("It was created, but could not be paused. %(fault)s", fault=fault)
+            return _("It was created, but could not be paused.") + f" {fault}"
         return ""
 
 

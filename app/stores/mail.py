@@ -21,7 +21,7 @@ from app.alerts.channels import email
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, account, base_url
 from app.config import Settings
-from app.i18n import N_
+from app.i18n import N_, _
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
@@ -101,7 +101,7 @@ class Mail:
     def _send_waited(self, to: str, message: Message) -> Sent:
         """For requests, of which few may wait at once."""
         with LONG_WAITS.taken() as free:
-            return self._send(to, message) if free else Sent(False, BUSY)
+            return self._send(to, message) if free else Sent(False, _(BUSY))
 
     def _send(self, to: str, message: Message) -> Sent:
         settings = with_mail(self._settings)

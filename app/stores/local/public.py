@@ -34,7 +34,7 @@ from app.db.tags import tags_of
 from app.db.types import to_ms
 from app.db.windows import own_window
 from app.errors import NotFound, Unavailable
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import (
     ENDED_STATES,
     OPEN_STATES,
@@ -464,7 +464,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
             row.monitor_id,
             row.started_at,
             row.ended_at,
-            REPORTED if row.by_hand else public_cause(row.cause_code),
+            _(REPORTED) if row.by_hand else public_cause(row.cause_code),
         )
         for row in rows
     ]

@@ -85,7 +85,7 @@ class Results(Part, base.Results):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
-            raise Invalid({"range": [_("Choose one of: %(ranges)s.", ranges=", ".join(RANGES))]})
+            raise Invalid({"range": [_("Choose one of: %(words)s.", words=", ".join(RANGES))]})
         found_monitor(db.session, monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)

@@ -88,7 +88,7 @@ class Subscribing(Counters):
         if channel == Channel.EMAIL and not can_mail(self.settings):
             raise Invalid({"channel": [_(NO_MAIL)]})
         if not target:
-            raise Invalid({"target": [NO_TARGET[Channel(channel)]]})
+            raise Invalid({"target": [_(NO_TARGET[Channel(channel)])]})
         fault = check_value(channel, target, telegram_token_set=False)
         if fault is not None:
             raise Invalid({"target": [fault]})

@@ -153,9 +153,7 @@ def _set_members(session: DbSession, id: int, monitors: Iterable[int]) -> None:
     known = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
     missing = [monitor for monitor in wanted if monitor not in known]
     if missing:
-        raise Invalid(
-            {"monitors": [_("There is no monitor with the id %(missing)s.", missing=missing[0])]}
-        )
+        raise Invalid({"monitors": [_("There is no monitor with the id %(id)s.", id=missing[0])]})
     session.execute(
         delete(MaintenanceWindowMonitorRow).where(MaintenanceWindowMonitorRow.window_id == id)
     )

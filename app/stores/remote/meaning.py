@@ -13,7 +13,7 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
-from app.i18n import _
+from app.i18n import N_, _
 from app.stores.remote.connection import Answer, Connection
 
 MAX_SENTENCE = 300
@@ -49,17 +49,17 @@ def _error(
     if status == 401:
         return Denied(
             _(
-                "The server %(name)s does not accept this dashboard's API key. An admin can set "
+                "The server %(server)s does not accept this dashboard's API key. An admin can set "
                 "another one with WAKEFUL_REMOTE_KEY.",
-                name=connection.name,
+                server=connection.name,
             )
         )
     if status == 403:
         return Denied(
             message
             or _(
-                "This dashboard's API key may not do this on the server %(name)s.",
-                name=connection.name,
+                "This dashboard's API key may not do this on the server %(server)s.",
+                server=connection.name,
             )
         )
     if status == 404 and kind is not None and id is not None:
@@ -67,14 +67,15 @@ def _error(
     if status in (404, 405) and feature is not None:
         return Unsupported(
             _(
-                "The server %(name)s does not offer this: %(feature)s.",
-                name=connection.name,
+                "The server %(server)s does not offer this: %(feature)s.",
+                server=connection.name,
                 feature=feature,
             )
         )
     if status == 404:
         return connection.unavailable(
-            _("has no /api/v1 at the address in WAKEFUL_REMOTE_URL."), unsent=True
+            N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),
+            unsent=True,
         )
     if status == 409:
         return Conflict(message or _("The current state does not allow this."), **_details(answer))
@@ -82,13 +83,19 @@ def _error(
         return Invalid(_errors(answer.body), message or _("The server did not accept the data."))
     if status == 429:
         return connection.unavailable(
-            _("has had too many requests from this dashboard. Wait a moment and try again."),
+            N_(
+                "The server %(server)s has had too many requests from this dashboard. Wait a"
+                " moment and try again."
+            ),
             answer.retry_after,
             unsent=True,
         )
     if status >= 500:
-        return connection.unavailable(_("failed with an internal error."), answer.retry_after)
-    return connection.unavailable(f"sent an unexpected answer ({status}).")
+        return connection.unavailable(
+            N_("The server %(server)s failed with an internal error."), answer.retry_after
+        )
+    sentence = N_("The server %(server)s sent an unexpected answer (%(status)s).")
+    return connection.unavailable(sentence, status=status)
 
 
 def sentence(value: Any) -> str | None:

@@ -42,9 +42,14 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
         if query.state or query.tag:
-            self._needs(Feature.OVERVIEW, _("does not filter by state or tag."))
+            self._needs(
+                Feature.OVERVIEW, N_("The server %(server)s does not filter by state or tag.")
+            )
         if query.sort_by in OWN_ORDERS:
-            self._needs(Feature.LIST_ORDER, _("does not list monitors by state or response time."))
+            self._needs(
+                Feature.LIST_ORDER,
+                N_("The server %(server)s does not list monitors by state or response time."),
+            )
         known = query.hours and Feature.HOURS in self.offers.known()
         return parameters(
             query, leave=("uptime", "counts") if known else ("uptime", "counts", "hours")
@@ -69,7 +74,9 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         for one in self.list(MonitorQuery(per_page=NAMES_PAGE)).items:
             if (one.name, one.url) == wanted:
                 return one  # the list has the newest first
-        raise self.connection.unavailable(_("took the monitor but does not list it."))
+        raise self.connection.unavailable(
+            N_("The server %(server)s took the monitor but does not list it.")
+        )
 
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
@@ -99,13 +106,18 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         return [search][:limit] if found.total else []
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        self._needs(Feature.OVERVIEW, _("does not count monitors by their state."))
+        self._needs(
+            Feature.OVERVIEW, N_("The server %(server)s does not count monitors by their state.")
+        )
         chosen = {name: getattr(query, name) for name in _FILTERS}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         if "search" not in chosen:
             del chosen["search_by"]
         if chosen:
-            self._needs(Feature.LIST_ORDER, _("does not count the monitors of a filtered list."))
+            self._needs(
+                Feature.LIST_ORDER,
+                N_("The server %(server)s does not count the monitors of a filtered list."),
+            )
         found = brackets.write(chosen)
         answer = self._read("/overview", found, of=(Feature.OVERVIEW, None))
         return self._record(answer, _overview)

@@ -13,7 +13,7 @@ from app.stores.base import Feature, Fields
 from app.stores.remote.connection import Answer
 from app.stores.remote.part import Part, parameters, stored
 
-LACKING = N_("has no status pages.")
+LACKING = N_("The server %(server)s has no status pages.")
 
 
 class Posts(Part, base.Posts):
