@@ -26,6 +26,7 @@ CATALOGUE = TRANSLATIONS / "messages.pot"
 NOT_FOR_PEOPLE = {
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",
+    "app/net/networks.py": "titles of standards and manuals",
 }
 
 

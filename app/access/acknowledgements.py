@@ -29,9 +29,9 @@ class Acknowledgement:
     via: str
 
 
-def make_token(incident_id: int, via: str = "a link in an alert") -> str:
+def make_token(incident_id: int, via: str | None = None) -> str:
     """The token of a link to the acknowledge page. Needs an application context."""
-    return str(_serializer().dumps([incident_id, via]))
+    return str(_serializer().dumps([incident_id, via or _("a link in an alert")]))
 
 
 def read_token(token: str) -> Acknowledgement:

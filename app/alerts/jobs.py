@@ -108,8 +108,8 @@ def _reader(claim: Claim) -> str:
     acknowledgement is shown under this name.
     """
     if claim.channel == Channel.EMAIL:
-        return f"email to {claim.value}"
-    return f"{CHANNELS[Channel(claim.channel)].label} message"
+        return _("email to %(address)s", address=claim.value)
+    return _("%(channel)s message", channel=_(CHANNELS[Channel(claim.channel)].label))
 
 
 def _others_down(session: AnySession) -> dict[int, str]:

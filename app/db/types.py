@@ -104,7 +104,7 @@ class Moment(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("A naive datetime reached the database.")
+            raise TypeError("A naive datetime reached the database.")
         return to_ms(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:

@@ -160,7 +160,7 @@ CHANNELS: dict[Channel, ChannelText] = {
         _url,
     ),
     Channel.TEAMS: ChannelText(
-        "Microsoft Teams",
+        N_("Microsoft Teams"),
         N_("The URL that the Workflows template for webhook alerts gives you."),
         "https://....powerplatform.com/...",
         _url,

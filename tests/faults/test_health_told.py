@@ -99,7 +99,7 @@ def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa
         assert code == 503
         assert sentence in (
             faults.READ_ONLY,
-            faults.CANNOT_OPEN.format(path=folder / "wakeful.db"),
+            faults.CANNOT_OPEN % {"path": folder / "wakeful.db"},
         )
 
 
