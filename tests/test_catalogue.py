@@ -30,6 +30,7 @@ NOT_FOR_PEOPLE = {
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",
     "app/forms/queries.py": "parameters of lists, in the API's document",
+    "app/net/networks.py": "titles of standards and manuals",
 }
 
 

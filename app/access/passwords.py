@@ -14,9 +14,10 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.errors import Throttled
+from app.i18n import N_, _
 from app.slots import BUSY_SECONDS, PASSWORDS, Slots
 
-BUSY = "Many people are logging in at this moment."
+BUSY = N_("Many people are logging in at this moment.")
 _AT_ONCE = Slots(2, patience=5.0)
 
 _hasher = PasswordHasher()
@@ -41,7 +42,7 @@ def _turn() -> Iterator[None]:
                 if free:
                     yield
                     return
-    raise Throttled(BUSY, BUSY_SECONDS)
+    raise Throttled(_(BUSY), BUSY_SECONDS)
 
 
 def hashed(password: str) -> str:

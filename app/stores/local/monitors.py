@@ -25,6 +25,7 @@ from app.db.tags import tagged, tags_of
 from app.db.types import Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
     UPTIME_RANGES,
@@ -54,7 +55,7 @@ IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
 FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
-ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
+ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default
@@ -345,7 +346,7 @@ def _groups(
 ) -> Iterator[tuple[bool, Sequence[str]]]:
     """Neighbours with few monitors together, any other state alone; and whether it has few."""
     few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
-    for _, group in groupby(states, lambda state: state in few or state):
+    for _few, group in groupby(states, lambda state: state in few or state):
         together = [*group]
         yield together[0] in few, together
 
@@ -355,7 +356,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
         return
     password = found_monitor(session, source).request_auth_password
     if isinstance(password, Unreadable):
-        raise Invalid({"request_auth_password": [ENTER_AGAIN]})
+        raise Invalid({"request_auth_password": [_(ENTER_AGAIN)]})
     columns["request_auth_password"] = password
 
 
