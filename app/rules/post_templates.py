@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from app.i18n import N_
+from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 
 BUILT_IN_ID = 0  # no stored template has it
@@ -47,13 +48,20 @@ BUILT_IN: tuple[PostTemplate, ...] = (
 )
 
 
+def built_in() -> list[PostTemplate]:
+    """Those that every installation has, in the chosen language."""
+    return [
+        replace(one, name=_(one.name), title=_(one.title), body=_(one.body)) for one in BUILT_IN
+    ]
+
+
 def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
     """The built-in templates and then ``own``, by name. An own template with the name of a built-in
     one replaces it.
     """
     own = sorted(own, key=lambda one: folded(one.name))
     taken = {folded(one.name) for one in own}
-    return [*(one for one in BUILT_IN if folded(one.name) not in taken), *own]
+    return [*(one for one in built_in() if folded(one.name) not in taken), *own]
 
 
 def folded(name: str) -> str:

@@ -11,7 +11,7 @@ from app.forms.browser import BrowserPostTemplateForm
 from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 from app.rules.page_looks import POST
-from app.rules.post_templates import BUILT_IN
+from app.rules.post_templates import built_in
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers
@@ -30,7 +30,7 @@ def index() -> str:
     _offered()
     found = current_store().post_templates.list(binding.page_query(links.pairs()))
     return render_template(
-        "post_templates/index.html", page=found, built_in=BUILT_IN, link=links.page_link
+        "post_templates/index.html", page=found, built_in=built_in(), link=links.page_link
     )
 
 
