@@ -96,7 +96,7 @@ class People(Counters):
         """
         person = _found(db.session, id)
         if current is not None:
-            self.confirm_password(person, current)
+            self._confirm(person, current)
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
@@ -107,7 +107,11 @@ class People(Counters):
             session.flush()
             return person_record(row)
 
-    def confirm_password(self, person: PersonRow, password: str) -> None:
+    def confirm(self, id: int, password: str) -> None:
+        """Raises NotFound, and what ``_confirm`` does."""
+        self._confirm(_found(db.session, id), password)
+
+    def _confirm(self, person: PersonRow, password: str) -> None:
         """Raises Invalid (``current_password``) if it is not the person's, and Throttled after as
         many wrong ones as a login may have: a browser that was left open must not be the place to
         guess it.

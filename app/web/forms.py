@@ -184,6 +184,12 @@ class NewPersonForm(BrowserForm):
 
 class PersonForm(BrowserForm):
     email = email_field("off")
+    current_password = Password(
+        N_("Current password"),
+        most=MAX_CREDENTIAL,
+        description=N_("Needed to change your own email address."),
+        render_kw={"autocomplete": "current-password"},
+    )
     name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
     role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, required=True)
     disabled = Switch(
@@ -191,6 +197,11 @@ class PersonForm(BrowserForm):
         default=False,
         description=N_("They cannot log in, and are logged out at once."),
     )
+
+    def fields(self) -> dict[str, Any]:
+        fields = super().fields()
+        fields.pop("current_password", None)
+        return fields
 
 
 class NewPasswordForm(BrowserForm):

@@ -21,7 +21,9 @@ from app.records import (
     Delivery,
     DeliveryQuery,
     Incident,
+    IncidentSortBy,
     IncidentStatus,
+    Sort,
     StatusPage,
 )
 from app.rules.what_changed import compared_with
@@ -61,6 +63,7 @@ def index() -> Response:
         statuses=list(IncidentStatus),
         here=links.here,
         link=links.page_link,
+        order=links.order(query, dict.fromkeys(IncidentSortBy, Sort.DESC)),
     )
 
 

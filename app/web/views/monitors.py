@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,7 +102,7 @@ def index() -> Response:
         rows=monitor_rows.of(page.items),
         query=query,
         counters=counters,
-        order=_order_link(query) if ordered else None,
+        order=links.order(query, FIRST_DIRECTION) if ordered else None,
         here=links.here,
         link=links.page_link,
         faults=typed.pop("faults", ()),
@@ -135,22 +135,6 @@ def list_query(args: links.Args | None = None) -> MonitorQuery:
     if by_itself and servers.offers(Feature.LIST_ORDER):
         return replace(query, sort_by=MonitorSortBy.STATE)
     return query
-
-
-def _order_link(query: MonitorQuery) -> Callable[[str], tuple[str, str | None]]:
-    """For the head of a column: the address of the list in its order, and the present direction as
-    ``aria-sort`` says it, if it is in this order. Another click turns it round.
-    """
-
-    def link(column: str) -> tuple[str, str | None]:
-        first = FIRST_DIRECTION[MonitorSortBy(column)]
-        if query.sort_by != column:
-            return links.here(sort_by=column, sort=first), None
-        other = Sort.ASC if query.sort == Sort.DESC else Sort.DESC
-        said = "descending" if query.sort == Sort.DESC else "ascending"
-        return links.here(sort_by=column, sort=other), said
-
-    return link
 
 
 @blueprint.get("/<int:id>")
