@@ -156,22 +156,29 @@ def _statements_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _addresses_compiled_once() -> Iterator[None]:
-    """Each application compiles, for each of its addresses, how a link to it is built; here those
-    of one text share that, which is most of what creating an application costs.
+    """Each application compiles, for each of its addresses, how it is recognized and how a link to
+    it is built; here those of one text share that, which is most of what creating an application
+    costs.
     """
-    compile_ = Rule._compile_builder
-    kept: dict[object, Any] = {}
+    compile_ = Rule.compile
+    kept: dict[object, Rule] = {}
 
-    def compiled(rule: Rule, append_unknown: bool = True) -> Any:
-        converters = [(name, type(one)) for name, one in rule._converters.items()]
-        defaults = sorted((rule.defaults or {}).items())
-        key = repr((rule.rule, rule._trace, converters, defaults, append_unknown))
-        if key not in kept:
-            kept[key] = compile_(rule, append_unknown)
-        return kept[key]
+    def compiled(rule: Rule) -> None:
+        assert rule.map is not None
+        domain = rule.host if rule.map.host_matching else rule.subdomain
+        defaults = repr(sorted((rule.defaults or {}).items()))
+        key = (rule.rule, domain, rule.merge_slashes, defaults, *rule.map.converters.items())
+        first = kept.setdefault(key, rule)
+        if first is rule:
+            compile_(rule)
+            return
+        rule._parts, rule._trace = first._parts, first._trace
+        rule._converters, rule.arguments = first._converters, first.arguments
+        for name in ("_build", "_build_unknown"):
+            setattr(rule, name, getattr(first, name).__func__.__get__(rule))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rule, "_compile_builder", compiled)
+        patch.setattr(Rule, "compile", compiled)
         yield
 
 
