@@ -17,7 +17,7 @@ from tests.factories import PASSWORD
 
 
 # Whatever may be an element's id, and more: text that looks like one.
-IDS = re.compile(r"""(?<![\w-])id\s*=\s*["']?([^\s"'>]*)""", re.IGNORECASE)
+IDS = re.compile(r"""[\s"'/][iI][dD]\s*=\s*["']?([^\s"'>]*)""")
 
 
 @dataclass
