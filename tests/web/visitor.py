@@ -15,7 +15,6 @@ from werkzeug.test import TestResponse
 
 from tests.factories import PASSWORD
 
-
 # Whatever may be an element's id, and more: text that looks like one.
 IDS = re.compile(r"""[\s"'/][iI][dD]\s*=\s*["']?([^\s"'>]*)""")
 
