@@ -37,9 +37,11 @@ help: ## List the targets
 run: $(RUN) ## Install into .venv and serve on http://127.0.0.1:8000 until Ctrl-C
 	@exec $(BIN)/wakeful serve
 
-# Beside the tests, which often wait, style and types take no time; what they say comes last.
+# Beside the tests, which often wait, style and types take no time; what they say comes last. In a
+# fresh clone each worker of the tests would compile app/ at the same time.
 test: $(TEST) ## Install what the tests need, then run all tests, and check style and types
 	@scripts/debian-packages $(DEBIAN_PACKAGES)
+	@$(BIN)/python -m compileall -q -j 0 app
 	@mkdir -p build; $(MAKE) lint >build/lint.txt 2>&1 & lint=$$!; \
 	$(PYTEST) $(ARGS); tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; exit $$((tests ? tests : lint))

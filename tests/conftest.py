@@ -18,6 +18,8 @@ import gc
 import os
 import shutil
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.postgres", "tests.support.browser"]
 
 SECRET_KEY = "a secret key for tests only"
+HERE = Path(__file__).parent
+COMPILE_SECONDS = 60  # how long workers wait for what the first one compiles
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,16 +69,39 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection() -> None:
+def pytest_collection(session: pytest.Session) -> None:
     gc.disable()  # nothing of what is collected becomes garbage
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0" and _nothing_is_compiled():
+        _wait_for_the_first(getattr(session.config, "cache", None))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what has been imported and collected out of all later searches for garbage, which are
     a tenth of what tests cost otherwise.
     """
     gc.freeze()
     gc.enable()
+    cache = getattr(session.config, "cache", None)  # absent where somebody switches it off
+    if cache and os.environ.get("PYTEST_XDIST_WORKER") == "gw0":
+        cache.set(COLLECTED, os.environ["PYTEST_XDIST_TESTRUNUID"])
+
+
+COLLECTED = "wakeful/collected"  # the last run whose first worker has collected
+
+
+def _nothing_is_compiled() -> bool:
+    """In a fresh clone: pytest has rewritten no assertions of the folder that comes last."""
+    found = (HERE / "web" / "__pycache__").glob("test_*-pytest-*.pyc")
+    return not sys.dont_write_bytecode and next(found, None) is None
+
+
+def _wait_for_the_first(cache: pytest.Cache | None) -> None:
+    """The first worker compiles the tests, and the others read what it wrote: compiling them takes
+    as long as collecting them twice.
+    """
+    run, deadline = os.environ["PYTEST_XDIST_TESTRUNUID"], time.monotonic() + COMPILE_SECONDS
+    while cache and cache.get(COLLECTED, None) != run and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -156,22 +183,29 @@ def _statements_compiled_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _addresses_compiled_once() -> Iterator[None]:
-    """Each application compiles, for each of its addresses, how a link to it is built; here those
-    of one text share that, which is most of what creating an application costs.
+    """Each application compiles, for each of its addresses, how it is recognized and how a link to
+    it is built; here those of one text share that, which is most of what creating an application
+    costs.
     """
-    compile_ = Rule._compile_builder
-    kept: dict[object, Any] = {}
+    compile_ = Rule.compile
+    kept: dict[object, Rule] = {}
 
-    def compiled(rule: Rule, append_unknown: bool = True) -> Any:
-        converters = [(name, type(one)) for name, one in rule._converters.items()]
-        defaults = sorted((rule.defaults or {}).items())
-        key = repr((rule.rule, rule._trace, converters, defaults, append_unknown))
-        if key not in kept:
-            kept[key] = compile_(rule, append_unknown)
-        return kept[key]
+    def compiled(rule: Rule) -> None:
+        assert rule.map is not None
+        domain = rule.host if rule.map.host_matching else rule.subdomain
+        defaults = repr(sorted((rule.defaults or {}).items()))
+        key = (rule.rule, domain, rule.merge_slashes, defaults, *rule.map.converters.items())
+        first = kept.setdefault(key, rule)
+        if first is rule:
+            compile_(rule)
+            return
+        rule._parts, rule._trace = first._parts, first._trace
+        rule._converters, rule.arguments = first._converters, first.arguments
+        for name in ("_build", "_build_unknown"):
+            setattr(rule, name, getattr(first, name).__func__.__get__(rule))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rule, "_compile_builder", compiled)
+        patch.setattr(Rule, "compile", compiled)
         yield
 
 

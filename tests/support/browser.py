@@ -5,7 +5,7 @@ opened    the same by hand, with options of one's own
 
 The browser has one font, whatever the machine has: what fits is otherwise decided by the fonts that
 happen to be installed. That font is a wide one, where most sticks out; ``narrow_chromium`` is a
-browser with a narrow one.
+browser with a narrow one, and ``NARROW_FONT`` shows the page that is open with that.
 """
 
 from __future__ import annotations
@@ -42,12 +42,23 @@ OF_STATUS = "Failed to load resource: the server responded with a status of"
 WIDE = ("DejaVuSans.ttf", "DejaVu Sans", "DejaVu Sans Mono", "fonts-dejavu-core")
 NARROW = ("LiberationSans-Regular.ttf", "Liberation Sans", "Liberation Mono", "fonts-liberation")
 FONT_FOLDERS = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"))
+# The narrow one by other names, beside the wide one: no page asks for these.
+RENAMED = """
+  <match target="scan">
+    <test name="family"><string>{family}</string></test>
+    <edit name="family" mode="assign"><string>{name}</string></edit>
+  </match>"""
+NARROW_NAMES = {"Liberation Sans": "Narrow", "Liberation Mono": "Narrow Mono"}
+NARROW_FONT = """() => {
+  document.documentElement.style.setProperty("--font", "Narrow");
+  document.documentElement.style.setProperty("--mono", "Narrow Mono");
+}"""
 # Every family that is asked for ends at the one font. Hinting as Debian has it: without, every
 # letter is as wide as a whole number of pixels.
 FONTS_CONF = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
 <fontconfig>
-  <dir>{folder}</dir>
+  <dir>{folder}</dir>{more}
   <cachedir>{cache}</cachedir>
   <alias><family>monospace</family><prefer><family>{mono}</family></prefer></alias>
   <match target="pattern">
@@ -70,7 +81,10 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def chromium(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    yield from _launched(playwright, tmp_path_factory.mktemp("fonts"), *WIDE)
+    file, *_, package = NARROW
+    renamed = [RENAMED.format(family=old, name=new) for old, new in NARROW_NAMES.items()]
+    more = f"\n  <dir>{_folder(file, package)}</dir>" + "".join(renamed)
+    yield from _launched(playwright, tmp_path_factory.mktemp("fonts"), *WIDE, more)
 
 
 @pytest.fixture(scope="session")
@@ -81,19 +95,21 @@ def narrow_chromium(
 
 
 def _launched(
-    playwright: Playwright, place: Path, file: str, sans: str, mono: str, package: str
+    playwright: Playwright,
+    place: Path,
+    file: str,
+    sans: str,
+    mono: str,
+    package: str,
+    more: str = "",
 ) -> Iterator[Browser]:
     # The same without what a person sees around the page takes half of the time.
     program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if not program:
         pytest.skip("Chromium is not installed: apt-get install chromium-headless-shell")
-    found = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
-    if not found:
-        pytest.skip(f"The font {sans} is not installed: apt-get install {package}")
+    fonts = {"folder": _folder(file, package), "sans": sans, "mono": mono, "more": more}
     conf = place / "fonts.conf"
-    conf.write_text(
-        FONTS_CONF.format(folder=found.parent, cache=place / "cache", sans=sans, mono=mono)
-    )
+    conf.write_text(FONTS_CONF.format(cache=place / "cache", **fonts))
     browser = playwright.chromium.launch(
         executable_path=program,
         args=list(QUIET),
@@ -101,6 +117,14 @@ def _launched(
     )
     yield browser
     browser.close()
+
+
+def _folder(file: str, package: str) -> Path:
+    """Where the files of a font lie."""
+    found = next((path for top in FONT_FOLDERS for path in top.rglob(file)), None)
+    if not found:
+        pytest.skip(f"A font is not installed: apt-get install {package}")
+    return found.parent
 
 
 @contextmanager
