@@ -71,8 +71,10 @@ class Blackbox:
     def program() -> str | None:
         """Where it is installed: ``apt-get install prometheus-blackbox-exporter``."""
         named = os.environ.get("BLACKBOX_EXPORTER")
-        return named or shutil.which("prometheus-blackbox-exporter") or shutil.which(
-            "blackbox_exporter"
+        return (
+            named
+            or shutil.which("prometheus-blackbox-exporter")
+            or shutil.which("blackbox_exporter")
         )
 
     def run(self, url: str, checks: int) -> float:

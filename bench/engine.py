@@ -4,9 +4,9 @@
     python -m bench.engine --monitors 1000 --seconds 20 --scheme http
     python -m bench.engine --database postgresql://...  (an empty database, emptied again)
 
-The target is nginx on loopback, a process of its own. Monitors are checked every 10 seconds, so that
-a short run has enough checks. Wakeful's figures are the CPU of its process with all that follows
-from a check: schedule, check, verdict, rows. Two parts:
+The target is nginx on loopback, a process of its own. Monitors are checked every 10 seconds, so
+that a short run has enough checks. Wakeful's figures are the CPU of its process with all that
+follows from a check: schedule, check, verdict, rows. Two parts:
 
     flat out      all monitors are due, and checks run as fast as they can
     on schedule   a full schedule at its own pace, after one interval of warming up
@@ -61,11 +61,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found: dict[str, Any] = {"machine": machine(), "monitors": arguments.monitors, "runs": []}
-    with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
-        with target(Path(folder)) as (urls, authority):
-            for scheme in arguments.scheme or urls:
-                run = one_run(Path(folder) / scheme, urls[scheme], authority, arguments)
-                found["runs"].append({"scheme": scheme, **run})
+    with (
+        tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,
+        target(Path(folder)) as (urls, authority),
+    ):
+        for scheme in arguments.scheme or urls:
+            run = one_run(Path(folder) / scheme, urls[scheme], authority, arguments)
+            found["runs"].append({"scheme": scheme, **run})
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2) + "\n")
     return 0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Select, and_, delete, select
 
-from app.db import AnySession, db, shards
+from app.db import AnySession, db, latest, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
@@ -31,8 +31,9 @@ _SPEC_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A monitor that is watched from a place. The fields after ``interval`` are those of
-    ``app.engine.schedule.Standing``.
+    """A monitor that is watched from a place. The fields from ``turn`` to ``blind`` are those of
+    ``app.engine.schedule.Standing``. ``newest`` is the time of its newest result there (ms), which
+    the row may not know yet.
     """
 
     spec: CheckSpec
@@ -42,6 +43,7 @@ class Assigned:
     checked_at: datetime | None
     unconfirmed_at: datetime | None
     blind: bool
+    newest: int | None = None
 
 
 def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
@@ -74,6 +76,7 @@ def _watched(place: int) -> Select[Any]:
             AssignmentRow.checked_at,
             AssignmentRow.blind,
             MonitorStateRow.unconfirmed_at,
+            latest.newest("at", AssignmentRow.monitor_id, datetime.now(UTC), place).label("newest"),
         )
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         # The recorder writes no result of a monitor without a state; housekeeping makes it one.
@@ -94,6 +97,7 @@ def _read(statement: Select[Any]) -> list[Assigned]:
             row.checked_at,
             row.unconfirmed_at,
             row.blind,
+            row.newest,
         )
         for row in rows
     ]

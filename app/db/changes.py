@@ -15,11 +15,12 @@ from typing import Any
 from sqlalchemy import delete, event, func, insert, select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.db import db, writing
+from app.db import AnySession, db, writing
 from app.db.tables import ChangeRow
 from app.db.turns import Turn, take_turn
 
 _NOTED = "wakeful.changes"
+AT_ONCE = 5000  # changes that are followed one by one
 
 
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
@@ -49,6 +50,27 @@ def newest() -> int:
     found = db.session.scalar(select(func.max(ChangeRow.id)))
     db.session.rollback()
     return found or 0
+
+
+def newest_of(session: AnySession) -> int:
+    """As ``newest``, in the caller's transaction."""
+    return session.scalar(select(func.max(ChangeRow.id))) or 0
+
+
+def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | None:
+    """All changes after ``number``, in the caller's transaction. None if that cannot be said: they
+    are too many, or ``number`` is not known, as after the restore of a backup.
+    """
+    rows = session.execute(
+        select(ChangeRow.id, ChangeRow.monitor_id)
+        .where(ChangeRow.id >= number)
+        .order_by(ChangeRow.id)
+        .limit(AT_ONCE)
+    ).all()
+    found = [(row.id, row.monitor_id) for row in rows]
+    if len(found) == AT_ONCE or (number and (not found or found[0][0] != number)):
+        return None
+    return [one for one in found if one[0] > number]
 
 
 def since(number: int, limit: int) -> Sequence[tuple[int, int]]:

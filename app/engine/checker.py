@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
 from app.config import Settings
-from app.db import assignments, db, shards
+from app.db import assignments, db, latest, shards
 from app.db.faults import tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
@@ -53,6 +53,14 @@ NOTICE_NETWORK = Notice.NETWORK_DOWN
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _standing(one: assignments.Assigned) -> Standing:
+    """The standing of a stored assignment, and of what was recorded since it was written."""
+    slot, checked_at = one.slot, latest.later(one.checked_at, one.newest)
+    if slot is not None and checked_at is not None:
+        slot = max(slot, schedule.last_slot(one.spec.monitor_id or 0, one.interval, checked_at))
+    return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind)
 
 
 class Checker:
@@ -152,6 +160,8 @@ class Checker:
         self._feed.start()  # changes made while the assignments are read are in the feed
         moved = self._shards.look(_now(), now, self._returns.last_check_at)
         self._plan.drop_shards(moved.lost)
+        if moved.lost:
+            self._returns.keep_shards(self._shards.held)
         if moved.gained:
             self._put(assignments.of_shards(self._shards.place, moved.gained))
             self._pace_at = float("-inf")
@@ -161,9 +171,10 @@ class Checker:
         """Reload the monitors that have changed."""
         if now < self._feed_at:
             return
-        changed = self._feed.news() | self._outdated
-        ours = {id for id in changed if shards.of(id) in self._shards.held}
+        self._outdated |= self._feed.news()
+        ours = {id for id in self._outdated if shards.of(id) in self._shards.held}
         if ours:
+            self._returns.flush()  # the rows must say which slots are done
             found = assignments.of_monitors(self._shards.place, ours)
             self._plan.drop(ours - {one.spec.monitor_id for one in found})
             self._put(found)
@@ -175,7 +186,7 @@ class Checker:
         for one in found:
             monitor_id = one.spec.monitor_id or 0
             shard = shards.of(monitor_id)
-            stands = Standing(one.turn, one.slot, one.checked_at, one.unconfirmed_at, one.blind)
+            stands = _standing(one)
             token = self._shards.held[shard]
             self._plan.put(Job(monitor_id, one.spec, one.interval, shard, token, stands), now)
         self._start_at = float("-inf")
@@ -233,6 +244,7 @@ class Checker:
                 while self._returns.waiting:
                     self._returns.collect(0.0)
                     self._returns.record()
+                self._returns.flush(all=True)
                 self._shards.give_up(_now(), self._returns.last_check_at)
             except Exception as fault:
                 # The leases end by themselves, and another checker takes the shards.

@@ -1,0 +1,74 @@
+"""The newest result of a monitor, by the results' own key.
+
+Good checks that change nothing write their result alone. The state's "last checked" and the
+assignment's slot follow within a minute (``app/engine/recorder/steady.py``), so whoever shows them,
+or goes on from them, asks here what came since. Needs an application context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ScalarSelect, or_, select
+
+from app.db import DbSession, bulk, db
+from app.db.clocks import SKEW
+from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.types import from_ms, to_ms
+
+_RESULTS: Any = ResultRow.__table__
+
+
+def newest(column: str, monitor_id: Any, now: datetime, place: Any = None) -> ScalarSelect[Any]:
+    """This column of the newest result of a monitor, in one place or in any. Left out are checks on
+    request while it was paused, and results in the future, which a wrong clock wrote.
+    """
+    found = (
+        select(_RESULTS.c[column])
+        .where(
+            _RESULTS.c.monitor_id == monitor_id,
+            _RESULTS.c.at <= to_ms(now + SKEW),
+            or_(_RESULTS.c.covers_s.is_(None), _RESULTS.c.covers_s > 0),
+        )
+        .order_by(_RESULTS.c.at.desc())
+        .limit(1)
+    )
+    if place is not None:
+        found = found.where(_RESULTS.c.location_id == place)
+    return found.scalar_subquery()
+
+
+def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
+    """When each of these monitors was last checked, and its response time then."""
+    if not ids:
+        return {}
+    id = MonitorRow.id
+    rows = db.session.execute(
+        select(id, newest("at", id, now), newest("response_time", id, now)).where(id.in_(ids))
+    )
+    return {id: (from_ms(at), response_time) for id, at, response_time in rows if at is not None}
+
+
+def later(known: datetime | None, at: int | None) -> datetime | None:
+    """The later of a stored time and that of the newest result (ms)."""
+    if at is None:
+        return known
+    found = from_ms(at)
+    return found if known is None or found > known else known
+
+
+# Monitor, last check (ms), response time, slot (ms), and the turn for which that slot is valid.
+Row = tuple[int, int, int | None, int, int]
+
+
+def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
+    """Let states and assignments catch up with the newest results."""
+    if not rows:
+        return
+    states = [(id, at, response_time) for id, at, response_time, _slot, _turn in rows]
+    bulk.update(session, MonitorStateRow, ("monitor_id",), ("checked_at", "response_time"), states)
+    slots = [(id, place, turn, at, slot) for id, at, _response_time, slot, turn in rows]
+    key = ("monitor_id", "location_id", "turn")
+    bulk.update(session, AssignmentRow, key, ("checked_at", "slot"), slots)
