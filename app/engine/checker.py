@@ -39,6 +39,7 @@ from app.rules.time import iso
 log = logging.getLogger(__name__)
 
 AT_ONCE = 200  # checks started before outcomes are collected
+TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
 LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts while the pace limits them
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
@@ -110,8 +111,7 @@ class Checker:
             while not stop.is_set():
                 self.on_turn()
                 try:
-                    with self.app.app_context():
-                        self._turn(carrier)
+                    self._turn(carrier)
                 except Exception as fault:
                     # The database may be unavailable. Nothing is lost: due checks stay due.
                     tell(log, "Checks could not be started or recorded. Trying again.", fault)
@@ -126,13 +126,21 @@ class Checker:
     def _turn(self, carrier: Carrier) -> None:
         now = time.monotonic()
         self._notice_step(now)
-        self._keep_up(now)
-        self._own(now)
-        self._follow(now)
+        # Most turns only start and collect checks: entering a context would cost as much as they.
+        if now >= min(self._policy_at, self._pace_at, self._shards_at, self._feed_at):
+            with self.app.app_context():
+                self._keep_up(now)
+                self._own(now)
+                self._follow(now)
         if now >= self._start_at:
             self._start_at = now + self._start_due(carrier, now)
         next_look = min(self._start_at, self._shards_at, self._feed_at)
         self._returns.collect(next_look - time.monotonic())
+        if self._network.down != self._was_down or self._returns.must_write:
+            with self.app.app_context():
+                self._record()
+
+    def _record(self) -> None:
         if self._network.down != self._was_down:
             self._network_changed()
         self._returns.record()
@@ -146,12 +154,12 @@ class Checker:
             self._ahead = ahead
 
     def _keep_up(self, now: float) -> None:
-        if now - self._policy_at >= POLICY_SECONDS:
+        if now >= self._policy_at:
             self._policies.refresh()
-            self._policy_at = now
-        if now - self._pace_at >= PACE_SECONDS:
+            self._policy_at = now + POLICY_SECONDS
+        if now >= self._pace_at:
             self._bucket.pace = schedule.pace(self._plan.checks_per_second)
-            self._pace_at = now
+            self._pace_at = now + PACE_SECONDS
 
     def _own(self, now: float) -> None:
         """Keep our part of the shards, and load the assignments of those that we took."""
@@ -205,7 +213,7 @@ class Checker:
     def _pause(self, due: datetime | None) -> float:
         left = LOOK_SECONDS if due is None else (due - _now()).total_seconds()
         least = LEAST_PAUSE_SECONDS if self._paced else 0.0
-        return min(LOOK_SECONDS, left) if left > 0 else least
+        return min(LOOK_SECONDS, max(TOGETHER_SECONDS, left)) if left > 0 else least
 
     # --- what comes back
 

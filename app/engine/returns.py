@@ -55,28 +55,40 @@ class Returns:
         self._steady.keep_shards(tokens)
 
     def collect(self, wait: float) -> None:
-        """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them."""
-        finished: list[Finished] = []
+        """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them, and take
+        those that change nothing. Needs no application context.
+        """
         now = time.monotonic()
         until = now + max(0.0, min(wait, self._steady.wait(now)))
-        while len(finished) + len(self._unrecorded) < BATCH:
-            try:
-                one = self._back.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            until = min(until, time.monotonic() + BATCH_SECONDS)
-            if one is not None:
-                finished.append(one)
+        finished = self._arrived(until)
         now = time.monotonic()
-        self._unrecorded += self._network.sort(finished, now) + self._network.collect(now)
+        ready = self._network.sort(finished, now) + self._network.collect(now)
+        self._unrecorded += [one for one in ready if not self._taken(one)]
+
+    def _arrived(self, until: float) -> list[Finished]:
+        room = BATCH - len(self._unrecorded)
+        found: list[Finished | None] = []
+        try:
+            found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
+            # Not one by one: each would wake this thread, and stop the one that checks.
+            time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
+            while len(found) < room:
+                found.append(self._back.get_nowait())
+        except queue.Empty:
+            pass
+        return [one for one in found if one is not None]
+
+    @property
+    def must_write(self) -> bool:
+        """Whether ``record`` has something to do now."""
+        return bool(self._unrecorded) or not self._steady.wait(time.monotonic())
 
     def record(self) -> None:
         """Record what was collected: at once what may change something, the rest within a second.
 
         Good checks that wait are older, so they are written first.
         """
-        self._unrecorded = [one for one in self._unrecorded if not self._taken(one)]
-        if self._unrecorded or not self._steady.wait(time.monotonic()):
+        if self.must_write:
             self._write_steady()
         self._record_batch()
 
