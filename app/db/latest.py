@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ScalarSelect, or_, select
+from sqlalchemy import BigInteger, ColumnElement, ScalarSelect, case, or_, select, type_coerce
 
 from app.db import DbSession, bulk, db
 from app.db.clocks import SKEW
-from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
+from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
 
 _RESULTS: Any = ResultRow.__table__
@@ -41,14 +41,29 @@ def newest(column: str, monitor_id: Any, now: datetime, place: Any = None) -> Sc
 
 
 def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
-    """When each of these monitors was last checked, and its response time then."""
+    """The last check and its response time of those of these monitors whose states do not know of
+    it yet.
+    """
     if not ids:
         return {}
-    id = MonitorRow.id
+    id, stored = MonitorStateRow.monitor_id, MonitorStateRow.checked_at
     rows = db.session.execute(
-        select(id, newest("at", id, now), newest("response_time", id, now)).where(id.in_(ids))
+        select(id, stored, newest("at", id, now), newest("response_time", id, now)).where(
+            id.in_(ids)
+        )
     )
-    return {id: (from_ms(at), response_time) for id, at, response_time in rows if at is not None}
+    return {
+        id: (from_ms(at), response_time)
+        for id, known, at, response_time in rows
+        if at is not None and (known is None or from_ms(at) > known)
+    }
+
+
+def response_time(now: datetime) -> ColumnElement[int | None]:
+    """The last response time of a monitor, to sort by; needs its state row joined."""
+    id, known = MonitorStateRow.monitor_id, MonitorStateRow.checked_at
+    is_newer = newest("at", id, now) > type_coerce(known, BigInteger)
+    return case((is_newer, newest("response_time", id, now)), else_=MonitorStateRow.response_time)
 
 
 def later(known: datetime | None, at: int | None) -> datetime | None:

@@ -58,9 +58,8 @@ def _now() -> datetime:
 
 def _standing(one: assignments.Assigned) -> Standing:
     """The standing of a stored assignment, and of what was recorded since it was written."""
-    slot, checked_at = one.slot, latest.later(one.checked_at, one.newest)
-    if slot is not None and checked_at is not None:
-        slot = max(slot, schedule.last_slot(one.spec.monitor_id or 0, one.interval, checked_at))
+    checked_at = latest.later(one.checked_at, one.newest)
+    slot = schedule.done_until(one.spec.monitor_id or 0, one.interval, one.slot, checked_at)
     return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind)
 
 

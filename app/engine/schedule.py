@@ -50,6 +50,17 @@ def last_slot(monitor_id: int, interval: int, now: datetime) -> datetime:
     return datetime.fromtimestamp(slot, UTC)
 
 
+def done_until(
+    monitor_id: int, interval: int, slot: datetime | None, checked_at: datetime | None
+) -> datetime | None:
+    """The last slot that was done: the stored one, or that of a newer check. None if a check is due
+    at once.
+    """
+    if slot is None or checked_at is None:
+        return slot
+    return max(slot, last_slot(monitor_id, interval, checked_at))
+
+
 def _slot(offset: float, interval: int, turn: int) -> float:
     """In seconds since 1970, rounded to the millisecond that the database keeps."""
     return round(turn * interval + offset, 3)
