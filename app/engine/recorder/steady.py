@@ -78,7 +78,8 @@ class Steady:
         self._held: dict[int, Held] = {}
         self._waiting: list[Finished] = []
         self._seen: int | None = None  # the newest change that is reckoned with
-        self._write_at = self._save_at = float("-inf")
+        self._write_at = float("-inf")
+        self._save_at = time.monotonic() + SAVED_SECONDS
         self._to_save: list[int] = []
 
     # --- what is known
