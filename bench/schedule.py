@@ -4,9 +4,10 @@
     python -m bench.schedule --monitors 50000 --minutes 3
     python -m bench.schedule --json FILE --svg FILE
 
-Monitors are checked every 60 seconds, against nginx on loopback, by ``wakeful checker`` in a process
-of its own, on SQLite. The first interval is for warming up. A check is late by the time from its
-slot to its start; a slot without a check is skipped. Memory is what the process holds at the end.
+Monitors are checked every 60 seconds, against nginx on loopback, by ``wakeful checker`` in a
+process of its own, on SQLite. The first interval is for warming up. A check is late by the time
+from its slot to its start; a slot without a check is skipped. Memory is what the process holds at
+the end.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def measure(folder: Path, url: str, monitors: int, minutes: int) -> Figures:
     as_if_checked(app, INTERVAL)
     began = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "app.commands.cli", "checker"],
+        [str(Path(sys.executable).with_name("wakeful")), "checker"],
         env=os.environ
         | {
             "WAKEFUL_DATABASE_URL": settings.database_url or "",
@@ -184,14 +185,18 @@ def drawn(found: Sequence[Figures]) -> str:
         y = 40 + 50 * place
         lines += [
             f'<text x="10" y="{y + 20}">{one.monitors:,}</text>',
-            f'<rect x="90" y="{y}" height="14" width="{one.median / widest * 420:.1f}"'
-            ' fill="#2f6f9f"/>',
-            f'<rect x="90" y="{y + 16}" height="14" width="{one.p99 / widest * 420:.1f}"'
-            ' fill="#9fc3dd"/>',
-            f'<text x="{95 + one.median / widest * 420:.0f}" y="{y + 12}">{one.median:.0f} ms</text>',
-            f'<text x="{95 + one.p99 / widest * 420:.0f}" y="{y + 28}">{one.p99:.0f} ms</text>',
+            *_bar(y, one.median, one.median / widest, "#2f6f9f"),
+            *_bar(y + 16, one.p99, one.p99 / widest, "#9fc3dd"),
         ]
     return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _bar(y: int, figure: float, share: float, colour: str) -> Sequence[str]:
+    width = share * 420
+    return (
+        f'<rect x="90" y="{y}" height="14" width="{width:.1f}" fill="{colour}"/>',
+        f'<text x="{95 + width:.0f}" y="{y + 12}">{figure:.0f} ms</text>',
+    )
 
 
 if __name__ == "__main__":
