@@ -108,7 +108,7 @@ class Returns:
     def _write_steady(self, *, all: bool = False) -> None:
         waited = self._steady.waiting
         try:
-            late = self._steady.write(datetime.now(UTC), all=all)
+            late = self._steady.write(datetime.now(UTC))
         except Exception as fault:
             if passes(fault):
                 self._steady.forget_oldest()
@@ -118,6 +118,7 @@ class Returns:
         if waited:
             self.last_check_at = datetime.now(UTC)
         self._unrecorded = late + self._unrecorded
+        self._steady.save(all=all)
 
     def _record_batch(self) -> None:
         if not self._unrecorded:

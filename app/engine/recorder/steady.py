@@ -22,6 +22,7 @@ from datetime import datetime
 from typing import Any
 
 from app.db import DbSession, changes, journal, latest, shards, writing
+from app.db.turns import Turn, share_turn
 from app.db.types import to_ms
 from app.engine.recorder import evidence
 from app.engine.recorder.quiet import Quiet
@@ -148,27 +149,41 @@ class Steady:
 
     # --- writing
 
-    def write(self, now: datetime, *, all: bool = False) -> list[Finished]:
-        """Write what waits; returns the checks that a change has overtaken, which are not written.
-        With ``all``, also what is not yet stored of states.
+    def write(self, now: datetime) -> list[Finished]:
+        """Write the results that wait; returns the checks that a change has overtaken, which are
+        not written.
         """
-        if not self._waiting and not all:
+        if not self._waiting:
             return []
-        batch, saved = self._waiting, self._next_to_save(time.monotonic(), all=all)
-        numbers = {claim.shard for claim, _outcome in batch}
-        numbers |= {self._held[id].shard for id in saved}
+        batch = self._waiting
         journal.known_numbers([outcome.result for _claim, outcome in batch])
         place = journal.location_id(self._location)
         with writing() as session:
-            tokens = shards.locked(session, place, numbers)
+            tokens = shards.locked(session, place, {claim.shard for claim, _outcome in batch})
+            # Changes that commit from here on find these results.
+            share_turn(session, Turn.CHANGES)
             self._follow(session)
             late = self._insert(session, batch, tokens, place, now)
+        self._waiting = []
+        return late
+
+    def save(self, *, all: bool = False) -> None:
+        """Let the rows of states and assignments catch up, a part of them at each call.
+
+        A transaction of its own: it waits for those who have locked a state, and they wait in
+        their commit for the results.
+        """
+        saved = self._next_to_save(time.monotonic(), all=all)
+        if not saved:
+            return
+        place = journal.location_id(self._location)
+        with writing() as session:
+            tokens = shards.locked(session, place, {self._held[id].shard for id in saved})
+            self._follow(session)
             saved = [id for id in saved if self._is_valid(id, tokens)]
             latest.save(session, place, [self._columns(id) for id in saved])
         for id in saved:
             self._held[id].saved = True
-        self._waiting = []
-        return late
 
     def _next_to_save(self, clock: float, *, all: bool) -> list[int]:
         """The monitors whose states are stored now: each in turn, in the order of their rows."""
