@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Select, and_, delete, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import AnySession, db, latest, shards
+from app.db import AnySession, db, faults, latest, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
@@ -51,7 +52,7 @@ def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
     if not numbers:
         return []
     number = AssignmentRow.monitor_id % shards.count()
-    return _read(_watched(place).where(number.in_(numbers)))
+    return _read(_watched(place).where(number.in_(numbers)), place)
 
 
 def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
@@ -61,7 +62,7 @@ def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
     return [
         one
         for part in parts
-        for one in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)))
+        for one in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)), place)
     ]
 
 
@@ -76,7 +77,6 @@ def _watched(place: int) -> Select[Any]:
             AssignmentRow.checked_at,
             AssignmentRow.blind,
             MonitorStateRow.unconfirmed_at,
-            latest.newest("at", AssignmentRow.monitor_id, datetime.now(UTC), place).label("newest"),
         )
         .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         # The recorder writes no result of a monitor without a state; housekeeping makes it one.
@@ -85,8 +85,9 @@ def _watched(place: int) -> Select[Any]:
     )
 
 
-def _read(statement: Select[Any]) -> list[Assigned]:
+def _read(statement: Select[Any], place: int) -> list[Assigned]:
     rows = db.session.execute(statement).all()
+    newest = _newest([row.id for row in rows], place)
     db.session.rollback()
     return [
         Assigned(
@@ -97,10 +98,23 @@ def _read(statement: Select[Any]) -> list[Assigned]:
             row.checked_at,
             row.unconfirmed_at,
             row.blind,
-            row.newest,
+            newest.get(row.id),
         )
         for row in rows
     ]
+
+
+def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
+    """The times (ms) of the newest results in this place. If a damaged file keeps them from being
+    read, monitors are checked all the same: a slot may then be repeated.
+    """
+    try:
+        return latest.in_place(monitor_ids, place, datetime.now(UTC))
+    except SQLAlchemyError as fault:
+        db.session.rollback()
+        if not faults.is_damage(fault):
+            raise
+        return {}
 
 
 def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:

@@ -18,6 +18,7 @@ from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
 from app.db.types import from_ms, to_ms
 
+AT_ONCE = 5000  # ids in one statement
 _RESULTS: Any = ResultRow.__table__
 
 
@@ -57,6 +58,16 @@ def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime
         for id, known, at, response_time in rows
         if at is not None and (known is None or from_ms(at) > known)
     }
+
+
+def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
+    """The time (ms) of the newest result of each of these monitors in a place."""
+    id, found = MonitorStateRow.monitor_id, {}
+    for start in range(0, len(ids), AT_ONCE):
+        part = id.in_(ids[start : start + AT_ONCE])
+        rows = db.session.execute(select(id, newest("at", id, now, place)).where(part))
+        found.update({id: at for id, at in rows if at is not None})
+    return found
 
 
 def response_time(now: datetime) -> ColumnElement[int | None]:
