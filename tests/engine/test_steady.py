@@ -116,6 +116,16 @@ def test_states_and_slots_are_stored_when_the_checker_ends(owner):
     assert (assignment.checked_at, assignment.slot) == (at(60), last_slot(owner.id, 60, at(60)))
 
 
+def test_the_evidence_of_a_good_check_is_stored_for_comparison_with_the_next_failure(owner):
+    owner.take(60, evidence={"status_line": "HTTP/1.1 200 OK"})
+    owner.steady.write(at(61))
+    owner.steady.save()
+    for seconds in (120, 130, 140):
+        owner.check("down", seconds)
+    incident = db.session.scalar(select(IncidentRow))
+    assert incident.evidence["last_good"]["status_line"] == "HTTP/1.1 200 OK"
+
+
 def test_a_new_owner_does_not_repeat_a_slot_that_the_assignment_does_not_know_of(owner):
     done = owner.take(60).slot
     owner.steady.write(at(61))

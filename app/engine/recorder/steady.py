@@ -78,6 +78,7 @@ class Steady:
         self._location = location
         self._held: dict[int, Held] = {}
         self._waiting: list[Finished] = []
+        self._good: dict[int, Any] = {}  # evidence of results that are written
         self._seen: int | None = None  # the newest change that is reckoned with
         self._write_at = float("-inf")
         self._save_at = time.monotonic() + SAVED_SECONDS
@@ -168,20 +169,25 @@ class Steady:
         return late
 
     def save(self, *, all: bool = False) -> None:
-        """Let the rows of states and assignments catch up, a part of them at each call.
+        """Store the evidence of good checks, and let the rows of states and assignments catch up, a
+        part of them at each call.
 
-        A transaction of its own: it waits for those who have locked a state, and they wait in
-        their commit for the results.
+        A transaction of its own: it waits for those who have locked a monitor's rows, and they wait
+        in their commit for the results.
         """
         saved = self._next_to_save(time.monotonic(), all=all)
-        if not saved:
+        if not saved and not self._good:
             return
         place = journal.location_id(self._location)
         with writing() as session:
-            tokens = shards.locked(session, place, {self._held[id].shard for id in saved})
+            known = [self._held[id] for id in (*saved, *self._good) if id in self._held]
+            tokens = shards.locked(session, place, {held.shard for held in known})
             self._follow(session)
+            good = {id: one for id, one in self._good.items() if self._is_valid(id, tokens)}
             saved = [id for id in saved if self._is_valid(id, tokens)]
             latest.save(session, place, [self._columns(id) for id in saved])
+            journal.keep_good_evidence(good)
+        self._good = {}
         for id in saved:
             self._held[id].saved = True
 
@@ -221,7 +227,7 @@ class Steady:
         place: int,
         now: datetime,
     ) -> list[Finished]:
-        quiet, rows, late, good = Quiet(session, now), [], [], {}
+        quiet, rows, late = Quiet(session, now), [], []
         for one in batch:
             claim, outcome = one
             held = self._held.get(claim.monitor_id)
@@ -232,9 +238,8 @@ class Steady:
             row["maintenance"] = quiet.covers(held.monitor, outcome.result.checked_at)
             rows.append(row)
             if outcome.evidence is not None:
-                good[claim.monitor_id] = evidence.check_of(outcome)
+                self._good[claim.monitor_id] = evidence.check_of(outcome)
         journal.keep(rows)
-        journal.keep_good_evidence(good)
         return late
 
     def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
