@@ -28,7 +28,7 @@ DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation li
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo bench-truth bench-checks bench-api bench-web bench-status bench-engine \
+.PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-slow bench-start bench-kills clean
 
 help: ## List the targets
@@ -94,6 +94,9 @@ bench-status: $(TEST) ## Measure the requests that a status page takes, and the 
 
 bench-engine: $(TEST) ## Measure the engine: CPU time for each check, and how late checks start
 	@$(BIN)/python -m bench.engine $(ARGS)
+
+bench-schedule: $(TEST) ## Measure how late checks start, with 1,000 and 10,000 monitors
+	@$(BIN)/python -m bench.schedule $(ARGS)
 
 bench-slow: $(TEST) ## Measure normal requests while 500 clients are slow on purpose
 	@$(BIN)/python -m bench.slow $(ARGS)

@@ -1,89 +1,151 @@
 """``make bench-engine``: the whole engine, from what is due to the rows that it leaves.
 
-    python -m bench.engine                      both parts, about four minutes
-    python -m bench.engine --monitors 2000 --minutes 1
+    python -m bench.engine                              HTTP and HTTPS on SQLite, about four minutes
+    python -m bench.engine --monitors 1000 --seconds 20 --scheme http
+    python -m bench.engine --database postgresql://...  (an empty database, emptied again)
 
-The target is nginx on loopback, a process of its own; the database is SQLite on this disk. Part one
-takes monitors that are all due and runs as fast as it can: claim, check, judge, record. Its CPU is
-this process's alone; beside it, in the same run, stands what the bare library uses to fetch the
-same page (see bench/checks.py): the ratio tells more than milliseconds of a busy machine.
-Part two lets a full schedule run at its own pace, and tells how late checks start, by the grid that
-each monitor's place gives. Machines are noisy: look at several runs.
+The target is nginx on loopback, a process of its own. Monitors are checked every 10 seconds, so
+that a short run has enough checks. Wakeful's figures are the CPU of its process with all that
+follows from a check: schedule, check, verdict, rows. Two parts:
+
+    flat out      all monitors are due, and checks run as fast as they can
+    on schedule   a full schedule at its own pace, after one interval of warming up
+
+Beside them, in the same run, stand blackbox_exporter's probe (its process alone; set
+BLACKBOX_EXPORTER if it is not on the path) and the bare library, which keeps nothing of an answer.
+The ratios tell more than milliseconds of a busy machine. ``--json FILE`` writes the figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import platform
 import resource
-import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from flask import Flask
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import func, insert, select, update
 
 from app import create_core
 from app.config import Settings
 from app.db import db, schema, writing
 from app.db.tables import AssignmentRow, MonitorRow, MonitorStateRow, ResultRow
 from app.engine.checker import Checker
-from app.engine.schedule import last_slot, place
+from app.engine.schedule import last_slot
+from app.version import __version__
+from bench.beside import Blackbox, target
 from bench.checks import BareCurl
-from tests.support.nginx import Nginx
 
-INTERVAL = 60
+INTERVAL = 10
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--monitors", type=int, default=10_000, help="default 10000")
-    parser.add_argument("--minutes", type=int, default=3, help="of the second part; default 3")
+    parser.add_argument("--monitors", type=int, default=3_000, help="default 3000")
+    parser.add_argument("--seconds", type=int, default=30, help="of the second part; default 30")
+    parser.add_argument("--interval", type=int, default=INTERVAL, help="default 10")
+    parser.add_argument("--scheme", choices=("http", "https"), action="append")
+    parser.add_argument("--database", help="default: SQLite in a folder of its own")
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder:
-        path = Path(folder)
-        path.chmod(0o755)
-        nginx = Nginx(path / "site", {"index.html": "<h1>Fine</h1>"})
-        # The tests' nginx takes 256 connections; part one would measure its refusals.
-        config = path / "site" / "nginx.conf"
-        config.write_text(config.read_text().replace("connections 256", "connections 4096"))
-        nginx.start()
-        try:
-            app, settings = prepare(path, nginx.url(), arguments.monitors)
-            bare = BareCurl(nginx.url(), "").run(arguments.monitors) / arguments.monitors
-            throughput(app, settings, arguments.monitors, bare)
-            lag(app, settings, arguments.minutes)
-        finally:
-            nginx.stop()
+    found: dict[str, Any] = {"machine": machine(), "monitors": arguments.monitors, "runs": []}
+    with (
+        tempfile.TemporaryDirectory(prefix="wakeful-bench-") as folder,
+        target(Path(folder)) as (urls, authority),
+    ):
+        for scheme in arguments.scheme or urls:
+            run = one_run(Path(folder) / scheme, urls[scheme], authority, arguments)
+            found["runs"].append({"scheme": scheme, **run})
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
     return 0
 
 
-def prepare(folder: Path, url: str, monitors: int) -> tuple[Flask, Settings]:
+def machine() -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).date().isoformat(), "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1), "system": platform.platform(),
+        "python": platform.python_version(), "wakeful": __version__,
+    }  # fmt: skip
+
+
+def one_run(folder: Path, url: str, authority: Path, wanted: argparse.Namespace) -> dict[str, Any]:
+    folder.mkdir()
+    print(f"{url.partition(':')[0].upper()}: {wanted.monitors:,} monitors, CPU a check")
+    references = beside(folder, url, authority, wanted.monitors)
+    app, settings = prepare(
+        folder, url, wanted.monitors, wanted.interval, authority, wanted.database
+    )
+    try:
+        flat = throughput(app, settings, wanted.monitors)
+        paced = on_schedule(app, settings, wanted.monitors, wanted.interval, wanted.seconds)
+    finally:
+        empty(app)
+    figures = {**references, "flat out": flat, "on schedule": paced}
+    for name, seconds in figures.items():
+        beside_it = ", ".join(
+            f"{seconds / reference:.2f} x {other}"
+            for other, reference in references.items()
+            if other != name
+        )
+        print(f"  {name:<18} {seconds * 1000:7.3f} ms   {beside_it}")
+    return {name: round(seconds * 1000, 4) for name, seconds in figures.items()}
+
+
+def beside(folder: Path, url: str, authority: Path, checks: int) -> dict[str, float]:
+    """The CPU seconds that the references take for a check."""
+    found = {"bare pycurl": BareCurl(url, str(authority)).run(checks) / checks}
+    if program := Blackbox.program():
+        blackbox = Blackbox(program, folder, authority)
+        try:
+            blackbox.run(url, 100)
+            found["blackbox_exporter"] = blackbox.run(url, checks) / checks
+        finally:
+            blackbox.close()
+    else:
+        print("  blackbox_exporter is not installed, so it is left out.")
+    return found
+
+
+def prepare(
+    folder: Path,
+    url: str,
+    monitors: int,
+    interval: int,
+    authority: Path | None = None,
+    database: str | None = None,
+) -> tuple[Flask, Settings]:
+    """A database with so many monitors, all of which are due."""
     settings = Settings(
         instance=folder,
-        database_url=f"sqlite:///{folder / 'wakeful.db'}",
+        database_url=database or f"sqlite:///{folder / 'wakeful.db'}",
         secret_key="a key for benchmarks",  # noqa: S106 - of a database that is thrown away
         allow_networks="loopback",
         canaries="",
+        ca_bundle=None if authority is None else str(authority),
     )
     app = create_core(settings)
     now = datetime.now(UTC)
     with app.app_context():
         schema.upgrade()
         with writing() as session:
-            session.execute(insert(MonitorRow), [monitor(n, url, now) for n in range(monitors)])
+            rows = [monitor(n, url, now) | {"interval": interval} for n in range(monitors)]
+            session.execute(insert(MonitorRow), rows)
             ids = session.scalars(select(MonitorRow.id)).all()
-            session.execute(
-                insert(MonitorStateRow),
-                [{"monitor_id": id, "failures": 0} for id in ids],
-            )
+            states = [{"monitor_id": id, "failures": 0, "domain": ""} for id in ids]
+            session.execute(insert(MonitorStateRow), states)
             assignment = {"location_id": 1, "turn": 0, "blind": False}
             session.execute(insert(AssignmentRow), [{"monitor_id": id} | assignment for id in ids])
     return app, settings
@@ -93,11 +155,18 @@ def monitor(number: int, url: str, now: datetime) -> dict[str, object]:
     name = f"Site {number}"
     return {
         "name": name, "name_folded": name.casefold(), "url": url, "url_folded": url,
-        "interval": INTERVAL, "alert_condition": "url_unavailable", "request_method": "GET",
+        "interval": 60, "alert_condition": "url_unavailable", "request_method": "GET",
         "cache_buster": 0, "timeout": 30, "accepted_statuses": "200-399", "follow_redirects": True,
         "verify_tls": True, "confirmations": 2, "tags": "", "paused": False, "created_at": now,
         "updated_at": now,
     }  # fmt: skip
+
+
+def empty(app: Flask) -> None:
+    """Leave the database as it was found: without monitors."""
+    with app.app_context(), writing() as session:
+        for table in (ResultRow, MonitorRow):
+            session.execute(table.__table__.delete())
 
 
 @contextmanager
@@ -122,51 +191,50 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def throughput(app: Flask, settings: Settings, monitors: int, bare: float) -> None:
-    """``bare``: CPU seconds that pycurl alone needs for a check."""
-    began, used = time.monotonic(), cpu()
+def throughput(app: Flask, settings: Settings, monitors: int) -> float:
+    """The CPU seconds of a check, of monitors that were never checked before."""
+    used = cpu()
     with running(app, settings, paced=False):
         while recorded(app) < monitors:
-            time.sleep(0.2)
-        seconds, spent = time.monotonic() - began, cpu() - used
-    # A monitor that came due again meanwhile counts too.
-    done = recorded(app)
+            time.sleep(0.5)
+        spent = cpu() - used
+        done = recorded(app)  # a monitor that came due again meanwhile counts too
+    all_good(app)
+    return spent / done
+
+
+def all_good(app: Flask) -> None:
     with app.app_context():
         bad = select(func.count()).select_from(ResultRow).where(ResultRow.verdict != 0)
         if failed := db.session.scalar(bad):
-            print(f"  {failed:,} of them were not up, which costs more: do not trust this run")
-    print(f"As fast as it can: {done:,} checks in {seconds:.1f} s, {done / seconds:,.0f} a second")
-    each = spent / done
-    print(f"  CPU: {each * 1000:.2f} ms a check (check, judge, record): {1 / each:,.0f} a core")
-    print(f"  pycurl alone: {bare * 1000:.2f} ms a check, {bare / each:.2f} x Wakeful")
+            raise SystemExit(f"{failed:,} checks were not up: the figures mean nothing.")
 
 
-def lag(app: Flask, settings: Settings, minutes: int) -> None:
+def as_if_checked(app: Flask, interval: int) -> None:
+    """Let every monitor's last slot be done, so that a schedule begins without a rush."""
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
-        session.execute(text("DELETE FROM results"))
-        soon = now + timedelta(seconds=2)
         for id in session.scalars(select(AssignmentRow.monitor_id)).all():
+            slot = last_slot(id, interval, now)
             session.execute(
-                update(AssignmentRow)
-                .where(AssignmentRow.monitor_id == id)
-                .values(slot=last_slot(id, INTERVAL, soon))
+                update(AssignmentRow).where(AssignmentRow.monitor_id == id).values(slot=slot)
             )
-    began, used = time.monotonic(), cpu()
+
+
+def on_schedule(
+    app: Flask, settings: Settings, monitors: int, interval: int, seconds: int
+) -> float:
+    """The CPU seconds of a check on its schedule, once every monitor has been checked."""
+    as_if_checked(app, interval)
     with running(app, settings, paced=True):
-        time.sleep(minutes * 60 + 5)
-        seconds, spent = time.monotonic() - began, cpu() - used
-    with app.app_context():
-        rows = db.session.execute(select(ResultRow.monitor_id, ResultRow.at)).all()
-        up = db.session.scalar(
-            select(func.count()).select_from(ResultRow).where(ResultRow.verdict == 0)
-        )
-    late = sorted((at / 1000 - place(id, INTERVAL)) % INTERVAL * 1000 for id, at in rows)
-    cuts = statistics.quantiles(late, n=100)
-    print(f"On schedule: {len(rows):,} checks in {seconds:.0f} s, {up:,} of them up")
-    print(f"  late by: median {cuts[49]:.0f} ms, 99% {cuts[98]:.0f} ms, most {late[-1]:.0f} ms")
-    each = spent / len(rows) * 1000
-    print(f"  CPU: {spent / seconds * 100:.0f}% of one core, {each:.2f} ms a check")
+        time.sleep(interval + 5)
+        before, used = recorded(app), cpu()
+        time.sleep(seconds)
+        spent, done = cpu() - used, recorded(app) - before
+    all_good(app)
+    if done < 0.9 * monitors * seconds / interval:
+        print(f"  The machine was too busy: {done:,} checks of its schedule were made.")
+    return spent / done
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Select, and_, delete, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from app.db import AnySession, db, shards
+from app.db import AnySession, db, faults, latest, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
@@ -32,8 +33,9 @@ _SPEC_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A monitor that is watched from a place. The fields after ``interval`` are those of
-    ``app.engine.schedule.Standing``.
+    """A monitor that is watched from a place. The fields from ``turn`` to ``blind`` are those of
+    ``app.engine.schedule.Standing``. ``newest`` is the time of its newest result there (ms), which
+    the row may not know yet.
     """
 
     spec: CheckSpec
@@ -43,6 +45,7 @@ class Assigned:
     checked_at: datetime | None
     unconfirmed_at: datetime | None
     blind: bool
+    newest: int | None = None
 
 
 def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
@@ -50,7 +53,7 @@ def of_shards(place: int, numbers: Collection[int]) -> list[Assigned]:
     if not numbers:
         return []
     number = AssignmentRow.monitor_id % shards.count()
-    return _read(_watched(place).where(number.in_(numbers)))
+    return _read(_watched(place).where(number.in_(numbers)), place)
 
 
 def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
@@ -60,7 +63,7 @@ def of_monitors(place: int, monitor_ids: Iterable[int]) -> list[Assigned]:
     return [
         one
         for part in parts
-        for one in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)))
+        for one in _read(_watched(place).where(AssignmentRow.monitor_id.in_(part)), place)
     ]
 
 
@@ -83,8 +86,9 @@ def _watched(place: int) -> Select[Any]:
     )
 
 
-def _read(statement: Select[Any]) -> list[Assigned]:
+def _read(statement: Select[Any], place: int) -> list[Assigned]:
     rows = db.session.execute(statement).all()
+    newest = _newest([row.id for row in rows], place)
     db.session.rollback()
     return [
         Assigned(
@@ -95,9 +99,23 @@ def _read(statement: Select[Any]) -> list[Assigned]:
             row.checked_at,
             row.unconfirmed_at,
             row.blind,
+            newest.get(row.id),
         )
         for row in rows
     ]
+
+
+def _newest(monitor_ids: Sequence[int], place: int) -> dict[int, int]:
+    """The times (ms) of the newest results in this place. If a damaged file keeps them from being
+    read, monitors are checked all the same: a slot may then be repeated.
+    """
+    try:
+        return latest.in_place(monitor_ids, place, datetime.now(UTC))
+    except SQLAlchemyError as fault:
+        db.session.rollback()
+        if not faults.is_damage(fault):
+            raise
+        return {}
 
 
 def specs(monitor_ids: Sequence[int]) -> list[CheckSpec]:

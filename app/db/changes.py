@@ -8,18 +8,20 @@ cannot cause a deadlock. SQLite has only one writer at a time anyway.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import delete, event, func, insert, select
 from sqlalchemy.orm import Session, scoped_session
 
-from app.db import db, writing
+from app.db import AnySession, db, writing
 from app.db.tables import ChangeRow
 from app.db.turns import Turn, take_turn
 
 _NOTED = "wakeful.changes"
+_AT_LAST = "wakeful.changes.at_last"
+AT_ONCE = 5000  # changes that are followed one by one
 
 
 def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
@@ -27,13 +29,24 @@ def note(session: Session | scoped_session[Any], monitor_id: int) -> None:
     session.info.setdefault(_NOTED, set()).add(monitor_id)
 
 
+def at_last(session: Session | scoped_session[Any], call: Callable[[], object]) -> None:
+    """Call this just before this transaction commits, when no result comes any more from an owner
+    who has not heard of its changes. Only for a transaction that notes one.
+    """
+    session.info.setdefault(_AT_LAST, []).append(call)
+
+
 @event.listens_for(db.session, "before_commit")
 def _write(session: Session) -> None:
     noted = session.info.pop(_NOTED, None)
+    calls = session.info.pop(_AT_LAST, ())
     if not noted:
         return
     session.flush()
     take_turn(session, Turn.CHANGES)
+    for call in calls:
+        call()
+    session.flush()
     at = datetime.now(UTC)
     rows = [{"monitor_id": monitor_id, "at": at} for monitor_id in sorted(noted)]
     session.execute(insert(ChangeRow), rows)
@@ -42,6 +55,7 @@ def _write(session: Session) -> None:
 @event.listens_for(db.session, "after_rollback")
 def _forget(session: Session) -> None:
     session.info.pop(_NOTED, None)
+    session.info.pop(_AT_LAST, None)
 
 
 def newest() -> int:
@@ -49,6 +63,27 @@ def newest() -> int:
     found = db.session.scalar(select(func.max(ChangeRow.id)))
     db.session.rollback()
     return found or 0
+
+
+def newest_of(session: AnySession) -> int:
+    """As ``newest``, in the caller's transaction."""
+    return session.scalar(select(func.max(ChangeRow.id))) or 0
+
+
+def following(session: AnySession, number: int) -> Sequence[tuple[int, int]] | None:
+    """All changes after ``number``, in the caller's transaction. None if that cannot be said: they
+    are too many, or ``number`` is not known, as after the restore of a backup.
+    """
+    rows = session.execute(
+        select(ChangeRow.id, ChangeRow.monitor_id)
+        .where(ChangeRow.id >= number)
+        .order_by(ChangeRow.id)
+        .limit(AT_ONCE)
+    ).all()
+    found = [(row.id, row.monitor_id) for row in rows]
+    if len(found) == AT_ONCE or (number and (not found or found[0][0] != number)):
+        return None
+    return [one for one in found if one[0] > number]
 
 
 def since(number: int, limit: int) -> Sequence[tuple[int, int]]:

@@ -17,7 +17,7 @@ from flask import current_app
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from app.db import db, writing
+from app.db import bulk, db, writing
 from app.db.tables import (
     CauseCodeRow,
     LocationRow,
@@ -144,8 +144,8 @@ def keep(rows: Sequence[Mapping[str, Any]]) -> None:
 
     A result with the same monitor, location and millisecond as a stored one is left out.
     """
-    if rows:
-        insert_new(ResultRow, rows)
+    columns = tuple(ResultRow.__table__.columns.keys())
+    bulk.insert_new(db.session, ResultRow, columns, [[row.get(c) for c in columns] for row in rows])
 
 
 def decode(rows: Sequence[ResultRow]) -> list[Result]:

@@ -25,3 +25,11 @@ def take_turn(session: AnySession, what: Turn) -> None:
     """Wait until no other transaction does this, and keep others from it until this one ends."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(int(what))))
+
+
+def share_turn(session: AnySession, what: Turn) -> None:
+    """Keep all others from taking this turn until this transaction ends, beside others who share
+    it. Do not take it then: two who share it would wait for each other.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock_shared(int(what))))

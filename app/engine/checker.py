@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
 from app.config import Settings
-from app.db import assignments, db, shards
+from app.db import assignments, db, latest, shards
 from app.db.faults import tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
@@ -39,6 +39,7 @@ from app.rules.time import iso
 log = logging.getLogger(__name__)
 
 AT_ONCE = 200  # checks started before outcomes are collected
+TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
 LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts while the pace limits them
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
@@ -53,6 +54,13 @@ NOTICE_NETWORK = Notice.NETWORK_DOWN
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _standing(one: assignments.Assigned) -> Standing:
+    """The standing of a stored assignment, and of what was recorded since it was written."""
+    checked_at = latest.later(one.checked_at, one.newest)
+    slot = schedule.done_until(one.spec.monitor_id or 0, one.interval, one.slot, checked_at)
+    return Standing(one.turn, slot, checked_at, one.unconfirmed_at, one.blind)
 
 
 class Checker:
@@ -102,8 +110,7 @@ class Checker:
             while not stop.is_set():
                 self.on_turn()
                 try:
-                    with self.app.app_context():
-                        self._turn(carrier)
+                    self._turn(carrier)
                 except Exception as fault:
                     # The database may be unavailable. Nothing is lost: due checks stay due.
                     tell(log, "Checks could not be started or recorded. Trying again.", fault)
@@ -118,13 +125,21 @@ class Checker:
     def _turn(self, carrier: Carrier) -> None:
         now = time.monotonic()
         self._notice_step(now)
-        self._keep_up(now)
-        self._own(now)
-        self._follow(now)
+        # Most turns only start and collect checks: entering a context would cost as much as they.
+        if now >= min(self._policy_at, self._pace_at, self._shards_at, self._feed_at):
+            with self.app.app_context():
+                self._keep_up(now)
+                self._own(now)
+                self._follow(now)
         if now >= self._start_at:
             self._start_at = now + self._start_due(carrier, now)
         next_look = min(self._start_at, self._shards_at, self._feed_at)
         self._returns.collect(next_look - time.monotonic())
+        if self._network.down != self._was_down or self._returns.must_write:
+            with self.app.app_context():
+                self._record()
+
+    def _record(self) -> None:
         if self._network.down != self._was_down:
             self._network_changed()
         self._returns.record()
@@ -138,12 +153,12 @@ class Checker:
             self._ahead = ahead
 
     def _keep_up(self, now: float) -> None:
-        if now - self._policy_at >= POLICY_SECONDS:
+        if now >= self._policy_at:
             self._policies.refresh()
-            self._policy_at = now
-        if now - self._pace_at >= PACE_SECONDS:
+            self._policy_at = now + POLICY_SECONDS
+        if now >= self._pace_at:
             self._bucket.pace = schedule.pace(self._plan.checks_per_second)
-            self._pace_at = now
+            self._pace_at = now + PACE_SECONDS
 
     def _own(self, now: float) -> None:
         """Keep our part of the shards, and load the assignments of those that we took."""
@@ -152,6 +167,8 @@ class Checker:
         self._feed.start()  # changes made while the assignments are read are in the feed
         moved = self._shards.look(_now(), now, self._returns.last_check_at)
         self._plan.drop_shards(moved.lost)
+        if moved.lost:
+            self._returns.keep_shards(self._shards.held)
         if moved.gained:
             self._put(assignments.of_shards(self._shards.place, moved.gained))
             self._pace_at = float("-inf")
@@ -161,9 +178,10 @@ class Checker:
         """Reload the monitors that have changed."""
         if now < self._feed_at:
             return
-        changed = self._feed.news() | self._outdated
-        ours = {id for id in changed if shards.of(id) in self._shards.held}
+        self._outdated |= self._feed.news()
+        ours = {id for id in self._outdated if shards.of(id) in self._shards.held}
         if ours:
+            self._returns.flush()  # the rows must say which slots are done
             found = assignments.of_monitors(self._shards.place, ours)
             self._plan.drop(ours - {one.spec.monitor_id for one in found})
             self._put(found)
@@ -175,7 +193,7 @@ class Checker:
         for one in found:
             monitor_id = one.spec.monitor_id or 0
             shard = shards.of(monitor_id)
-            stands = Standing(one.turn, one.slot, one.checked_at, one.unconfirmed_at, one.blind)
+            stands = _standing(one)
             token = self._shards.held[shard]
             self._plan.put(Job(monitor_id, one.spec, one.interval, shard, token, stands), now)
         self._start_at = float("-inf")
@@ -194,7 +212,7 @@ class Checker:
     def _pause(self, due: datetime | None) -> float:
         left = LOOK_SECONDS if due is None else (due - _now()).total_seconds()
         least = LEAST_PAUSE_SECONDS if self._paced else 0.0
-        return min(LOOK_SECONDS, left) if left > 0 else least
+        return min(LOOK_SECONDS, max(TOGETHER_SECONDS, left)) if left > 0 else least
 
     # --- what comes back
 
@@ -233,6 +251,7 @@ class Checker:
                 while self._returns.waiting:
                     self._returns.collect(0.0)
                     self._returns.record()
+                self._returns.flush(all=True)
                 self._shards.give_up(_now(), self._returns.last_check_at)
             except Exception as fault:
                 # The leases end by themselves, and another checker takes the shards.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from app.db.faults import passes
@@ -16,7 +16,7 @@ from app.records import Outcome
 
 log = logging.getLogger(__name__)
 
-BATCH = 200  # results in one transaction
+BATCH = 200  # results that change something, in one transaction
 BATCH_SECONDS = 0.05  # how long a result waits for others to be recorded with
 KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
 
@@ -35,6 +35,7 @@ class Returns:
         self._told = told
         self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         self._unrecorded: list[Finished] = []
+        self._steady = recorder.Steady(location)
         self.last_check_at: datetime | None = None
 
     def wake(self) -> None:
@@ -49,23 +50,77 @@ class Returns:
     def waiting(self) -> bool:
         return bool(self._unrecorded) or not self._back.empty()
 
+    def keep_shards(self, tokens: Mapping[int, int]) -> None:
+        """Forget what is remembered of the monitors of all other shards."""
+        self._steady.keep_shards(tokens)
+
     def collect(self, wait: float) -> None:
-        """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them."""
-        finished: list[Finished] = []
-        until = time.monotonic() + max(0.0, wait)
-        while len(finished) + len(self._unrecorded) < BATCH:
-            try:
-                one = self._back.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            until = min(until, time.monotonic() + BATCH_SECONDS)
-            if one is not None:
-                finished.append(one)
+        """Wait up to ``wait`` seconds for an outcome, then BATCH_SECONDS for more of them, and take
+        those that change nothing. Needs no application context.
+        """
         now = time.monotonic()
-        self._unrecorded += self._network.sort(finished, now) + self._network.collect(now)
+        until = now + max(0.0, min(wait, self._steady.wait(now)))
+        finished = self._arrived(until)
+        now = time.monotonic()
+        ready = self._network.sort(finished, now) + self._network.collect(now)
+        self._unrecorded += [one for one in ready if not self._taken(one)]
+
+    def _arrived(self, until: float) -> list[Finished]:
+        room = BATCH - len(self._unrecorded)
+        found: list[Finished | None] = []
+        try:
+            found.append(self._back.get(timeout=max(0.0, until - time.monotonic())))
+            # Not one by one: each would wake this thread, and stop the one that checks.
+            time.sleep(max(0.0, min(BATCH_SECONDS, until - time.monotonic())))
+            while len(found) < room:
+                found.append(self._back.get_nowait())
+        except queue.Empty:
+            pass
+        return [one for one in found if one is not None]
+
+    @property
+    def must_write(self) -> bool:
+        """Whether ``record`` has something to do now."""
+        return bool(self._unrecorded) or not self._steady.wait(time.monotonic())
 
     def record(self) -> None:
-        """Record a batch of the collected outcomes."""
+        """Record what was collected: at once what may change something, the rest within a second.
+
+        Good checks that wait are older, so they are written first.
+        """
+        if self.must_write:
+            self._write_steady()
+        self._record_batch()
+
+    def flush(self, *, all: bool = False) -> None:
+        """Write the good checks that wait; with ``all``, also what follows from them."""
+        self._write_steady(all=all)
+        while self._unrecorded:
+            self._record_batch()
+
+    def _taken(self, one: Finished) -> bool:
+        standing = self._steady.take(*one)
+        if standing is None:
+            return False
+        self._told(one[0], standing)
+        return True
+
+    def _write_steady(self, *, all: bool = False) -> None:
+        waited = self._steady.waiting
+        try:
+            late = self._steady.write(datetime.now(UTC))
+        except Exception as fault:
+            if passes(fault):
+                self._steady.forget_oldest()
+                raise
+            log.exception("A batch of good checks could not be recorded. Recording them singly.")
+            late = self._steady.give_back()
+        if waited:
+            self.last_check_at = datetime.now(UTC)
+        self._unrecorded = late + self._unrecorded
+        self._steady.save(all=all)
+
+    def _record_batch(self) -> None:
         if not self._unrecorded:
             return
         batch = self._unrecorded[:BATCH]
@@ -85,7 +140,9 @@ class Returns:
             self._told(claim, standing)
 
     def _recorded(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:
-        stood = recorder.record_claimed(batch, datetime.now(UTC), location=self._location)
+        stood = recorder.record_claimed(
+            batch, datetime.now(UTC), location=self._location, steady=self._steady
+        )
         return [(claim, stands) for (claim, _outcome), stands in zip(batch, stood, strict=True)]
 
     def _singly(self, batch: list[Finished]) -> list[tuple[Claim, Standing | None]]:

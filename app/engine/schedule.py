@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import blake2b
 
 from app.db.clocks import SKEW
@@ -24,6 +25,7 @@ MINIMUM_PACE = 20.0
 CATCH_UP = 2.0
 
 
+@lru_cache(maxsize=100_000)
 def place(monitor_id: int, interval: int) -> float:
     """Where in its interval a monitor is checked, in seconds: 0 <= place < interval."""
     number = int.from_bytes(blake2b(str(monitor_id).encode(), digest_size=8).digest(), "big")
@@ -32,29 +34,36 @@ def place(monitor_id: int, interval: int) -> float:
 
 def next_check(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The next slot after ``now``; ``interval`` in seconds."""
-    offset = place(monitor_id, interval)
-    turn = _turn(offset, interval, now)
-    while (moment := _slot(offset, interval, turn)) <= now:
+    offset, at = place(monitor_id, interval), now.timestamp()
+    turn = math.floor((at - offset) / interval)
+    while (slot := _slot(offset, interval, turn)) <= at:
         turn += 1
-    return moment
+    return datetime.fromtimestamp(slot, UTC)
 
 
 def last_slot(monitor_id: int, interval: int, now: datetime) -> datetime:
     """The last slot that is not after ``now``."""
-    offset = place(monitor_id, interval)
-    turn = _turn(offset, interval, now) + 1
-    while (moment := _slot(offset, interval, turn)) > now:
+    offset, at = place(monitor_id, interval), now.timestamp()
+    turn = math.floor((at - offset) / interval) + 1
+    while (slot := _slot(offset, interval, turn)) > at:
         turn -= 1
-    return moment
+    return datetime.fromtimestamp(slot, UTC)
 
 
-def _turn(offset: float, interval: int, now: datetime) -> int:
-    return math.floor((now.timestamp() - offset) / interval)
+def done_until(
+    monitor_id: int, interval: int, slot: datetime | None, checked_at: datetime | None
+) -> datetime | None:
+    """The last slot that was done: the stored one, or that of a newer check. None if a check is due
+    at once.
+    """
+    if slot is None or checked_at is None:
+        return slot
+    return max(slot, last_slot(monitor_id, interval, checked_at))
 
 
-def _slot(offset: float, interval: int, turn: int) -> datetime:
-    """Rounded to the millisecond that the database keeps."""
-    return datetime.fromtimestamp(round(turn * interval + offset, 3), UTC)
+def _slot(offset: float, interval: int, turn: int) -> float:
+    """In seconds since 1970, rounded to the millisecond that the database keeps."""
+    return round(turn * interval + offset, 3)
 
 
 # A check that failed because of our own network is repeated when the network is back, after this

@@ -12,6 +12,7 @@ transaction:
         recorder.pause(session, row.id, now)
 
 Every writer locks the monitor's state row first, so two processes never judge from the same state.
+``Steady`` records the good checks that change nothing, from what it remembers.
 """
 
 from app.engine.recorder.incidents import (
@@ -22,8 +23,10 @@ from app.engine.recorder.incidents import (
 from app.engine.recorder.monitors import forget, pause, resume, rewatch, watch, watch_from
 from app.engine.recorder.reminders import remind
 from app.engine.recorder.results import record, record_claimed
+from app.engine.recorder.steady import Steady
 
 __all__ = [
+    "Steady",
     "change_incident",
     "delete_incident",
     "forget",

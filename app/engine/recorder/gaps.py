@@ -26,8 +26,7 @@ Gap = tuple[datetime, datetime]  # the last check before, and the first one afte
 def before(monitor: Any, state: State, at: datetime) -> Gap | None:
     """The gap between the monitor's last check and the one at ``at``, if there is one."""
     last = state.checked_at
-    limit = max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
-    if last is None or at - last <= limit:
+    if last is None or at - last <= limit(monitor):
         return None
     # If the interval was shortened since, the last result has the length for which it counts.
     covers = journal.covers_s(monitor.id, last) or 0
@@ -35,6 +34,11 @@ def before(monitor: Any, state: State, at: datetime) -> Gap | None:
     if was_longer and at - last <= INTERVALS * timedelta(seconds=covers):
         return None
     return last, at
+
+
+def limit(monitor: Any) -> timedelta:
+    """The longest time between two checks that is no gap."""
+    return max(INTERVALS * timedelta(seconds=monitor.interval), SHORTEST)
 
 
 def note(session: AnySession, monitor_id: int, state: State, gap: Gap) -> State:

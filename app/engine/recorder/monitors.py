@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import delete, func, select, update
 
@@ -95,7 +96,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     monitor.paused = True
     _start_over(session, monitor_id)
     start_afresh(session, row)
-    _end_cover(session, monitor_id, now)
+    changes.at_last(session, partial(_end_cover, session, monitor_id, now))
     incident = open_incident(session, monitor_id)
     if incident is not None:
         end(incident, now, now)
@@ -131,7 +132,8 @@ def forget(session: AnySession, monitor_id: int) -> None:
     session.execute(its.where(MaintenanceWindowRow.tags == ""))
     session.execute(delete(MonitorRow).where(MonitorRow.id == monitor_id))
     # Results and rollups have no foreign key, which would cost an index entry for each check.
-    session.execute(delete(ResultRow).where(ResultRow.monitor_id == monitor_id))
+    results = delete(ResultRow).where(ResultRow.monitor_id == monitor_id)
+    changes.at_last(session, partial(session.execute, results))
     session.execute(delete(RollupRow).where(RollupRow.monitor_id == monitor_id))
 
 

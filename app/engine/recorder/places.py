@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, update
 
-from app.db import AnySession, assignments
+from app.db import AnySession, assignments, latest
 from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
@@ -53,6 +53,13 @@ class MonitorAssignments:
     def others_wait(self) -> bool:
         """Whether other checkers must be notified of a check that is to be repeated."""
         return self.by_hand or bool(self.others)
+
+    def caught_up(self, newest: int | None) -> None:
+        """Reckon with the newest result (ms), which may be newer than the row: good checks of a
+        monitor with one place do not write it each time (``steady``).
+        """
+        if self.here is not None and not self.others and self.here["checked_at"] is not None:
+            self.here["checked_at"] = latest.later(self.here["checked_at"], newest)
 
     def seen(self, result: Result) -> None:
         """Store the newest verdict of this place."""

@@ -10,12 +10,13 @@ from typing import Any
 from sqlalchemy import bindparam, select, update
 
 from app.alerts import recipients
-from app.db import AnySession, changes, journal, shards, writing
+from app.db import AnySession, changes, journal, latest, shards, writing
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
 from app.engine.recorder import alerting, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, state_of
+from app.engine.recorder.steady import Held, Steady
 from app.engine.schedule import Claim, Standing
 from app.engine.state import Observation, Stands, State, Step, Transition, advance
 from app.records import Outcome, Result, Verdict
@@ -79,15 +80,22 @@ def record(
 
 
 def record_claimed(
-    outcomes: Sequence[tuple[Claim, Outcome]], now: datetime, *, location: str = "default"
+    outcomes: Sequence[tuple[Claim, Outcome]],
+    now: datetime,
+    *,
+    location: str = "default",
+    steady: Steady | None = None,
 ) -> list[Standing | None]:
     """Record checks of the schedule. Returns each monitor's new standing, None for a dropped check.
 
     A check is dropped if its owner has lost the shard, or if the monitor was paused, changed,
-    deleted or checked by another checker since the check was started.
+    deleted or checked by another checker since the check was started. ``steady`` learns which
+    monitors need not be read at their next good check.
     """
     stood: list[Standing | None] = []
-    _record(outcomes, now, location, fenced=True, stood=stood)
+    if steady is not None:
+        steady.start()
+    _record(outcomes, now, location, fenced=True, stood=stood, steady=steady)
     return stood
 
 
@@ -98,6 +106,7 @@ def _record(
     *,
     fenced: bool,
     stood: list[Standing | None] | None = None,
+    steady: Steady | None = None,
 ) -> list[Result | None]:
     if not outcomes:
         return []
@@ -106,7 +115,7 @@ def _record(
     with writing() as session:
         numbers = {claim.shard for claim, _outcome in outcomes} if fenced else set()
         tokens = shards.locked(session, place, numbers)
-        known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place)
+        known = _load(session, {claim.monitor_id for claim, _outcome in outcomes}, place, now)
         batch = _Batch(session, now, place, Quiet(session, now), known, tokens)
         recorded = []
         for claim, outcome in outcomes:
@@ -119,7 +128,44 @@ def _record(
         _write_good(batch)
         _write_states(batch)
         places.write(session, [found.assigned for found in known.values()])
+        if not fenced:
+            # Whoever owns the shard must not go on from what it remembers of the monitor.
+            for monitor_id in known:
+                changes.note(session, monitor_id)
+    if steady is not None:
+        for claim, _outcome in outcomes:
+            found = known.get(claim.monitor_id)
+            steady.hold(claim.monitor_id, None if found is None else _held(found, claim))
     return recorded
+
+
+def _held(known: _Known, claim: Claim) -> Held | None:
+    """What is remembered of a monitor whose next good check changes nothing; None for others."""
+    monitor, state, columns = known.monitor, known.state, known.columns
+    here, at, fingerprint = known.assigned.here, state.checked_at, columns["ssl_fingerprint"]
+    quiet = state.verdict is Verdict.UP and state.stands is Stands.CLEAR
+    if not quiet or columns["unconfirmed_at"] is not None or monitor.paused or at is None:
+        return None
+    if here is None or known.assigned.others or here["slot"] is None or here["blind"]:
+        return None
+    return Held(
+        monitor=monitor,
+        shard=claim.shard,
+        token=claim.token,
+        turn=here["turn"],
+        interval=monitor.interval,
+        slot=here["slot"],
+        checked_ms=to_ms(at),
+        response_time=columns["response_time"],
+        covers_s=_covers(monitor),
+        gap_ms=round(gaps.limit(monitor).total_seconds() * 1000),
+        fingerprint=fingerprint,
+        told=bool(fingerprint) and alerting.knows(columns["ssl_alerted"] or "", fingerprint),
+    )
+
+
+def _covers(monitor: Any) -> int:
+    return cover_limit_ms(monitor.interval, monitor.timeout) // 1000
 
 
 def _standing(known: _Known) -> Standing | None:
@@ -136,9 +182,13 @@ def _may(batch: _Batch, claim: Claim) -> bool:
     )
 
 
-def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
+def _load(session: AnySession, ids: set[int], place: int, now: datetime) -> dict[int, _Known]:
     rows = session.execute(
-        select(*_STATES.columns, *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS))
+        select(
+            *_STATES.columns,
+            *(column.label(f"m_{column.key}") for column in _MONITOR_COLUMNS),
+            latest.newest("at", _STATES.c.monitor_id, now).label("newest"),
+        )
         .join(MonitorRow, MonitorRow.id == _STATES.c.monitor_id)
         .where(_STATES.c.monitor_id.in_(ids))
         # Always in the same order: otherwise two recorders could deadlock.
@@ -154,6 +204,8 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
         )
     }
     assigned = places.load(session, [row.monitor_id for row in rows], place)
+    for row in rows:
+        assigned[row.monitor_id].caught_up(row.newest)
     unsent = recipients.unsent_openings(session, [incident.id for incident in open_now.values()])
     known = {
         row.monitor_id: _known(row, open_now.get(row.monitor_id), assigned[row.monitor_id])
@@ -167,6 +219,7 @@ def _load(session: AnySession, ids: set[int], place: int) -> dict[int, _Known]:
 
 def _known(row: Any, incident: Any, assigned: places.MonitorAssignments) -> _Known:
     state = state_of(row, incident and incident.started_at, bool(incident and incident.by_hand))
+    state = replace(state, checked_at=latest.later(state.checked_at, row.newest))
     columns = {name: getattr(row, name) for name in _WRITTEN}
     return _Known(_Columns(row), state, columns, assigned)
 
@@ -187,7 +240,7 @@ def _one(batch: _Batch, monitor_id: int, outcome: Outcome, *, fenced: bool) -> R
         return None
     outcome = _placed(batch, known, outcome)
     result, monitor = outcome.result, known.monitor
-    covers = 0 if monitor.paused else cover_limit_ms(monitor.interval, monitor.timeout) // 1000
+    covers = 0 if monitor.paused else _covers(monitor)
     batch.rows.append(journal.row_of(result, batch.location, covers))
     if not monitor.paused:
         known.assigned.seen(result)

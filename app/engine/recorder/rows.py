@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.alerts.outbox import enqueue
 from app.alerts.targets import alerts_nobody
-from app.db import AnySession
+from app.db import AnySession, changes
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.engine.state import State
 from app.errors import NotFound
@@ -19,7 +19,11 @@ from app.rules.unreadable import NOBODY_TOLD
 
 
 def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
-    """The state row, locked until the transaction ends. Raises NotFound."""
+    """The state row, locked until the transaction ends. Raises NotFound.
+
+    The change feed says that something of the monitor changes: the owner of its shard must not go
+    on from what it remembers.
+    """
     row = session.scalar(
         select(MonitorStateRow)
         .where(MonitorStateRow.monitor_id == monitor_id)
@@ -28,6 +32,7 @@ def lock(session: AnySession, monitor_id: int) -> MonitorStateRow:
     )
     if row is None:
         raise NotFound("monitor", monitor_id)
+    changes.note(session, monitor_id)
     return row
 
 

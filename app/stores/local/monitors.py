@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Select, case, func, or_, select, union_all
 
 from app.checks.kinds import RULE as KINDS_RULE
 from app.checks.kinds import is_elsewhere
-from app.db import DbSession, db, rollups, writing
+from app.db import DbSession, db, latest, rollups, writing
 from app.db.tables import (
     DomainRow,
     IncidentRow,
@@ -98,7 +98,9 @@ class Monitors(Part, base.Monitors):
             if query.state:
                 matching = matching.where(_is_in(status, query.state))
             known = (query.counts or {}).get(query.state or "")
-            ids, total = ids_of_page(matching, _order(query), query.page, query.per_page, known)
+            ids, total = ids_of_page(
+                matching, _order(query, now), query.page, query.per_page, known
+            )
         found = self._records(ids, status, now, ranges=query.uptime, hours=query.hours)
         return Page(found, query.page, query.per_page, total)
 
@@ -215,7 +217,8 @@ class Monitors(Part, base.Monitors):
         rows = db.session.execute(statement.execution_options(populate_existing=True)).all()
         known = [row[0].id for row in rows]
         figures = rollups.figures(known, now, ranges, hours=hours)
-        watched = watched_from(known)
+        watched = watched_from(known, now)
+        newest = latest.of_monitors(known, now)
         alerts = contacts.alerts_with_contacts({row[0].id: pairs_of(row[0].alerts) for row in rows})
         confirm = timedelta(seconds=self._confirm_seconds)
         found = {
@@ -231,6 +234,7 @@ class Monitors(Part, base.Monitors):
                     [assignment.name for assignment in watched[row.id]],
                     alerts[row.id],
                     figures.hours.get(row.id, ()),
+                    newest.get(row.id),
                 ),
             )
             for row, state, shown, incident, expires in rows
@@ -280,9 +284,9 @@ def _with_states(query: MonitorQuery) -> Select[Any]:
     return _matching(query).join(MonitorStateRow, MonitorStateRow.monitor_id == MonitorRow.id)
 
 
-def _order(query: MonitorQuery) -> list[Any]:
+def _order(query: MonitorQuery, now: datetime) -> list[Any]:
     if query.sort_by == MonitorSortBy.RESPONSE_TIME:
-        time = MonitorStateRow.response_time
+        time = latest.response_time(now)
         return [time.is_(None), *ordered(query.sort, time), MonitorRow.id]
     if query.sort_by == MonitorSortBy.EXPIRES_AT:
         return [EXPIRES_AT.is_(None), *ordered(query.sort, EXPIRES_AT), MonitorRow.id]

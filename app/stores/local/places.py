@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import select
 
-from app.db import assignments, db
+from app.db import assignments, db, latest
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
-from app.engine.schedule import Standing, due
+from app.engine.schedule import Standing, done_until, due
 from app.errors import Invalid
 from app.forms.lists import NO_SUCH_PLACE
 
@@ -44,7 +44,7 @@ def places_of(names: Sequence[str]) -> list[int]:
     return list(found.values())
 
 
-def watched_from(monitor_ids: Collection[int]) -> dict[int, list[PlaceAssignment]]:
+def watched_from(monitor_ids: Collection[int], now: datetime) -> dict[int, list[PlaceAssignment]]:
     """The places of each of these monitors, in the order of their creation."""
     found: dict[int, list[PlaceAssignment]] = {id: [] for id in monitor_ids}
     rows = db.session.execute(
@@ -55,13 +55,20 @@ def watched_from(monitor_ids: Collection[int]) -> dict[int, list[PlaceAssignment
             AssignmentRow.slot,
             AssignmentRow.checked_at,
             AssignmentRow.blind,
+            MonitorRow.interval,
+            latest.newest("at", AssignmentRow.monitor_id, now, AssignmentRow.location_id).label(
+                "newest"
+            ),
         )
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
         .join(LocationRow, LocationRow.id == AssignmentRow.location_id)
         .where(AssignmentRow.monitor_id.in_(monitor_ids))
         .order_by(LocationRow.id)
     )
     for row in rows:
-        assignment = PlaceAssignment(row.name, row.turn, row.slot, row.checked_at, row.blind)
+        checked_at = latest.later(row.checked_at, row.newest)
+        slot = done_until(row.monitor_id, row.interval, row.slot, checked_at)
+        assignment = PlaceAssignment(row.name, row.turn, slot, checked_at, row.blind)
         found[row.monitor_id].append(assignment)
     return found
 

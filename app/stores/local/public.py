@@ -19,7 +19,7 @@ from app.access.mail_server import can_mail
 from app.access.subscriptions import Purpose, read_token
 from app.alerts.messages import base_url
 from app.config import Settings
-from app.db import db, patience, rollups
+from app.db import db, latest, patience, rollups
 from app.db.faults import unavailable
 from app.db.tables import (
     IncidentRow,
@@ -382,7 +382,12 @@ def _shown(page_id: int, now: datetime) -> list[_Shown]:
     """The monitors of a page, in its order."""
     rows = db.session.execute(_SHOWN.where(StatusPageMonitorRow.status_page_id == page_id)).all()
     windows = active_windows(now) if rows else []
-    return [_Shown(row, windows, now) for row in rows]
+    newest = latest.of_monitors([row.id for row in rows], now)
+    shown = [_Shown(row, windows, now) for row in rows]
+    for one in shown:
+        if one.id in newest:
+            one.response_time = newest[one.id][1]
+    return shown
 
 
 # --- Days -----------------------------------------------------------------------------------------

@@ -44,13 +44,15 @@ def _same(record: type, row: type[Any], but: Iterable[str] = ()) -> Callable[[An
 
 
 _of_monitor = _same(Monitor, MonitorRow, FORMED)
-_of_state = _same(Monitor, MonitorStateRow, ("domain",))
+_of_state = _same(Monitor, MonitorStateRow, ("domain", "response_time"))
 _of_incident = _same(Incident, IncidentRow, ("evidence", "unwatched"))  # evidence loads when read
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a monitor besides its own two rows."""
+    """What is known of a monitor besides its own two rows. ``latest``: its last check and response
+    time, which are newer than those of its state.
+    """
 
     status: str
     open_incident_id: int | None
@@ -60,9 +62,11 @@ class Known:
     locations: Sequence[str] = ()
     alerts: Sequence[Pair] = ()
     hours: Sequence[Mapping[str, Any]] = ()
+    latest: tuple[datetime, int | None] | None = None
 
 
 def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Monitor:
+    checked_at, response_time = known.latest or (state.checked_at, state.response_time)
     return Monitor(
         **_of_monitor(row),
         **_of_state(state),
@@ -73,7 +77,8 @@ def monitor_record(row: MonitorRow, state: MonitorStateRow, known: Known) -> Mon
         unreadable=unreadable_fields(row),
         request_auth_password_set=row.request_auth_password is not None,
         status=known.status,
-        last_checked_at=state.checked_at,
+        last_checked_at=checked_at,
+        response_time=response_time,
         next_check_at=known.next_check_at,
         locations=tuple(known.locations),
         uptime=known.uptime,

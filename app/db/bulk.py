@@ -1,0 +1,85 @@
+"""Write many rows in one statement, by the driver's own parameters: for rows of every check, what
+SQLAlchemy does for each value would cost more than the database.
+
+Values are those that the columns store: times in ms. On PostgreSQL the rows travel as one array for
+each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy.dialects import postgresql
+
+from app.db import AnySession
+
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+Rows = Sequence[Sequence[Any]]
+
+
+def insert_new(session: AnySession, table: type[Any], columns: Sequence[str], rows: Rows) -> None:
+    """Insert rows except those that exist already."""
+    _execute(session, _insert, table, tuple(columns), (), rows)
+
+
+def update(
+    session: AnySession, table: type[Any], key: Sequence[str], columns: Sequence[str], rows: Rows
+) -> None:
+    """Set ``columns`` of the rows with these keys. A row of ``rows`` is a key, then the values."""
+    _execute(session, _update, table, tuple(key), tuple(columns), rows)
+
+
+def _execute(
+    session: AnySession,
+    write: Any,
+    table: type[Any],
+    first: tuple[str, ...],
+    second: tuple[str, ...],
+    rows: Rows,
+) -> None:
+    if not rows:
+        return
+    connection = session.connection()
+    is_postgres = connection.dialect.name == "postgresql"
+    statement = write(table, first, second, is_postgres)
+    if is_postgres:
+        arrays = tuple(list(column) for column in zip(*rows, strict=True))
+        connection.exec_driver_sql(statement, arrays)
+    else:  # whose statement names the key last
+        keys = len(first) if second else 0
+        values = [(*row[keys:], *row[:keys]) for row in rows]
+        connection.exec_driver_sql(statement, values)
+
+
+@cache
+def _insert(table: type[Any], names: tuple[str, ...], _: tuple[str, ...], arrays: bool) -> str:
+    into = f"INSERT INTO {table.__tablename__} ({_listed(names)})"
+    if arrays:
+        return f"{into} SELECT * FROM {_arrays(table, names)} ON CONFLICT DO NOTHING"  # noqa: S608
+    return f"{into} VALUES ({', '.join('?' * len(names))}) ON CONFLICT DO NOTHING"
+
+
+@cache
+def _update(table: type[Any], key: tuple[str, ...], names: tuple[str, ...], arrays: bool) -> str:
+    name = table.__tablename__
+    if arrays:
+        sets = ", ".join(f'"{column}" = new."{column}"' for column in names)
+        where = " AND ".join(f'{name}."{column}" = new."{column}"' for column in key)
+        rows = _arrays(table, key + names)
+        new = f"{rows} AS new ({_listed(key + names)})"
+        return f"UPDATE {name} SET {sets} FROM {new} WHERE {where}"  # noqa: S608 - names of ours
+    sets = ", ".join(f'"{column}" = ?' for column in names)
+    where = " AND ".join(f'"{column}" = ?' for column in key)
+    return f"UPDATE {name} SET {sets} WHERE {where}"  # noqa: S608
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _arrays(table: type[Any], names: tuple[str, ...]) -> str:
+    types = (table.__table__.c[name].type.compile(_POSTGRESQL) for name in names)
+    return f"unnest({', '.join(f'%s::{kind}[]' for kind in types)})"

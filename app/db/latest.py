@@ -1,0 +1,100 @@
+"""The newest result of a monitor, by the results' own key.
+
+Good checks that change nothing write their result alone. The state's "last checked" and the
+assignment's slot follow within a minute (``app/engine/recorder/steady.py``), so whoever shows them,
+or goes on from them, asks here what came since. Needs an application context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, ScalarSelect, case, or_, select, type_coerce
+
+from app.db import DbSession, bulk, db
+from app.db.clocks import SKEW
+from app.db.tables import AssignmentRow, MonitorStateRow, ResultRow
+from app.db.types import from_ms, to_ms
+
+AT_ONCE = 5000  # ids in one statement
+_RESULTS: Any = ResultRow.__table__
+
+
+def newest(column: str, monitor_id: Any, now: datetime, place: Any = None) -> ScalarSelect[Any]:
+    """This column of the newest result of a monitor, in one place or in any. Left out are checks on
+    request while it was paused, and results in the future, which a wrong clock wrote.
+    """
+    found = (
+        select(_RESULTS.c[column])
+        .where(
+            _RESULTS.c.monitor_id == monitor_id,
+            _RESULTS.c.at <= to_ms(now + SKEW),
+            or_(_RESULTS.c.covers_s.is_(None), _RESULTS.c.covers_s > 0),
+        )
+        .order_by(_RESULTS.c.at.desc())
+        .limit(1)
+    )
+    if place is not None:
+        found = found.where(_RESULTS.c.location_id == place)
+    return found.scalar_subquery()
+
+
+def of_monitors(ids: Collection[int], now: datetime) -> dict[int, tuple[datetime, int | None]]:
+    """The last check and its response time of those of these monitors whose states do not know of
+    it yet.
+    """
+    if not ids:
+        return {}
+    id, stored = MonitorStateRow.monitor_id, MonitorStateRow.checked_at
+    rows = db.session.execute(
+        select(id, stored, newest("at", id, now), newest("response_time", id, now)).where(
+            id.in_(ids)
+        )
+    )
+    return {
+        id: (from_ms(at), response_time)
+        for id, known, at, response_time in rows
+        if at is not None and (known is None or from_ms(at) > known)
+    }
+
+
+def in_place(ids: Sequence[int], place: int, now: datetime) -> dict[int, int]:
+    """The time (ms) of the newest result of each of these monitors in a place."""
+    id, found = MonitorStateRow.monitor_id, {}
+    for start in range(0, len(ids), AT_ONCE):
+        part = id.in_(ids[start : start + AT_ONCE])
+        rows = db.session.execute(select(id, newest("at", id, now, place)).where(part))
+        found.update({id: at for id, at in rows if at is not None})
+    return found
+
+
+def response_time(now: datetime) -> ColumnElement[int | None]:
+    """The last response time of a monitor, to sort by; needs its state row joined."""
+    id, known = MonitorStateRow.monitor_id, MonitorStateRow.checked_at
+    is_newer = newest("at", id, now) > type_coerce(known, BigInteger)
+    return case((is_newer, newest("response_time", id, now)), else_=MonitorStateRow.response_time)
+
+
+def later(known: datetime | None, at: int | None) -> datetime | None:
+    """The later of a stored time and that of the newest result (ms)."""
+    if at is None:
+        return known
+    found = from_ms(at)
+    return found if known is None or found > known else known
+
+
+# Monitor, last check (ms), response time, slot (ms), and the turn for which that slot is valid.
+Row = tuple[int, int, int | None, int, int]
+
+
+def save(session: DbSession, place: int, rows: Sequence[Row]) -> None:
+    """Let states and assignments catch up with the newest results."""
+    if not rows:
+        return
+    states = [(id, at, response_time) for id, at, response_time, _slot, _turn in rows]
+    bulk.update(session, MonitorStateRow, ("monitor_id",), ("checked_at", "response_time"), states)
+    slots = [(id, place, turn, at, slot) for id, at, _response_time, slot, turn in rows]
+    key = ("monitor_id", "location_id", "turn")
+    bulk.update(session, AssignmentRow, key, ("checked_at", "slot"), slots)

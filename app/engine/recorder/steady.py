@@ -1,0 +1,247 @@
+"""Good results that change nothing: recorded in batches, without reading or writing a state.
+
+A monitor is steady while one place checks it, its checks are good, and nothing is open or being
+confirmed. The owner of its shard then keeps in memory what recording needs, and a good result is
+one row of the next batch. Everything else goes through ``results``, which reads the monitor's rows
+and says here which monitors are steady afterwards.
+
+What is kept is valid as long as the shard's token is, and nobody has changed the monitor: everybody
+who does so notes it in the change feed. The transaction that writes a batch asks for both. A check
+that a change has overtaken is given back, to be recorded with the rows as they are now.
+
+States and assignments follow at most every ``SAVED_SECONDS``, and when the checker ends
+(``app/db/latest.py`` is for those who must know more).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.db import DbSession, changes, journal, latest, shards, writing
+from app.db.turns import Turn, share_turn
+from app.db.types import to_ms
+from app.engine.recorder import evidence
+from app.engine.recorder.quiet import Quiet
+from app.engine.schedule import Claim, Standing, last_slot
+from app.records import Outcome, Verdict, Warn
+
+BATCH = 500  # results in one transaction
+BATCH_SECONDS = 1.0  # how long a result waits for others; a killed process loses so many
+SAVED_SECONDS = 60.0
+KEPT_AT_MOST = 10_000  # results kept in memory while the database is unavailable
+
+Finished = tuple[Claim, Outcome]
+
+
+@dataclass(slots=True)
+class Held:
+    """A steady monitor. ``monitor`` has the columns that ``Quiet`` reads; ``gap_ms`` is how long
+    after a check the next one notes no gap; ``told``: people know that its certificate expires.
+    """
+
+    monitor: Any
+    shard: int
+    token: int
+    turn: int
+    interval: int
+    slot: datetime
+    checked_ms: int
+    response_time: int | None
+    covers_s: int
+    gap_ms: int
+    fingerprint: str | None
+    told: bool
+    saved: bool = True
+
+    def standing(self, checked_at: datetime) -> Standing:
+        return Standing(self.turn, self.slot, checked_at)
+
+    def fits(self, claim: Claim, outcome: Outcome) -> bool:
+        """Whether the outcome of this check changes nothing."""
+        result = outcome.result
+        return (
+            result.verdict is Verdict.UP
+            and (claim.turn, claim.token) == (self.turn, self.token)
+            and outcome.ssl_fingerprint in (None, self.fingerprint)
+            and (self.told or Warn.TLS_EXPIRING not in result.warnings)
+        )
+
+
+class Steady:
+    """The steady monitors of one checker, and the results that wait to be written."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._held: dict[int, Held] = {}
+        self._waiting: list[Finished] = []
+        self._good: dict[int, Any] = {}  # evidence of results that are written
+        self._seen: int | None = None  # the newest change that is reckoned with
+        self._write_at = float("-inf")
+        self._save_at = time.monotonic() + SAVED_SECONDS
+        self._to_save: list[int] = []
+
+    # --- what is known
+
+    def start(self) -> None:
+        """Call this before the rows are read from which ``hold`` follows."""
+        if self._seen is None:
+            self._seen = changes.newest()
+
+    def hold(self, monitor_id: int, held: Held | None) -> None:
+        """Set what is known of a monitor; None if it is not steady."""
+        if held is None:
+            self._held.pop(monitor_id, None)
+        else:
+            self._held[monitor_id] = held
+
+    def keep_shards(self, tokens: Mapping[int, int]) -> None:
+        """Drop what is known of the monitors of all other shards."""
+        lost = [id for id, held in self._held.items() if tokens.get(held.shard) != held.token]
+        for id in lost:
+            del self._held[id]
+
+    # --- what comes back
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def wait(self, clock: float) -> float:
+        """The seconds until the next batch is to be written. ``clock`` is monotonic."""
+        if len(self._waiting) >= BATCH:
+            return 0.0
+        return max(0.0, self._write_at - clock) if self._waiting else BATCH_SECONDS
+
+    def take(self, claim: Claim, outcome: Outcome) -> Standing | None:
+        """Take a result that changes nothing; its monitor's new standing. None for any other."""
+        held = self._held.get(claim.monitor_id)
+        if held is None:
+            return None
+        if not held.fits(claim, outcome):
+            # Later results of the monitor follow this one, also while it cannot be recorded.
+            del self._held[claim.monitor_id]
+            return None
+        result = outcome.result
+        at = to_ms(result.checked_at)
+        slot = last_slot(claim.monitor_id, held.interval, result.checked_at)
+        if slot == held.slot:  # done by a check that was given up, and came back after all
+            return held.standing(result.checked_at)
+        if slot < held.slot or not held.checked_ms < at <= held.checked_ms + held.gap_ms:
+            return None
+        if not self._waiting:
+            self._write_at = time.monotonic() + BATCH_SECONDS
+        held.slot, held.checked_ms, held.response_time = slot, at, result.response_time
+        held.saved = False
+        self._waiting.append((claim, outcome))
+        return held.standing(result.checked_at)
+
+    def give_back(self) -> list[Finished]:
+        """All that waits, for a batch that cannot be written."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def forget_oldest(self) -> None:
+        """Keep what waits bounded while the database is unavailable."""
+        del self._waiting[: max(0, len(self._waiting) - KEPT_AT_MOST)]
+
+    # --- writing
+
+    def write(self, now: datetime) -> list[Finished]:
+        """Write the results that wait; returns the checks that a change has overtaken, which are
+        not written.
+        """
+        if not self._waiting:
+            return []
+        batch = self._waiting
+        journal.known_numbers([outcome.result for _claim, outcome in batch])
+        place = journal.location_id(self._location)
+        with writing() as session:
+            tokens = shards.locked(session, place, {claim.shard for claim, _outcome in batch})
+            # Changes that commit from here on find these results.
+            share_turn(session, Turn.CHANGES)
+            self._follow(session)
+            late = self._insert(session, batch, tokens, place, now)
+        self._waiting = []
+        return late
+
+    def save(self, *, all: bool = False) -> None:
+        """Store the evidence of good checks, and let the rows of states and assignments catch up, a
+        part of them at each call.
+
+        A transaction of its own: it waits for those who have locked a monitor's rows, and they wait
+        in their commit for the results.
+        """
+        saved = self._next_to_save(time.monotonic(), all=all)
+        if not saved and not self._good:
+            return
+        place = journal.location_id(self._location)
+        with writing() as session:
+            known = [self._held[id] for id in (*saved, *self._good) if id in self._held]
+            tokens = shards.locked(session, place, {held.shard for held in known})
+            self._follow(session)
+            good = {id: one for id, one in self._good.items() if self._is_valid(id, tokens)}
+            saved = [id for id in saved if self._is_valid(id, tokens)]
+            latest.save(session, place, [self._columns(id) for id in saved])
+            journal.keep_good_evidence(good)
+        self._good = {}
+        for id in saved:
+            self._held[id].saved = True
+
+    def _next_to_save(self, clock: float, *, all: bool) -> list[int]:
+        """The monitors whose states are stored now: each in turn, in the order of their rows."""
+        if all or clock >= self._save_at:
+            self._save_at = clock + SAVED_SECONDS
+            unsaved = (id for id, held in self._held.items() if not held.saved)
+            self._to_save = sorted(unsaved, reverse=True)
+        first = 0 if all else max(0, len(self._to_save) - BATCH)
+        now = self._to_save[first:]
+        del self._to_save[first:]
+        return [id for id in reversed(now) if id in self._held]
+
+    def _is_valid(self, id: int, tokens: Mapping[int, int]) -> bool:
+        held = self._held.get(id)
+        return held is not None and tokens.get(held.shard) == held.token
+
+    def _follow(self, session: DbSession) -> None:
+        """Drop what is known of the monitors that have changed; all, if changes are missing, as
+        after the restore of a backup.
+        """
+        changed = changes.following(session, self._seen or 0)
+        if changed is None:
+            self._held.clear()
+            self._seen = changes.newest_of(session)
+            return
+        for number, monitor_id in changed:
+            self._seen = number
+            self._held.pop(monitor_id, None)
+
+    def _insert(
+        self,
+        session: DbSession,
+        batch: Collection[Finished],
+        tokens: Mapping[int, int],
+        place: int,
+        now: datetime,
+    ) -> list[Finished]:
+        quiet, rows, late = Quiet(session, now), [], []
+        for one in batch:
+            claim, outcome = one
+            held = self._held.get(claim.monitor_id)
+            if held is None or tokens.get(claim.shard) != claim.token:
+                late.append(one)
+                continue
+            row = journal.row_of(outcome.result, place, held.covers_s)
+            row["maintenance"] = quiet.covers(held.monitor, outcome.result.checked_at)
+            rows.append(row)
+            if outcome.evidence is not None:
+                self._good[claim.monitor_id] = evidence.check_of(outcome)
+        journal.keep(rows)
+        return late
+
+    def _columns(self, id: int) -> tuple[int, int, int | None, int, int]:
+        held = self._held[id]
+        return id, held.checked_ms, held.response_time, to_ms(held.slot), held.turn

@@ -1,0 +1,255 @@
+"""Good checks that change nothing: one row each, and no state is read or written for them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import delete, event, select
+
+from app.db import assignments, db, latest, shards, writing
+from app.db.tables import (
+    AssignmentRow,
+    ChangeRow,
+    IncidentRow,
+    MaintenanceWindowRow,
+    MonitorRow,
+    MonitorStateRow,
+    ResultRow,
+    ShardRow,
+)
+from app.engine import recorder
+from app.engine.checker import _standing
+from app.engine.schedule import Claim, last_slot, next_check
+from app.stores.local import LocalStore
+from tests.factories import make_monitor, make_outcome
+
+START = datetime(2026, 11, 21, 8, 0, 0, 250_000, UTC)
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def owner(core):
+    """The owner of a monitor's shard; times are seconds after START."""
+    with core.app_context():
+        yield Owner(core)
+
+
+class Owner:
+    def __init__(self, core):
+        self.core = core
+        self.steady = recorder.Steady("default")
+        self.id = make_monitor(core, created_at=START, alerts=[["email", "a@example.test"]]).id
+        with writing():
+            shards.make(1)
+        self.check("up", 0)
+
+    def claim(self):
+        db.session.rollback()
+        number = shards.of(self.id)
+        token = db.session.get(ShardRow, (1, number)).token
+        turn = db.session.get(AssignmentRow, (self.id, 1)).turn
+        db.session.rollback()
+        return Claim(self.id, number, token, turn)
+
+    def check(self, verdict, seconds, **fields):
+        """A check that is recorded with its monitor's rows; its standing."""
+        late = self.steady.write(at(seconds))
+        found = [*late, (self.claim(), self.outcome(verdict, seconds, **fields))]
+        return recorder.record_claimed(found, at(seconds), steady=self.steady)[-1]
+
+    def outcome(self, verdict, seconds, **fields):
+        return make_outcome(verdict, at(seconds), monitor_id=self.id, **fields)
+
+    def take(self, seconds, verdict="up", claim=None, **fields):
+        return self.steady.take(claim or self.claim(), self.outcome(verdict, seconds, **fields))
+
+    def record(self, late, seconds):
+        return recorder.record_claimed(late, at(seconds), steady=self.steady)
+
+    def results(self):
+        db.session.rollback()
+        rows = db.session.execute(select(ResultRow.at, ResultRow.maintenance).order_by("at"))
+        return [(row.at / 1000 - START.timestamp(), row.maintenance) for row in rows]
+
+    def times(self):
+        return [seconds for seconds, _maintenance in self.results()]
+
+    def state(self):
+        db.session.rollback()
+        return db.session.get(MonitorStateRow, self.id)
+
+    def assignment(self):
+        db.session.rollback()
+        return db.session.get(AssignmentRow, (self.id, 1))
+
+
+def test_a_good_check_writes_its_result_and_nothing_else(owner):
+    standing = owner.take(60, evidence=None)
+    assert standing.slot == last_slot(owner.id, 60, at(60))
+    assert owner.times() == [0], "it waits for others"
+    statements = []
+    event.listen(db.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    assert owner.steady.write(at(61)) == []
+    assert owner.times() == [0, 60]
+    written = [text for text in statements if text.startswith(("UPDATE", "INSERT", "DELETE"))]
+    assert [text.split()[2] for text in written] == ["results"]
+    assert not any("monitor_states" in text or " monitors " in text for text in statements)
+
+
+def test_what_people_see_is_as_new_as_the_results(owner):
+    owner.take(60, response_time=120)
+    owner.steady.write(at(61))
+    assert owner.state().checked_at == START, "the row follows later"
+    shown = LocalStore(owner.core.extensions["wakeful.settings"]).monitors.get(owner.id)
+    assert (shown.last_checked_at, shown.response_time) == (at(60), 120)
+    assert shown.next_check_at == next_check(owner.id, 60, at(60))
+
+
+def test_states_and_slots_are_stored_when_the_checker_ends(owner):
+    owner.take(60, response_time=120)
+    owner.steady.write(at(61))
+    owner.steady.save(all=True)
+    state, assignment = owner.state(), owner.assignment()
+    assert (state.checked_at, state.response_time) == (at(60), 120)
+    assert (assignment.checked_at, assignment.slot) == (at(60), last_slot(owner.id, 60, at(60)))
+
+
+def test_the_evidence_of_a_good_check_is_stored_for_comparison_with_the_next_failure(owner):
+    owner.take(60, evidence={"status_line": "HTTP/1.1 200 OK"})
+    owner.steady.write(at(61))
+    owner.steady.save()
+    for seconds in (120, 130, 140):
+        owner.check("down", seconds)
+    incident = db.session.scalar(select(IncidentRow))
+    assert incident.evidence["last_good"]["status_line"] == "HTTP/1.1 200 OK"
+
+
+def test_a_new_owner_does_not_repeat_a_slot_that_the_assignment_does_not_know_of(owner):
+    done = owner.take(60).slot
+    owner.steady.write(at(61))
+    (found,) = assignments.of_monitors(1, [owner.id])
+    assert found.slot < done
+    assert _standing(found).slot == done
+    assert _standing(found).checked_at == at(60)
+
+
+def test_a_check_that_came_back_after_it_was_given_up_is_recorded_once(owner):
+    claim = owner.claim()
+    first = owner.take(60, claim=claim)
+    assert owner.take(60.5, claim=claim).slot == first.slot
+    owner.steady.write(at(61))
+    assert owner.times() == [0, 60]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        {"verdict": "down"},
+        {"verdict": "degraded"},
+        {"verdict": "unknown"},
+        {"ssl_fingerprint": "ab" * 32, "ssl_expires_at": at(9e6), "ssl_issued_at": START},
+        {"warnings": ("tls_expiring",)},
+    ],
+    ids=["down", "degraded", "unknown", "new certificate", "certificate expires"],
+)
+def test_what_may_change_something_is_recorded_with_the_rows(owner, outcome):
+    assert owner.take(60, **outcome) is None
+    assert owner.take(120) is None, "nor is what follows it, before it is recorded"
+
+
+def test_a_check_after_a_gap_is_recorded_with_the_rows(owner):
+    assert owner.take(3600) is None
+
+
+def test_a_failure_after_hours_of_good_checks_finds_no_gap(owner):
+    for minute in range(1, 30):
+        assert owner.take(minute * 60) is not None
+        owner.steady.write(at(minute * 60 + 1))
+    assert owner.state().checked_at == START, "this test is about a row that lags behind"
+    for seconds in (1800, 1810, 1820):
+        owner.check("down", seconds)
+    incident = db.session.scalar(select(IncidentRow))
+    assert incident.started_at == at(1800).replace(microsecond=0)
+    assert not incident.unwatched
+
+
+def test_a_monitor_that_was_paused_meanwhile_is_not_recorded(owner):
+    owner.take(60)
+    with writing() as session:
+        recorder.pause(session, owner.id, at(60.5))
+    late = owner.steady.write(at(61))
+    assert owner.record(late, 61) == [None]
+    assert owner.times() == [0]
+
+
+def test_a_check_is_not_lost_because_its_monitor_was_renamed(owner):
+    owner.take(60)
+    with writing() as session:
+        monitor = session.get(MonitorRow, owner.id)
+        monitor.name = "Another"
+        recorder.rewatch(session, monitor, {"name"})
+    late = owner.steady.write(at(61))
+    assert [standing is not None for standing in owner.record(late, 61)] == [True]
+    assert owner.times() == [0, 60]
+    assert owner.take(120) is not None, "it is steady again"
+
+
+def test_a_check_on_request_in_another_process_is_noticed(owner):
+    recorder.record([(owner.id, owner.outcome("degraded", 30))], at(30))
+    owner.take(60)
+    (late,) = owner.steady.write(at(61))
+    owner.record([late], 61)
+    assert owner.state().verdict == "up"
+    assert owner.state().status_since == at(60)
+
+
+def test_what_a_former_owner_of_the_shard_brings_is_dropped(owner):
+    owner.take(60)
+    with writing() as session:
+        row = session.get(ShardRow, (1, shards.of(owner.id)))
+        row.token += 1
+    late = owner.steady.write(at(61))
+    owner.steady.save(all=True)
+    assert owner.record(late, 61) == [None]
+    assert owner.times() == [0]
+    assert owner.state().checked_at == START
+
+
+def test_nothing_remembered_survives_the_restore_of_a_backup(owner):
+    """The numbers of the change feed begin again, so what was remembered cannot be compared."""
+    with writing() as session:
+        recorder.rewatch(session, session.get(MonitorRow, owner.id), {"name"})
+    owner.take(20)
+    owner.steady.write(at(21))  # reads the change
+    owner.check("up", 30)
+    owner.take(60)
+    with writing() as session:
+        session.execute(delete(ChangeRow))
+    assert len(owner.steady.write(at(61))) == 1
+    assert 60 not in owner.times()
+
+
+def test_maintenance_that_began_after_the_last_check_counts(owner):
+    with writing() as session:
+        window = {"start_at": at(50), "end_at": at(90), "created_at": START, "updated_at": START}
+        session.add(MaintenanceWindowRow(name="Now", repeat="none", zone="UTC", tags="", **window))
+    owner.take(60)
+    owner.take(120)
+    owner.steady.write(at(121))
+    assert owner.results() == [(0, False), (60, True), (120, False)]
+
+
+def test_a_list_by_response_time_goes_by_the_newest_results(owner):
+    slow = owner.id
+    owner.take(60, response_time=900)
+    owner.steady.write(at(61))
+    other = make_monitor(owner.core, created_at=START).id
+    with writing() as session:
+        session.get(MonitorStateRow, other).response_time = 500
+    db.session.rollback()
+    found = db.session.scalars(
+        select(MonitorStateRow.monitor_id).order_by(latest.response_time(at(62)))
+    )
+    assert list(found) == [other, slow]
