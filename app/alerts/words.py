@@ -55,6 +55,8 @@ EVENT_LABELS: dict[str, str] = {
     Event.INCIDENTS_DIGEST: "Quiet hours",
     Event.CERTIFICATE_EXPIRING: "Certificate expires",
     Event.DOMAIN_EXPIRING: "Domain expires",
+    Event.LOCATION_SILENT: "Place silent",
+    Event.LOCATION_ONLINE: "Place back",
     Event.REPORT_MONTHLY: "Monthly report",
     Event.TEST: "Test",
 }

@@ -20,6 +20,10 @@ DEMO = (
 )
 
 
+SILENT = (
+    "No results come from these places, so they have no vote: {}. Monitors that are checked from"
+    " nowhere else are unknown."
+)
 STUCK = "Until then no check is recorded and nobody is alerted to anything new."
 
 
@@ -36,6 +40,8 @@ def standing() -> Sequence[tuple[str, str]]:
 def _said(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
         return "info", DEMO
+    if notice is Notice.PLACES_SILENT:
+        return "warning", SILENT.format(value)
     return (
         "warning",
         f"Wakeful's own network does not work{_since(value)}. Monitors that cannot be reached are"

@@ -85,6 +85,8 @@ EVENTS = {
     Event.INCIDENTS_DIGEST: "Quiet hours summary",
     Event.CERTIFICATE_EXPIRING: "Certificate expires soon",
     Event.DOMAIN_EXPIRING: "Domain expires soon",
+    Event.LOCATION_SILENT: "Place silent",
+    Event.LOCATION_ONLINE: "Place back",
     Event.REPORT_MONTHLY: "Monthly report",
     Event.TEST: "Test",
 }

@@ -1,0 +1,65 @@
+"""Messages about places that checks run from: one is silent, or is back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.alerts import words
+from app.alerts.messages.context import Context
+from app.alerts.messages.facts import Facts, told_at
+from app.alerts.messages.message import Link, Message, Tone
+
+FOOTER = "You get this message because your contact is a default contact."
+
+
+def silent(facts: Facts, context: Context) -> Message:
+    extra = facts["extra"]
+    since = extra["since"]
+    last = words.clock_time(words.read_moment(since)) if since else "Never"
+    return _message(
+        facts,
+        context,
+        Tone.WARNING,
+        f"The place {_title(extra)} is silent",
+        f"No results come from it, so it has no vote. {_affected(extra)}"
+        " Check that its checker, prober or agent runs and reaches this server.",
+        (("Last result", last),),
+    )
+
+
+def online(facts: Facts, context: Context) -> Message:
+    extra, details = facts["extra"], []
+    if extra["since"]:
+        lasted = (told_at(facts) - words.read_moment(extra["since"])).total_seconds()
+        details = [("Silent for", words.duration(lasted))]
+    title = f"The place {_title(extra)} is back"
+    return _message(facts, context, Tone.GOOD, title, "Results come from it again.", details)
+
+
+def _message(
+    facts: Facts, context: Context, tone: Tone, title: str, summary: str, details: Any
+) -> Message:
+    return Message(
+        event=facts["event"],
+        tone=tone,
+        title=title,
+        summary=summary,
+        at=told_at(facts),
+        details=(("Monitors", str(facts["extra"]["monitors"])), *details),
+        links=(Link("Places", f"{context.base_url}/settings/locations"),),
+        footer=FOOTER,
+        data=dict(facts["extra"]),
+    )
+
+
+def _title(extra: Facts) -> str:
+    place = extra["location"]
+    return words.shorten(place["label"] or place["name"], words.MAX_NAME_SHOWN)
+
+
+def _affected(extra: Facts) -> str:
+    unknown = extra["unknown"]
+    if not unknown:
+        return "All its monitors are checked from other places too."
+    alone = "1 monitor is" if unknown == 1 else f"{unknown:,} monitors are"
+    return f"{alone} checked from nowhere else and now unknown."
