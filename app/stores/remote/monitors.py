@@ -12,7 +12,7 @@ from app.codec import reader
 from app.codec.values import each, flag, object_, text, whole, word
 from app.errors import Invalid
 from app.forms import monitor
-from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus
+from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus, PageQuery
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
 from app.stores import base, same_url
@@ -96,6 +96,12 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
             return ()
         found = self.list(MonitorQuery(tag=search, uptime=()))
         return [search][:limit] if found.total else []
+
+    def locations(self) -> Sequence[str]:
+        if Feature.LOCATIONS not in self.offers.known():
+            return ()
+        found = self.store.locations.list(PageQuery(per_page=NAMES_PAGE))
+        return [place.name for place in found.items]
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._needs(Feature.OVERVIEW, "does not count monitors by their state.")

@@ -10,12 +10,14 @@ from typing import Any
 
 from app.records import (
     WORST_FIRST,
+    Carrier,
     Classification,
     DeliveryStatus,
     Event,
     Incident,
     IncidentStatus,
     MonitorStatus,
+    PlaceState,
     Role,
     Verdict,
     Visibility,
@@ -59,6 +61,18 @@ DELIVERY = {
     DeliveryStatus.FAILED: Look("Failed", "down", "down"),
     DeliveryStatus.HELD: Look("Held", "paused", "degraded"),
 }
+
+PLACE = {
+    PlaceState.ONLINE: Look("Online", "up", "up"),
+    PlaceState.SILENT: Look("Silent", "down", "down"),
+    PlaceState.NEVER_SEEN: Look("Never seen", "pending", "paused"),
+}
+CARRIER = {
+    Carrier.LOCAL: "Checker on the database",
+    Carrier.QUEUE: "Probers on a queue",
+    Carrier.AGENT: "Agent",
+}
+CLOCK_RIGHT_MS = 50  # a smaller difference is that of the way to the server
 
 # Of a maintenance window.
 WINDOW = {
@@ -116,6 +130,16 @@ UNKNOWN = Look("Unknown", "unknown", "unknown")
 def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     """The look of ``word``; a remote server may have states that this version does not know."""
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
+
+
+def clock_offset(ms: int | None) -> str:
+    """How far the clock of a place is from ours."""
+    if ms is None:
+        return "–"
+    if abs(ms) < CLOCK_RIGHT_MS:
+        return "Right"
+    amount = f"{abs(ms):,} ms" if abs(ms) < 10_000 else f"{abs(ms) / 1000:,.0f} s"
+    return f"{amount} {'ahead' if ms > 0 else 'behind'}"
 
 
 def monitor_of(incident: Incident) -> str:

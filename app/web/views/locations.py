@@ -1,10 +1,11 @@
-"""Places that checks run from: list, new, edit, delete, and an agent's token, which is shown once."""
+"""Places that checks run from: list, new, edit, delete, and an agent's token, shown once."""
 
 from __future__ import annotations
 
+import secrets
 import shlex
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid, Unsupported, WakefulError
@@ -16,12 +17,14 @@ from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers
 from app.web.frame.session import SAFE_METHODS, guarded, needs
 from app.web.frame.store_errors import NOT_TAKEN
+from app.web.views import keys
 
 blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locations"))
 
 Answer = str | Response | tuple[str, int]
 
 NOT_OFFERED = "The server behind this dashboard has no list of places."
+SHOWN_ONCE = "That token was made already. It is shown only once."
 NAMED = 20  # of the monitors that keep a place from being deleted
 
 
@@ -99,23 +102,28 @@ def token(id: int) -> Answer:
     """A new token for an agent."""
     place = current_store().locations.get(id)
     if DeleteForm().validate_on_submit():
+        if keys.sent_before(request.form.get("once", "")):
+            flash(SHOWN_ONCE, "info")  # a reload must not end the token that was just copied
+            return redirect(url_for(".edit", id=id))
         return _started(current_store().locations.new_token(id))
-    return render_template("locations/token.html", place=place)
+    once = secrets.token_urlsafe(keys.TOKEN_BYTES)
+    return render_template("locations/token.html", place=place, once=once)
 
 
 def _started(place: Place) -> Response:
     """How to start the agent, with its token. It is in the answer itself, never after a redirect:
     it would have to wait in a cookie.
     """
-    command = f"WAKEFUL_SERVER={shlex.quote(_server())} WAKEFUL_AGENT_TOKEN={place.token} wakeful agent"
+    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
+    command = f"{server} WAKEFUL_AGENT_TOKEN={place.token} wakeful agent"
     page = render_template("locations/started.html", place=place, command=command)
     return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
 
 
 def _server() -> str:
     """Where an agent reaches the server that the place is of."""
-    remotes = servers.servers_here()
-    return links.own("") if remotes is None else remotes.chosen.address
+    remotes = servers.servers()
+    return links.own("") if remotes is None else str(remotes.chosen.address)
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])

@@ -63,7 +63,11 @@ Answer = str | Response | tuple[str, int]
 OWN_FILTERS = ("state", "tag")
 BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
-LOCATIONS, CONTACTS = "locations", "contacts"  # the fields of these names
+LOCATIONS, LOCATION_RULE, CONTACTS = (
+    "locations",
+    "location_rule",
+    "contacts",
+)  # the fields of these names
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
 FIRST_DIRECTION = {
@@ -247,9 +251,14 @@ def _not_shown(places: Sequence[str]) -> Sequence[str]:
     """
     shown: dict[str, bool]
     if request.method in SAFE_METHODS:
-        shown = {LOCATIONS: len(places) > 1, CONTACTS: servers.offers(Feature.CONTACTS)}
+        several = len(places) > 1
+        shown = {
+            LOCATIONS: several,
+            LOCATION_RULE: several and servers.offers(Feature.LOCATIONS),
+            CONTACTS: servers.offers(Feature.CONTACTS),
+        }
     else:
-        shown = {name: name in request.form for name in (LOCATIONS, CONTACTS)}
+        shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
     without = tuple(name for name, is_shown in shown.items() if not is_shown)
     return without if _own_fields_shown() else (*OWN_FIELDS, *without)
 

@@ -50,6 +50,7 @@ ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
         "imports.start",
         None,
     ),
+    ("Places", "Where checks run from, and their agents.", "locations.index", Feature.LOCATIONS),
     ("Links to the wall", "For screens without an account.", "wall_links.index", None),
     ("API keys", "For programs, and for other dashboards.", "keys.index", None),
 )
