@@ -54,3 +54,14 @@ def token(call: Call) -> Response:
     call.store.locations.get(call.id)
     call.without_input()
     return one(json_of(call.store.locations.new_token(call.id)))
+
+
+@operation(
+    "GET", "/monitors/{id}/locations", "Show what each place of a monitor sees", "PlacesOfMonitor"
+)
+def of_monitor(call: Call) -> Response:
+    call.store.monitors.get(call.id)
+    call.without_input()
+    return one(
+        {"locations": [json_of(place) for place in call.store.locations.of_monitor(call.id)]}
+    )

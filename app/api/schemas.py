@@ -45,6 +45,7 @@ from app.records import (
     MonitorRef,
     MonitorStatus,
     Place,
+    PlaceSeen,
     Post,
     PostState,
     PostTemplate,
@@ -276,6 +277,7 @@ RECORDS: dict[str, Schema] = {
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "CertificateChain": schema_of(CertificateChain),
     "Location": schema_of(Place),
+    "PlacesOfMonitor": record({"locations": array(schema_of(PlaceSeen))}),
     "Report": record(
         {
             "from": MOMENT,

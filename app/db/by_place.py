@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.db import AnySession
-from app.db.journal import VERDICTS
+from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow, CauseCodeRow, LocationRow, ResultRow
 from app.db.types import from_ms, to_ms
 from app.records import Verdict
@@ -78,3 +78,35 @@ def _seen(row: Any) -> Seen:
     if at is None:
         return Seen(place, name, label)
     return Seen(place, name, label, from_ms(at), VERDICTS[verdict], *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Good checks of a place, and their response times in ms."""
+
+    checks: int = 0
+    average: int | None = None
+    slowest: int | None = None
+
+
+def times(session: AnySession, monitor_id: int, since: datetime) -> dict[int, Times]:
+    """The response times of a monitor from ``since`` on, by place."""
+    good = [VERDICT_NUMBERS[verdict] for verdict in (Verdict.UP, Verdict.DEGRADED)]
+    rows = session.execute(
+        select(
+            ResultRow.location_id,
+            func.count(),
+            func.avg(ResultRow.response_time),
+            func.max(ResultRow.response_time),
+        )
+        .where(
+            ResultRow.monitor_id == monitor_id,
+            ResultRow.at >= to_ms(since),
+            ResultRow.verdict.in_(good),
+        )
+        .group_by(ResultRow.location_id)
+    )
+    return {
+        place: Times(checks, None if average is None else round(average), slowest)
+        for place, checks, average, slowest in rows
+    }

@@ -67,3 +67,29 @@ class Place:
     def title(self) -> str:
         """What people call it."""
         return self.label or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSeen:
+    """A place of a monitor: what its newest check saw, as long as it counts, and its response times
+    of 24 hours, in ms.
+    """
+
+    id: Id
+    name: TextOrNone
+    label: str | None = None
+    state: Annotated[str, PlaceState] = PlaceState.NEVER_SEEN
+    checked_at: datetime | None = None
+    verdict: str | None = None  # None: no vote
+    status_code: int | None = None
+    response_time: int | None = None
+    cause_code: str | None = None
+    cause: str | None = None
+    checks: int = 0  # of 24 hours
+    average: int | None = None
+    slowest: int | None = None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.label or self.name

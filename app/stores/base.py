@@ -37,6 +37,7 @@ from app.records import (
     PageQuery,
     Pair,
     Place,
+    PlaceSeen,
     Post,
     PostQuery,
     PostTemplate,
@@ -345,6 +346,12 @@ class Locations(Collection[Place, PageQuery]):
     def new_token(self, id: int) -> Place:
         """The place with a new token, which ends the old one. Raises Conflict where it has no
         agent.
+        """
+
+    @abstractmethod
+    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
+        """The places that a monitor is checked from, with what each sees; none where a store cannot
+        tell.
         """
 
 

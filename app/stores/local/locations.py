@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 
 from app.access.agents import give_token
-from app.db import DbSession, db, heartbeats, places, writing
+from app.db import DbSession, by_place, db, heartbeats, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow
 from app.errors import Conflict, Invalid, NotFound
-from app.records import Carrier, Location, Page, PageQuery, Place
+from app.records import Carrier, Location, Page, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
-from app.stores.local.part import Part
+from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits, ids_of_page
 
 NAME_TAKEN = "Another place has this name."
@@ -24,6 +26,7 @@ DEFAULT_STAYS = "The place default cannot be deleted: checkers without a LOCATIO
 DEFAULT_HAS_NO_AGENT = "Only other places than default can have an agent."
 NOT_AN_AGENT = "Only a place with the carrier agent has a token."
 IN_USE = "Monitors are checked from this place. Remove it from them first."
+DAY = timedelta(days=1)
 CHECKER_RUNS = "A checker runs in this place and would make it again. Stop it first."
 
 
@@ -78,6 +81,34 @@ class Locations(Part, base.Locations):
             row.public_key = None
             token = give_token(row)
         return self._whole(id, token)
+
+    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
+        monitor, now = found_monitor(db.session, monitor_id), self.now()
+        counts_for = timedelta(seconds=2 * monitor.interval + monitor.timeout)
+        seen = by_place.newest(db.session, monitor_id, now - counts_for)
+        times = by_place.times(db.session, monitor_id, now - DAY)
+        states = self._states([one.place for one in seen])
+        return [
+            PlaceSeen(
+                one.place,
+                one.name,
+                one.label,
+                states[one.place],
+                one.at,
+                one.verdict and str(one.verdict),
+                one.status_code,
+                one.response_time,
+                one.cause_code,
+                one.cause,
+                **asdict(times.get(one.place, by_place.Times())),
+            )
+            for one in seen
+        ]
+
+    def _states(self, ids: Sequence[int]) -> Mapping[int, str]:
+        now = self.now()
+        rows = db.session.scalars(select(LocationRow).where(LocationRow.id.in_(ids))).all()
+        return places.states_of(places.signs_of(rows, now), now)
 
     def _create(self, fields: Fields) -> tuple[int, str | None]:
         with writing() as session:

@@ -16,6 +16,7 @@ from app.records import (
     Event,
     Incident,
     IncidentStatus,
+    LocationRule,
     MonitorStatus,
     PlaceState,
     Role,
@@ -71,6 +72,11 @@ CARRIER = {
     Carrier.LOCAL: "Checker on the database",
     Carrier.QUEUE: "Probers on a queue",
     Carrier.AGENT: "Agent",
+}
+RULE = {
+    LocationRule.ANY: "Down when any of them fails",
+    LocationRule.MAJORITY: "Down when more than half of them fail",
+    LocationRule.ALL: "Down when all of them fail",
 }
 CLOCK_RIGHT_MS = 50  # a smaller difference is that of the way to the server
 

@@ -94,3 +94,13 @@ class LocationsContract:
         assert one.location_rule == "majority"
         assert store.monitors.update(one.id, {"location_rule": "any"}).location_rule == "any"
         assert store.monitors.get(one.id).location_rule == "any"
+
+    def test_the_places_of_a_monitor_say_what_they_see(self, store: Store) -> None:
+        add_place(store, label="Oslo")
+        id = add_monitor(store, locations=("default", "oslo")).id
+        found = store.locations.of_monitor(id)
+        assert [(one.name, one.title, one.verdict, one.checks) for one in found] == [
+            ("default", "default", None, 0),
+            ("oslo", "Oslo", None, 0),
+        ]
+        not_found(lambda: store.locations.of_monitor(999_999))
