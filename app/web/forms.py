@@ -25,18 +25,20 @@ from app.forms.fields import (
 )
 from app.forms.imported import Shared
 from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import interval_label
+from app.forms.monitor import RULE_LABELS, interval_label
 from app.imports.candidates import FORMATS
 from app.records import (
     INTERVALS,
     MAX_COMMENT,
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
+    MAX_LOCATION,
     MAX_NAME,
     MAX_OWN_NAME,
     MAX_PERSON_NAME,
     MAX_TAG,
     MIN_PASSWORD,
+    LocationRule,
     Role,
     Scope,
 )
@@ -265,10 +267,14 @@ BULK_ACTIONS = {
     "contact": "Add a contact",
     "uncontact": "Remove a contact",
     "recontact": "Replace all alerts with a contact",
+    "place": "Add a place",
+    "unplace": "Remove a place",
+    "rule": "Change the rule of places",
     "maintenance": "Schedule maintenance",
     "delete": "Delete",
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
+PLACE_ACTIONS = ("place", "unplace")
 INTERVAL_CHOICES = [(seconds, interval_label(seconds)) for seconds in INTERVALS]
 
 
@@ -283,6 +289,14 @@ class BulkForm(BrowserForm):
     interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
     contact = Text("Contact", most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
+
+    place = Text("Place", most=MAX_LOCATION)
+    places: Sequence[str] = ()  # those that can be chosen
+    rule = Word("Rule", words=LocationRule, labels=RULE_LABELS.__getitem__, none="Rule…")
+
+    def leave_out_places(self) -> None:
+        """For a server that has none, or where there is only one."""
+        self.action.leave_out(*PLACE_ACTIONS, "rule")
 
     def leave_out_contacts(self) -> None:
         """For a server that has none, or where there are none yet."""
@@ -303,6 +317,10 @@ class BulkForm(BrowserForm):
             self.tag.fault("Enter the tag.")
         if self.action.data in CONTACT_ACTIONS and not self.contact.data:
             self.contact.fault("Choose the contact.")
+        if self.action.data in PLACE_ACTIONS and not self.place.data:
+            self.place.fault("Choose the place.")
+        if self.action.data == "rule" and not self.rule.data:
+            self.rule.fault("Choose the rule.")
         if self.action.data == "interval" and self.interval.data is None:
             self.interval.fault("Choose the new interval.")
 

@@ -159,3 +159,23 @@ def test_a_monitor_is_given_places_and_their_rule(app, editor):
 def test_where_there_is_one_place_there_is_no_rule_to_choose(app, editor):
     monitor = make_monitor(app)
     assert "More than half of the places" not in editor.open(f"/monitors/{monitor.id}/edit").text
+
+
+def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
+    make_place(app)
+    ids = [str(make_monitor(app, name=f"Shop {number}").id) for number in range(3)]
+
+    def apply(action, **typed):
+        editor.open("/monitors").press("Apply", ids=ids, action=action, **typed)
+        with app.app_context():
+            found = [current_store().monitors.get(int(id)) for id in ids]
+        return {(one.locations, one.location_rule) for one in found}
+
+    assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}
+    assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}
+    assert apply("rule", rule="all") == {(("default", "oslo"), "all")}
+    assert apply("unplace", place="default") == {(("oslo",), "all")}
+    assert apply("unplace", place="oslo") == {(("oslo",), "all")}
+    assert "Shop 0 was not changed. It is checked from no other place." in editor.text
+    apply("place", place="")
+    assert "Choose the place." in editor.text

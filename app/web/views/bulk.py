@@ -1,4 +1,4 @@
-"""Many monitors at once: pause, resume, tag, change the interval, set contacts, delete."""
+"""Many monitors at once: pause, resume, tag, interval, contacts, places, delete."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ DONE = {
     "contact": "changed",
     "uncontact": "changed",
     "recontact": "changed",
+    "place": "changed",
+    "unplace": "changed",
+    "rule": "changed",
     "delete": "deleted",
 }
 DOING = {
@@ -46,9 +49,13 @@ DOING = {
     "contact": "Adding the contact",
     "uncontact": "Removing the contact",
     "recontact": "Replacing the alerts",
+    "place": "Adding the place",
+    "unplace": "Removing the place",
+    "rule": "Changing the rule of places",
     "delete": "Deleting monitors",
 }
 ALERTS_UNREADABLE = "Its stored alerts cannot be read. Edit it and enter them again."
+ONLY_PLACE = "It is checked from no other place."
 CHOOSE = "Choose what to do."
 TICKS = "tick-all"  # the id of what stands above the boxes
 NAMED = 50  # of those to be deleted
@@ -79,6 +86,7 @@ def act() -> Answer:
         fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
                   ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
+                  ("place", form.place.data or ""), ("rule", form.rule.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
         return progress.page(DOING[action], done + failed, len(left), fields, trouble, back)
     if refused:
@@ -110,6 +118,8 @@ def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
         "action": form.action.data,
         "tag": (form.tag.data or "")[:MAX_TAG],
         "contact": form.contact.data,
+        "place": form.place.data,
+        "rule": form.rule.data,
         "interval": form.interval.data,
         **more,
     }
@@ -161,6 +171,9 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     if action in CONTACT_ACTIONS and "alerts" in monitor.unreadable:
         refused[id] = f"{monitor.name} was not changed. {ALERTS_UNREADABLE}"
         return False
+    if action == "unplace" and set(monitor.locations) == {form.place.data}:
+        refused[id] = f"{monitor.name} was not changed. {ONLY_PLACE}"
+        return False
     try:
         pairs = _CHANGES[action](monitor, form)
         store.monitors.update(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
@@ -187,6 +200,13 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
         {"alerts": tuple(one for one in monitor.alerts if not _names(one, form.contact.data))}
     ),
     "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
+    "place": lambda monitor, form: write(
+        {"locations": tuple(dict.fromkeys([*monitor.locations, form.place.data]))}
+    ),
+    "unplace": lambda monitor, form: write(
+        {"locations": tuple(one for one in monitor.locations if one != form.place.data)}
+    ),
+    "rule": lambda monitor, form: [("location_rule", form.rule.data)],
 }
 
 

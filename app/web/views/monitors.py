@@ -123,7 +123,15 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form.contacts = channel_setup.contact_choices(names)
     if not form.contacts:
         form.leave_out_contacts()
+    form.places = store_places()
+    if len(form.places) < 2:
+        form.leave_out_places()
     return form
+
+
+def store_places() -> Sequence[str]:
+    """The places to choose from; none where a server does not list them."""
+    return current_store().monitors.locations() if servers.offers(Feature.LOCATIONS) else ()
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
