@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.i18n import N_, _, _n
+
 NAMED = 3  # places that do not see it
 
 
@@ -24,10 +26,12 @@ def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | 
     if not down:
         return None
     good = [place for place in voters if place not in down]
-    said = [f"{len(down)} of {len(voters)} place{'' if len(voters) == 1 else 's'}"]
-    said += [f"{title_of(place)} {_gets(place, still)}" for place in good[:NAMED]]
+    said = [
+        _n("%(down)s of %(num)s place", "%(down)s of %(num)s places", len(voters), down=len(down))
+    ]
+    said += [_gets(place, still) for place in good[:NAMED]]
     if len(good) > NAMED:
-        said.append(f"{len(good) - NAMED} more do not see it")
+        said.append(_("%(count)s more do not see it", count=len(good) - NAMED))
     return "; ".join(said)
 
 
@@ -36,7 +40,9 @@ def title_of(place: Mapping[str, Any]) -> str:
 
 
 def _gets(place: Mapping[str, Any], still: bool) -> str:
-    status = place.get("status_code")
+    name, status = title_of(place), place.get("status_code")
     if status is None:
-        return "still reaches it" if still else "reached it"
-    return f"still gets {status}" if still else f"got {status}"
+        pattern = N_("%(name)s still reaches it") if still else N_("%(name)s reached it")
+        return _(pattern, name=name)
+    pattern = N_("%(name)s still gets %(status)s") if still else N_("%(name)s got %(status)s")
+    return _(pattern, name=name, status=status)

@@ -8,22 +8,24 @@ from app.alerts import words
 from app.alerts.messages.context import Context
 from app.alerts.messages.facts import Facts, told_at
 from app.alerts.messages.message import Link, Message, Tone
+from app.i18n import N_, _, _n
 
-FOOTER = "You get this message because your contact is a default contact."
+NO_RESULTS = N_("No results come from it, so it has no vote.")
+ADVICE = N_("Check that its checker, prober or agent runs and reaches this server.")
+FOOTER = N_("You get this message because your contact is a default contact.")
 
 
 def silent(facts: Facts, context: Context) -> Message:
     extra = facts["extra"]
     since = extra["since"]
-    last = words.clock_time(words.read_moment(since)) if since else "Never"
+    last = words.clock_time(words.read_moment(since)) if since else _("Never")
     return _message(
         facts,
         context,
         Tone.WARNING,
-        f"The place {_title(extra)} is silent",
-        f"No results come from it, so it has no vote. {_affected(extra)}"
-        " Check that its checker, prober or agent runs and reaches this server.",
-        (("Last result", last),),
+        _("The place %(name)s is silent", name=_title(extra)),
+        f"{_(NO_RESULTS)} {_affected(extra)} {_(ADVICE)}",
+        ((_("Last result"), last),),
     )
 
 
@@ -31,9 +33,9 @@ def online(facts: Facts, context: Context) -> Message:
     extra, details = facts["extra"], []
     if extra["since"]:
         lasted = (told_at(facts) - words.read_moment(extra["since"])).total_seconds()
-        details = [("Silent for", words.duration(lasted))]
-    title = f"The place {_title(extra)} is back"
-    return _message(facts, context, Tone.GOOD, title, "Results come from it again.", details)
+        details = [(_("Silent for"), words.duration(lasted))]
+    title = _("The place %(name)s is back", name=_title(extra))
+    return _message(facts, context, Tone.GOOD, title, _("Results come from it again."), details)
 
 
 def _message(
@@ -45,9 +47,9 @@ def _message(
         title=title,
         summary=summary,
         at=told_at(facts),
-        details=(("Monitors", str(facts["extra"]["monitors"])), *details),
-        links=(Link("Places", f"{context.base_url}/settings/locations"),),
-        footer=FOOTER,
+        details=((_("Monitors"), str(facts["extra"]["monitors"])), *details),
+        links=(Link(_("Places"), f"{context.base_url}/settings/locations"),),
+        footer=_(FOOTER),
         data=dict(facts["extra"]),
     )
 
@@ -60,6 +62,9 @@ def _title(extra: Facts) -> str:
 def _affected(extra: Facts) -> str:
     unknown = extra["unknown"]
     if not unknown:
-        return "All its monitors are checked from other places too."
-    alone = "1 monitor is" if unknown == 1 else f"{unknown:,} monitors are"
-    return f"{alone} checked from nowhere else and now unknown."
+        return _("All its monitors are checked from other places too.")
+    return _n(
+        "%(num)s monitor is checked from nowhere else and now unknown.",
+        "%(num)s monitors are checked from nowhere else and now unknown.",
+        unknown,
+    )

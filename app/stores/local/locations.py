@@ -14,20 +14,23 @@ from app.access.agents import give_token
 from app.db import DbSession, by_place, db, heartbeats, places, writing
 from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow
 from app.errors import Conflict, Invalid, NotFound
+from app.i18n import N_, _
 from app.records import Carrier, Location, Page, PageQuery, Place, PlaceSeen
 from app.stores import base
 from app.stores.base import Fields
 from app.stores.local.part import Part, found_monitor
 from app.stores.local.search import fits, ids_of_page
 
-NAME_TAKEN = "Another place has this name."
-NAME_STAYS = "The name of a place cannot be changed. Change its label."
-DEFAULT_STAYS = "The place default cannot be deleted: checkers without a LOCATION check from it."
-DEFAULT_HAS_NO_AGENT = "Only other places than default can have an agent."
-NOT_AN_AGENT = "Only a place with the carrier agent has a token."
-IN_USE = "Monitors are checked from this place. Remove it from them first."
+NAME_TAKEN = N_("Another place has this name.")
+NAME_STAYS = N_("The name of a place cannot be changed. Change its label.")
+DEFAULT_STAYS = N_(
+    "The place default cannot be deleted: checkers without a LOCATION check from it."
+)
+DEFAULT_HAS_NO_AGENT = N_("Only other places than default can have an agent.")
+NOT_AN_AGENT = N_("Only a place with the carrier agent has a token.")
+IN_USE = N_("Monitors are checked from this place. Remove it from them first.")
 DAY = timedelta(days=1)
-CHECKER_RUNS = "A checker runs in this place and would make it again. Stop it first."
+CHECKER_RUNS = N_("A checker runs in this place and would make it again. Stop it first.")
 
 
 class Locations(Part, base.Locations):
@@ -51,7 +54,7 @@ class Locations(Part, base.Locations):
         with writing() as session:
             row = _locked(session, id)
             if fields.get("name", row.name) != row.name:
-                raise Invalid({"name": [NAME_STAYS]})
+                raise Invalid({"name": [_(NAME_STAYS)]})
             carrier = fields.get("carrier", row.carrier)
             _check_carrier(row.id, carrier)
             if carrier != Carrier.AGENT:
@@ -64,11 +67,11 @@ class Locations(Part, base.Locations):
         with writing() as session:
             row = _locked(session, id)
             if row.id == Location.DEFAULT:
-                raise Conflict(DEFAULT_STAYS, monitors=_users(session, id))
+                raise Conflict(_(DEFAULT_STAYS), monitors=_users(session, id))
             if users := _users(session, id):
-                raise Conflict(IN_USE, monitors=users)
+                raise Conflict(_(IN_USE), monitors=users)
             if heartbeats.names_alive(row.name, self.now(), places.ALIVE):
-                raise Conflict(CHECKER_RUNS, monitors=[])
+                raise Conflict(_(CHECKER_RUNS), monitors=[])
             session.execute(delete(HeartbeatRow).where(HeartbeatRow.location == row.name))
             session.delete(row)
 
@@ -76,7 +79,7 @@ class Locations(Part, base.Locations):
         with writing() as session:
             row = _locked(session, id)
             if row.carrier != Carrier.AGENT:
-                raise Conflict(NOT_AN_AGENT)
+                raise Conflict(_(NOT_AN_AGENT))
             # The next agent has a key of its own.
             row.public_key = None
             token = give_token(row)
@@ -180,7 +183,7 @@ def _locked(session: DbSession, id: int) -> LocationRow:
 
 def _check_carrier(id: int, carrier: str) -> None:
     if id == Location.DEFAULT and carrier == Carrier.AGENT:
-        raise Invalid({"carrier": [DEFAULT_HAS_NO_AGENT]})
+        raise Invalid({"carrier": [_(DEFAULT_HAS_NO_AGENT)]})
 
 
 def _users(session: DbSession, id: int) -> list[int]:
@@ -204,4 +207,4 @@ def _named_once(write: Callable[[], Any]) -> Any:
         return write()
     except IntegrityError:
         db.session.rollback()
-        raise Invalid({"name": [NAME_TAKEN]}) from None
+        raise Invalid({"name": [_(NAME_TAKEN)]}) from None

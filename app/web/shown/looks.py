@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.i18n import N_, _
 from app.records import (
     WORST_FIRST,
     Carrier,
@@ -64,19 +65,19 @@ DELIVERY = {
 }
 
 PLACE = {
-    PlaceState.ONLINE: Look("Online", "up", "up"),
-    PlaceState.SILENT: Look("Silent", "down", "down"),
-    PlaceState.NEVER_SEEN: Look("Never seen", "pending", "paused"),
+    PlaceState.ONLINE: Look(N_("Online"), "up", "up"),
+    PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
+    PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
 }
 CARRIER = {
-    Carrier.LOCAL: "Checker on the database",
-    Carrier.QUEUE: "Probers on a queue",
-    Carrier.AGENT: "Agent",
+    Carrier.LOCAL: N_("Checker on the database"),
+    Carrier.QUEUE: N_("Probers on a queue"),
+    Carrier.AGENT: N_("Agent"),
 }
 RULE = {
-    LocationRule.ANY: "Down when any of them fails",
-    LocationRule.MAJORITY: "Down when more than half of them fail",
-    LocationRule.ALL: "Down when all of them fail",
+    LocationRule.ANY: N_("Down when any of them fails"),
+    LocationRule.MAJORITY: N_("Down when more than half of them fail"),
+    LocationRule.ALL: N_("Down when all of them fail"),
 }
 CLOCK_RIGHT_MS = 50  # a smaller difference is that of the way to the server
 
@@ -143,9 +144,11 @@ def clock_offset(ms: int | None) -> str:
     if ms is None:
         return "–"
     if abs(ms) < CLOCK_RIGHT_MS:
-        return "Right"
+        return _("Right")
     amount = f"{abs(ms):,} ms" if abs(ms) < 10_000 else f"{abs(ms) / 1000:,.0f} s"
-    return f"{amount} {'ahead' if ms > 0 else 'behind'}"
+    if ms > 0:
+        return _("%(amount)s ahead", amount=amount)
+    return _("%(amount)s behind", amount=amount)
 
 
 def monitor_of(incident: Incident) -> str:

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 from app.errors import Conflict, Invalid, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserLocationForm
+from app.i18n import N_, _
 from app.records import DEFAULT_LOCATION, Carrier, MonitorRef, Place, Role
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
@@ -23,8 +24,8 @@ blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locat
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = "The server behind this dashboard has no list of places."
-SHOWN_ONCE = "That token was made already. It is shown only once."
+NOT_OFFERED = N_("The server behind this dashboard has no list of places.")
+SHOWN_ONCE = N_("That token was made already. It is shown only once.")
 NAMED = 20  # of the monitors that keep a place from being deleted
 
 
@@ -37,7 +38,7 @@ def index() -> str:
 
 def _offered() -> None:
     if not servers.offers(Feature.LOCATIONS):
-        raise Unsupported(NOT_OFFERED)
+        raise Unsupported(_(NOT_OFFERED))
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -60,7 +61,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a place that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
-    place = Place(id, f"Place {id}")
+    place = Place(id, _("Place %(id)s", id=id))
     form = BrowserLocationForm(record=place, without=("name",))
     return _form_page(form, place, not_read(form, fault))
 
@@ -76,7 +77,7 @@ def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
         else:
             if record.token:
                 return _started(record)
-            saved(form, f"{record.title} saved.")
+            saved(form, _("%(name)s saved.", name=record.title))
             return redirect(url_for(".index"))
     return _form_page(form, place, 422 if form.is_submitted() else 200)
 
@@ -103,7 +104,7 @@ def token(id: int) -> Answer:
     place = current_store().locations.get(id)
     if DeleteForm().validate_on_submit():
         if keys.sent_before(request.form.get("once", "")):
-            flash(SHOWN_ONCE, "info")  # a reload must not end the token that was just copied
+            flash(_(SHOWN_ONCE), "info")  # a reload must not end the token that was just copied
             return redirect(url_for(".edit", id=id))
         return _started(current_store().locations.new_token(id))
     once = secrets.token_urlsafe(keys.TOKEN_BYTES)
@@ -138,7 +139,7 @@ def delete(id: int) -> Answer:
             refused = str(fault)
             users = _named(fault)
         else:
-            saved(form, f"{place.title} deleted.")
+            saved(form, _("%(name)s deleted.", name=place.title))
             return redirect(url_for(".index"))
     page = render_template(
         "locations/delete.html", form=form, place=place, refused=refused, users=users, named=NAMED
