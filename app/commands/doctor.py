@@ -65,6 +65,7 @@ MENDED_BY = {
     "report_mails": "Delete the monthly report and set it up again.",
     "report_mails_sent": "Delete the monthly report and set it up again.",
     "post_templates": "Edit the template and save it again, or delete it.",
+    "locations": "Edit the place and save it again.",
 }
 STORED_WHOLE = "All stored secrets, texts and times can be read. (Check results are not examined.)"
 UNKNOWN = (

@@ -68,6 +68,7 @@ _NOUNS = {
     "posts": "post",
     "post_updates": "update of a post",
     "post_templates": "post template",
+    "locations": "place",
     "subscribers": "subscriber",
     "report_mails": "monthly report",
     "report_mails_sent": "monthly report",
