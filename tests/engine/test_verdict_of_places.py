@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from app.db import db, journal
-from app.db.tables import MonitorEvidenceRow
+from app.db import db, journal, writing
+from app.db.tables import LocationRow, MonitorEvidenceRow, ResultRow
 from app.engine import recorder
 from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
@@ -181,3 +181,13 @@ def test_a_monitor_with_one_place_has_it_in_the_evidence(places):
     (incident,) = places.incidents(id)
     (place,) = incident.evidence["places"]
     assert (place["name"], place["verdict"], place["check"]) == ("default", "down", None)
+
+
+def test_a_result_of_a_place_that_was_deleted_does_not_claim_another(places):
+    places.start()
+    places.see("oslo", "up", 0)
+    with writing() as session:
+        recorder.watch_from(session, places.id, [places.places["berlin"]], at(1))
+        session.delete(session.get(LocationRow, places.places["oslo"]))
+    (row,) = db.session.scalars(select(ResultRow)).all()
+    assert journal.decode([row])[0].location == "deleted"

@@ -243,7 +243,7 @@ def _starts_with() -> dict[str, Any]:
 def _surroundings() -> dict[str, Any]:
     store = current_store()
     settings = current_app.extensions["wakeful.settings"]
-    places = store.monitors.locations()
+    places = _places()
     return {
         "zone": times.zone(),
         "now": store.now(),
@@ -251,6 +251,18 @@ def _surroundings() -> dict[str, Any]:
         "without": _not_shown(places),
         "places": places,
     }
+
+
+def _places() -> Sequence[str]:
+    """The places to choose from. Without an answer, those that were chosen: what was typed must not
+    be lost because the server has died meanwhile.
+    """
+    try:
+        return current_store().monitors.locations()
+    except NOT_TAKEN:
+        if request.method in SAFE_METHODS:
+            raise
+        return ()
 
 
 def _not_shown(places: Sequence[str]) -> Sequence[str]:
