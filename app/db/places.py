@@ -156,8 +156,10 @@ def _state(
             PlaceState.ONLINE if _is_fresh(signs.seen_at, now, LEAST_SILENCE) else PlaceState.SILENT
         )
     waited = max(LEAST_SILENCE, INTERVALS * work.interval)
-    begun = [signs.result_at, work.since, watching_since]
-    last = max(at for at in begun if at is not None)
+    begun = [signs.result_at, watching_since]
+    if _is_fresh(signs.seen_at, now, LEAST_SILENCE):
+        begun.append(work.since)  # it lives, and may not have finished its first check yet
+    last = max((at for at in begun if at is not None), default=None)
     return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
 
 

@@ -139,12 +139,10 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
 
 
-def clock_offset(ms: int | None) -> str:
+def clock_offset(ms: int) -> str:
     """How far the clock of a place is from ours."""
-    if ms is None:
-        return "–"
     if abs(ms) < CLOCK_RIGHT_MS:
-        return _("Right")
+        return _("right")
     amount = f"{abs(ms):,} ms" if abs(ms) < 10_000 else f"{abs(ms) / 1000:,.0f} s"
     if ms > 0:
         return _("%(amount)s ahead", amount=amount)

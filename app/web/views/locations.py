@@ -144,7 +144,7 @@ def delete(id: int) -> Answer:
     page = render_template(
         "locations/delete.html", form=form, place=place, refused=refused, users=users, named=NAMED
     )
-    return page, 409 if refused else 200
+    return page, 422 if refused else 200
 
 
 def _named(fault: Conflict) -> list[MonitorRef]:
