@@ -29,9 +29,10 @@ from app.errors import WakefulError
 from app.records import Channel, DeliveryStatus, Event
 from tests.alerts.conftest import Outbox
 from tests.conftest import SECRET_KEY
-from tests.factories import make_monitor, now
+from tests.factories import make_monitor, make_person, now
 from tests.support.loopback import serving
 from tests.support.service import Service, eventually
+from tests.web.visitor import Visitor
 
 ADMIN, PASSWORD = "admin@wakeful.test", "correct horse battery"
 RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
@@ -143,6 +144,16 @@ def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
     with pytest.raises(WakefulError, match=r"is damaged: .* Restore a backup"):
         back_up(core, tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.sqlite
+def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
+    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    assert "No backup has been made yet." in admin.open("/settings/backup").text
+    back_up(app, tmp_path / "backup")
+    assert "No backup has been made yet." not in admin.open("/settings/backup").text
+    editor = Visitor(app).log_in(make_person(app, "editor").email)
+    assert editor.open("/settings/backup").status == 403
 
 
 # --- Onto a second installation

@@ -20,6 +20,7 @@ from app.db.places import Signs
 from app.db.settings import keep_setting, setting
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.engine import recorder
+from app.i18n import _n
 from app.records import Event, Notice, PlaceState, Verdict
 from app.rules.time import iso
 
@@ -89,8 +90,12 @@ def _only_from(unheard: Collection[int]) -> Mapping[int, Sequence[int]]:
 
 def _cause(ids: Sequence[int], titles: Mapping[int, str]) -> str:
     names = ", ".join(titles[id] for id in ids)
-    who = f"its place {names} is" if len(ids) == 1 else f"all its places are silent: {names}"
-    return f"Not checked: {who} silent." if len(ids) == 1 else f"Not checked: {who}."
+    return _n(
+        "Not checked: its place %(names)s is silent.",
+        "Not checked: all its places are silent: %(names)s.",
+        len(ids),
+        names=names,
+    )
 
 
 def _tell(place: _Place, event: Event, unknown: int, now: datetime) -> None:

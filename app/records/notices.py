@@ -11,3 +11,6 @@ class Notice(StrEnum):
     NETWORK_DOWN = "notice.network_down"  # the value: since when
     PLACES_SILENT = "notice.places_silent"  # the value: what people call them
     DEMO = "notice.demo"
+
+
+LAST_BACKUP = "backup.last"  # the setting with the time of the last backup, as ISO 8601

@@ -10,7 +10,7 @@ from app.db import writing
 from app.db.tables import SessionRow
 from app.stores import current_access
 from tests.factories import PASSWORD, make_incident, make_monitor, make_person
-from tests.web.visitor import Visitor
+from tests.web.visitor import Visitor, token
 
 pytestmark = pytest.mark.sqlite  # the contract suite of the stores runs on both databases
 
@@ -419,3 +419,16 @@ def test_a_wrong_address_and_a_wrong_method_get_a_page_that_leads_on(editor):
     assert editor.client.get("/monitors/1/pause").status_code == 405
     assert editor.open("/monitors?sort=sideways").status == 422
     assert editor.open("/monitors?serach=x").status == 422
+
+
+def test_an_own_email_address_needs_the_password_and_an_own_password_the_profile(app, admin):
+    page = admin.open("/people/1").press("Save", email="new@wakeful.test")
+    assert page.status == 422
+    assert "The current password is wrong." in page.text
+    admin.open("/people/1").press("Save", email="new@wakeful.test", current_password=PASSWORD)
+    assert "new@wakeful.test saved." in admin.text
+    assert "Set a password for them" not in admin.open("/people/1").text
+    answer = admin.client.post("/people/1/password", data=token(admin) | {"password": NEW_PASSWORD})
+    assert answer.location == "/profile"
+    with app.app_context():
+        assert current_access().login("new@wakeful.test", PASSWORD) is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -237,3 +239,19 @@ def test_comments_at_the_same_moment_are_all_kept(app, editor):
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(write, range(8))) == {200}
     assert all(f"note {number}" in row(app).comment for number in range(8))
+
+
+def test_the_heads_of_the_list_sort_it(app, viewer):
+    monitors = [make_monitor(app, name=name) for name in ("First", "Second")]
+    hour = timedelta(hours=1)
+    for number, monitor in enumerate(monitors):
+        start = now() - (5 - number) * hour
+        make_incident(app, monitor, started_at=start, ended_at=now() - (1 + number) * hour)
+    viewer.open("/incidents")
+    assert 'aria-sort="descending"' in viewer.page.text
+    link = re.search(r'class="sort" href="([^"]*sort_by=started_at[^"]*)"', viewer.page.text)[1]
+    shown = viewer.open(html.unescape(link)).text
+    assert shown.index("Second") < shown.index("First")
+    other = re.search(r'class="sort" href="([^"]*sort_by=started_at[^"]*)"', viewer.page.text)[1]
+    shown = viewer.open(html.unescape(other)).text
+    assert shown.index("First") < shown.index("Second")

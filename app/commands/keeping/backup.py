@@ -12,9 +12,11 @@ from tempfile import TemporaryDirectory
 
 from app.commands.keeping import archive, postgres
 from app.config import Settings
-from app.db import db, schema
+from app.db import best_effort, db, schema
+from app.db import settings as settings_table
 from app.errors import WakefulError
 from app.i18n import _
+from app.records import LAST_BACKUP
 from app.rules.time import iso
 from app.version import __version__
 
@@ -48,6 +50,12 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(target)
+    best_effort("The time of the last backup", _note)
+
+
+def _note() -> None:
+    now = datetime.now(UTC)
+    settings_table.keep_setting(LAST_BACKUP, iso(now), now)
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from flask import current_app, request, url_for
 from werkzeug.datastructures import MultiDict
 
+from app.records import Sort
 from app.stores import current_mail
 
 Args = MultiDict[str, str]
@@ -62,3 +64,31 @@ def here(**changes: Any) -> str:
 
 def page_link(number: int) -> str:
     return here(page=None if number == 1 else number)
+
+
+class Ordered(Protocol):
+    """A query of a list that can be sorted."""
+
+    @property
+    def sort_by(self) -> str: ...
+
+    @property
+    def sort(self) -> str: ...
+
+
+def order(
+    query: Ordered, first: Mapping[Any, str]
+) -> Callable[[str], tuple[str | None, str | None]]:
+    """For the head of a column: this page's URL in its order, and the present direction as
+    ``aria-sort`` says it, if it is in this order. Another click turns it round. ``first``: the
+    direction that each column begins with.
+    """
+
+    def link(column: str) -> tuple[str | None, str | None]:
+        if query.sort_by != column:
+            return here(sort_by=column, sort=first[column]), None
+        descends = query.sort == Sort.DESC
+        other = Sort.ASC if descends else Sort.DESC
+        return here(sort_by=column, sort=other), "descending" if descends else "ascending"
+
+    return link

@@ -4,6 +4,7 @@ from app.web.frame import servers
 from app.web.views import (
     account,
     acknowledge,
+    backups,
     bulk,
     checks,
     contacts,
@@ -58,6 +59,7 @@ ALL = (
     wall_links,
     locations,
     mail_settings,
+    backups,
     account,
     acknowledge,
     jump,

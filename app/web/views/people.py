@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Blueprint, flash, redirect, render_template, url_for
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid
-from app.records import Role
+from app.i18n import _
+from app.records import Person, Role
 from app.stores import current_access, current_mail
 from app.web.forms import DeleteForm, NewPasswordForm, NewPersonForm, PersonForm, show_errors
 from app.web.frame import session
@@ -16,6 +19,8 @@ from app.web.frame.session import guarded, needs
 blueprint = guarded(Blueprint("people", __name__, url_prefix="/people"))
 
 Answer = str | Response | tuple[str, int]
+
+CURRENT = "current_password"
 
 
 @blueprint.get("")
@@ -42,7 +47,7 @@ def new() -> Answer:
         except Invalid as fault:
             show_errors(form, fault)
         else:
-            flash(f"{person.email} can log in now.", "success")
+            flash(_("%(email)s can log in now.", email=person.email), "success")
             return redirect(url_for(".index"))
     return render_template("people/new.html", form=form), 422 if form.is_submitted() else 200
 
@@ -51,9 +56,11 @@ def new() -> Answer:
 @needs(Role.ADMIN)
 def edit(id: int) -> Answer:
     person = current_access().person(id)
-    form = PersonForm(record=person)
+    form = _person_form(person)
     if form.validate_on_submit():
         try:
+            if CURRENT in form and form.email.data != person.email:
+                current_access().confirm(id, form[CURRENT].data or "")
             changed = current_access().update_person(id, form.fields(), anew=["role"])
         except Invalid as fault:
             show_errors(form, fault)
@@ -62,37 +69,52 @@ def edit(id: int) -> Answer:
         else:
             if id == current_user.person.id:
                 session.begin(changed)  # their own change must not log them out
-            flash(f"{changed.email} saved.", "success")
+            flash(_("%(name)s saved.", name=changed.email), "success")
             return redirect(url_for(".index"))
     return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
+
+
+def _person_form(person: Person, **options: Any) -> PersonForm:
+    """Whoever changes their own email address types their password: a browser that was left open
+    must not be enough to take an account over.
+    """
+    form = PersonForm(record=person, **options)
+    if person.id != current_user.person.id:
+        del form[CURRENT]
+    return form
 
 
 @blueprint.post("/<int:id>/password")
 @needs(Role.ADMIN)
 def password(id: int) -> Answer:
     person = current_access().person(id)
+    if id == current_user.person.id:
+        flash(_("Change your own password here: it asks for the current one."), "info")
+        return redirect(url_for("profile.show"))
     form = NewPasswordForm()
     if form.validate_on_submit():
         try:
-            changed = current_access().change_password(id, form.password.data)
+            current_access().change_password(id, form.password.data)
         except Invalid as fault:
             show_errors(form, fault)
         else:
-            if id == current_user.person.id:
-                session.begin(changed)
-            flash(f"Password of {person.email} changed. Tell them the new one.", "success")
+            flash(
+                _("Password of %(email)s changed. Tell them the new one.", email=person.email),
+                "success",
+            )
             return redirect(url_for(".index"))
-    return _person_page(person, PersonForm(formdata=None, record=person), form, True)
+    return _person_page(person, _person_form(person, formdata=None), form, True)
 
 
 def _person_page(
-    person: object, form: PersonForm, password: NewPasswordForm, failed: bool
+    person: Person, form: PersonForm, password: NewPasswordForm, failed: bool
 ) -> tuple[str, int]:
     page = render_template(
         "people/edit.html",
         person=person,
         form=form,
         password=password,
+        oneself=person.id == current_user.person.id,
         mails=current_mail().is_set(),
     )
     return page, 422 if failed else 200
@@ -105,6 +127,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().delete_person(id)
-        flash(f"{person.email} deleted.", "success")
+        flash(_("%(name)s deleted.", name=person.email), "success")
         return redirect(url_for(".index"))
     return render_template("people/delete.html", person=person, form=form)
