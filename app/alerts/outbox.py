@@ -32,6 +32,7 @@ from app.alerts.targets import (
     source_ids,
     sources_text,
     targets_of,
+    targets_of_defaults,
     unreadable_sources,
 )
 from app.db import AnySession, writing
@@ -336,6 +337,21 @@ def send_report(
     addresses = [one for one in channels_of(contact) if one[0] == Channel.EMAIL]
     targets = dict.fromkeys(addresses, (source,))
     return len(_write(session, Event.REPORT_MONTHLY, targets, None, None, now, facts))
+
+
+def tell_of_place(
+    session: AnySession, event: Event, facts: Mapping[str, Any], now: datetime
+) -> int:
+    """Tell the default contacts of a place, in the caller's transaction; how many messages that is.
+    In the quiet hours of a contact they wait for the end of these, each as it is: no digest is of
+    anything but monitors.
+    """
+    rows = _write(session, event, targets_of_defaults(session), None, None, now, facts)
+    for row in rows:
+        if row.status == DeliveryStatus.HELD:
+            row.status, row.reason = DeliveryStatus.PENDING, None
+    session.flush()
+    return len(rows)
 
 
 def give_up(delivery_id: int, now: datetime) -> None:

@@ -1,5 +1,6 @@
-"""What may be behind an incident: what is different from the last good check, and what was deployed
-shortly before. Alerts say it while the incident is open and nobody has acknowledged it.
+"""What may be behind an incident: what is different from the last good check, what was deployed
+shortly before, and which places see it. Alerts say it while the incident is open and nobody has
+acknowledged it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from app.db.types import readable
 from app.records import Event
 from app.rules.time import iso
 from app.rules.what_changed import changes_of, compared_with
+from app.rules.who_saw import who_saw
 
 TOLD_WITH = frozenset({Event.INCIDENT_OPENED, Event.INCIDENT_REMINDER})
 
@@ -28,6 +30,7 @@ def suspects(
     return {
         "changes": [asdict(change) for change in changes_of(evidence)],
         "compared_with": compared_with(evidence),
+        "seen_from": who_saw(evidence),
         "deployed": [
             {"name": one.name, "link": one.link, "time": iso(one.time)} for one in deployed
         ],

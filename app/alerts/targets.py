@@ -67,6 +67,16 @@ def targets_of(session: AnySession, monitor: MonitorRow) -> Targets:
     return found
 
 
+def targets_of_defaults(session: AnySession) -> Targets:
+    """The channel values of the default contacts."""
+    found: dict[Target, list[Source]] = defaultdict(list)
+    chosen = select(ContactRow).where(ContactRow.default).order_by(ContactRow.id)
+    for contact in session.scalars(chosen):
+        for target in channels_of(contact):
+            found[target].append(_source(contact))
+    return found
+
+
 def unreadable_sources(session: AnySession, monitor: MonitorRow) -> list[str]:
     """What of a monitor's alerts cannot be read, as sentences."""
     found = []

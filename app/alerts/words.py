@@ -57,6 +57,8 @@ EVENT_LABELS: dict[str, str] = {
     Event.INCIDENTS_DIGEST: N_("Quiet hours"),
     Event.CERTIFICATE_EXPIRING: N_("Certificate expires"),
     Event.DOMAIN_EXPIRING: N_("Domain expires"),
+    Event.LOCATION_SILENT: N_("Place silent"),
+    Event.LOCATION_ONLINE: N_("Place back"),
     Event.REPORT_MONTHLY: N_("Monthly report"),
     Event.TEST: N_("Test"),
 }

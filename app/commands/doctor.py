@@ -71,6 +71,7 @@ MENDED_BY = {
     "post_updates": N_("Correct the update, or delete its post."),
     "report_mails": N_("Delete the monthly report and set it up again."),
     "report_mails_sent": N_("Delete the monthly report and set it up again."),
+    "locations": N_("Edit the place and save it again."),
     "post_templates": N_("Edit the template and save it again, or delete it."),
 }
 STORED_WHOLE = N_(

@@ -143,9 +143,14 @@ def of_each(session: AnySession, monitor_ids: Collection[int]) -> dict[int, dict
 
 
 def places(names: Collection[str]) -> dict[str, int]:
-    """The row ids of these places; unknown names are left out."""
+    """The row ids of these places; unknown names are left out. Nobody deletes them before the
+    transaction ends.
+    """
     rows = db.session.execute(
-        select(LocationRow.name, LocationRow.id).where(LocationRow.name.in_(names))
+        select(LocationRow.name, LocationRow.id)
+        .where(LocationRow.name.in_(names))
+        .order_by(LocationRow.id)
+        .with_for_update(read=True, key_share=True)
     )
     return {row.name: row.id for row in rows}
 

@@ -68,6 +68,7 @@ _NOUNS = {
     "status_page_groups": N_("group of status pages"),
     "posts": N_("post"),
     "post_updates": N_("update of a post"),
+    "locations": N_("place"),
     "post_templates": N_("post template"),
     "subscribers": N_("subscriber"),
     "report_mails": N_("monthly report"),

@@ -87,6 +87,7 @@ class Checker:
         self._returns = Returns(self._network, settings.location, self._told)
         self._outdated: set[int] = set()  # monitors that the plan must reload
         self._was_down = False
+        self._done = 0  # checks that were recorded
         self.on_turn: Callable[[], object] = lambda: None  # called at each turn of the loop
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
@@ -165,7 +166,7 @@ class Checker:
         if now < self._shards_at:
             return
         self._feed.start()  # changes made while the assignments are read are in the feed
-        moved = self._shards.look(_now(), now, self._returns.last_check_at)
+        moved = self._shards.look(_now(), now, self._returns.last_check_at, self._done)
         self._plan.drop_shards(moved.lost)
         if moved.lost:
             self._returns.keep_shards(self._shards.held)
@@ -217,6 +218,7 @@ class Checker:
     # --- what comes back
 
     def _told(self, claim: Claim, standing: Standing | None) -> None:
+        self._done += standing is not None
         if self._plan.back(claim, standing, _now()):
             self._outdated.add(claim.monitor_id)
             self._feed_at = float("-inf")

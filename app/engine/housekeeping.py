@@ -22,7 +22,7 @@ from app.alerts.log import forget_deliveries
 from app.alerts.subscribers import forget_unconfirmed
 from app.checks.expiry.domain import DomainExpiry, domain_expiry
 from app.config import Settings
-from app.db import assignments, changes, db, faults, heartbeats, patience, rollups, writing
+from app.db import assignments, changes, db, faults, heartbeats, patience, places, rollups, writing
 from app.db.tables import (
     AssignmentRow,
     CancelledEventRow,
@@ -32,7 +32,7 @@ from app.db.tables import (
     ResultRow,
 )
 from app.db.types import to_ms
-from app.engine import domains, posts, recorder, report_mails
+from app.engine import domains, posts, recorder, report_mails, silence
 from app.engine.canaries import Canaries
 from app.records import MARKERS_KEPT_DAYS, Location
 
@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 MINUTE, HOUR = 60.0, 3600.0
 POSTS_SECONDS = 15.0
+PLACES_SECONDS = 15.0
+LOOKED_LATELY = timedelta(seconds=60)
 LOOK_SECONDS = 1.0
 MONITORS_AT_ONCE = 20  # whose old results are deleted in one transaction
 # Much longer than a checker's lease: after a longer interruption, a checker reloads everything.
@@ -75,6 +77,7 @@ class Housekeeper:
         self.app = app
         self.settings = settings
         self.clock = clock
+        self._since = self._looked_at = clock()  # at the places
         self._policies = policies
         self._canaries = canaries or Canaries(settings)
         self._look_up = look_up or self._ask_registry
@@ -88,6 +91,7 @@ class Housekeeper:
                 Chore(self.watch_the_unwatched, MINUTE),
                 Chore(self.remind, MINUTE),
                 Chore(self.tend_posts, POSTS_SECONDS),
+                Chore(self.tend_places, PLACES_SECONDS),
                 Chore(self.mail_reports, MINUTE),
                 Chore(self.forget_old, HOUR),
             ],
@@ -154,6 +158,16 @@ class Housekeeper:
         """Write what status pages write by themselves."""
         posts.tend(self.clock())
 
+    def tend_places(self) -> None:
+        """Tell of places that have fallen silent, or are back."""
+        now = self.clock()
+        # After a pause (a machine that slept, a clock that was set, a database that was away),
+        # nobody could be heard.
+        if not timedelta(0) <= now - self._looked_at <= LOOKED_LATELY:
+            self._since = now
+        silence.tend(now, self._since)
+        self._looked_at = now
+
     def mail_reports(self) -> None:
         """Send the reports of the month that is over."""
         report_mails.send(self.clock())
@@ -179,6 +193,7 @@ class Housekeeper:
         forget_deliveries(now - timedelta(days=self.settings.retention_days))
         while forget_unconfirmed(now):
             pass
+        places.remember(now)
         heartbeats.forget_old(now)
         with writing() as session:
             session.execute(

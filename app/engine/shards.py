@@ -17,6 +17,8 @@ from datetime import datetime, timedelta
 from app.db import DbSession, heartbeats, journal, shards, writing
 from app.db.shards import LEASE, Shard
 from app.engine import owner
+from app.engine.rate import Rate
+from app.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ class Shards:
         self.location = location
         self.held: dict[int, int] = {}  # token by number
         self._renewed = float("-inf")
+        self._rate = Rate()
 
     @property
     def place(self) -> int:
@@ -60,11 +63,23 @@ class Shards:
         """Whether other checkers may own all shards by now. ``clock``: monotonic, in seconds."""
         return clock - self._renewed > LEASE.total_seconds()
 
-    def look(self, now: datetime, clock: float, last_check_at: datetime | None = None) -> Moved:
-        """Renew, give up and take shards; returns what changed."""
+    def look(
+        self, now: datetime, clock: float, last_check_at: datetime | None = None, checks: int = 0
+    ) -> Moved:
+        """Renew, give up and take shards; returns what changed. ``checks``: how many were recorded
+        since the start.
+        """
         place, before = self.place, {} if self.lapsed(clock) else dict(self.held)
+        rate = self._rate.per_minute(clock, checks)
         with writing() as session:
-            heartbeats.write(self.name, now, last_check_at, location=self.location)
+            heartbeats.write(
+                self.name,
+                now,
+                last_check_at,
+                location=self.location,
+                version=__version__,
+                checks_per_minute=rate,
+            )
             found = shards.read(place)
             if len(found) < shards.count():
                 shards.make(place)
@@ -89,7 +104,14 @@ class Shards:
         place = self.place
         with writing() as session:
             shards.release(session, place, range(shards.count()), self.name, now)
-            heartbeats.write(self.name, now, last_check_at, ended_at=now, location=self.location)
+            heartbeats.write(
+                self.name,
+                now,
+                last_check_at,
+                ended_at=now,
+                location=self.location,
+                version=__version__,
+            )
         self.held = {}
 
     def _take(

@@ -28,6 +28,7 @@ from app.forms.contact import ContactDeletionForm, ContactForm
 from app.forms.fields import CertificateDays, Switch, with_scheme
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.lists import Names, PairList
+from app.forms.location import LocationForm
 from app.forms.marker import MarkerForm
 from app.forms.monitor import (
     CHANNEL_CHOICES,
@@ -361,6 +362,10 @@ class BrowserStatusPageForm(BrowserForm, StatusPageForm):
 
 class BrowserPostForm(BrowserForm, PostForm):
     """What people write on a status page. Set ``monitors.choices`` to those of the page."""
+
+
+class BrowserLocationForm(BrowserForm, LocationForm):
+    """A place that checks run from."""
 
 
 class BrowserPostTemplateForm(BrowserForm, PostTemplateForm):

@@ -55,6 +55,7 @@ from app.records import (
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
+    LocationRule,
     Pair,
     RequestMethod,
     masked_alert,
@@ -69,6 +70,12 @@ CONDITION_LABELS = {
     AlertCondition.URL_UNAVAILABLE: N_("The URL is unavailable"),
     AlertCondition.URL_TEXT: N_("The response contains the text"),
     AlertCondition.URL_NO_TEXT: N_("The response does not contain the text"),
+}
+
+RULE_LABELS = {
+    LocationRule.ANY: N_("Any place"),
+    LocationRule.MAJORITY: N_("More than half of the places"),
+    LocationRule.ALL: N_("All places"),
 }
 
 # Fields that a server that implements interface.md alone does not have.
@@ -86,6 +93,7 @@ OWN_FIELDS = (
     "quiet_end",
     "quiet_zone",
     "locations",
+    "location_rule",
 )
 
 
@@ -349,11 +357,13 @@ class MonitorForm(SchemaForm):
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags(N_("Tags"), description=N_("Comma-separated."))
-    locations = Places(
-        N_("Checked from"),
-        description=N_(
-            "Each place makes its own checks. The monitor is down when most of them fail."
-        ),
+    locations = Places(N_("Checked from"), description=N_("Each place makes its own checks."))
+    location_rule = Word(
+        N_("Down when it fails from"),
+        words=LocationRule,
+        labels=RULE_LABELS.__getitem__,
+        default=LocationRule.MAJORITY,
+        description=N_("What fewer places see is shown as degraded and opens no incident."),
     )
 
     def check_together(self) -> None:

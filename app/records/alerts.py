@@ -38,6 +38,8 @@ class Event(StrEnum):
     INCIDENTS_DIGEST = "incidents.digest"  # what quiet hours held back, in one message
     CERTIFICATE_EXPIRING = "certificate.expiring"
     DOMAIN_EXPIRING = "domain.expiring"
+    LOCATION_SILENT = "location.silent"  # to the default contacts, once
+    LOCATION_ONLINE = "location.online"
     REPORT_MONTHLY = "report.monthly"  # ours: an availability report, to a contact
     TEST = "test"
 

@@ -9,6 +9,7 @@ class Notice(StrEnum):
     """What stands on every page while it holds: names of rows of the ``settings`` table."""
 
     NETWORK_DOWN = "notice.network_down"  # the value: since when
+    PLACES_SILENT = "notice.places_silent"  # the value: what people call them
     DEMO = "notice.demo"
 
 

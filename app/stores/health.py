@@ -19,6 +19,7 @@ from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
 from app.i18n import N_, _, _n
+from app.records import Carrier
 from app.stores.writable import cannot_write, is_settling
 
 # Live checkers take a shard that has lost its checker within this time.
@@ -167,7 +168,8 @@ def left_alone(now: datetime) -> list[LeftAlone]:
             (held.c.location_id == AssignmentRow.location_id)
             & (held.c.number == AssignmentRow.monitor_id % shards.count()),
         )
-        .where(MonitorRow.paused.is_(False))
+        # An agent keeps its own schedule; when it is silent, its place is told as such.
+        .where(MonitorRow.paused.is_(False), LocationRow.carrier != Carrier.AGENT)
         .group_by(LocationRow.id, LocationRow.name)
         .order_by(LocationRow.id)
     )

@@ -25,18 +25,20 @@ from app.forms.fields import (
 )
 from app.forms.imported import Shared
 from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import interval_labels
+from app.forms.monitor import RULE_LABELS, interval_labels
 from app.i18n import N_, _
 from app.imports.candidates import FORMATS
 from app.records import (
     MAX_COMMENT,
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
+    MAX_LOCATION,
     MAX_NAME,
     MAX_OWN_NAME,
     MAX_PERSON_NAME,
     MAX_TAG,
     MIN_PASSWORD,
+    LocationRule,
     Role,
     Scope,
 )
@@ -289,10 +291,14 @@ BULK_ACTIONS = {
     "contact": N_("Add a contact"),
     "uncontact": N_("Remove a contact"),
     "recontact": N_("Replace all alerts with a contact"),
+    "place": N_("Add a place"),
+    "unplace": N_("Remove a place"),
+    "rule": N_("Change the rule of places"),
     "maintenance": N_("Schedule maintenance"),
     "delete": N_("Delete"),
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
+PLACE_ACTIONS = ("place", "unplace")
 
 
 class BulkForm(BrowserForm):
@@ -306,6 +312,14 @@ class BulkForm(BrowserForm):
     interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
     contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
+
+    place = Text(N_("Place"), most=MAX_LOCATION)
+    places: Sequence[str] = ()  # those that can be chosen
+    rule = Word(N_("Rule"), words=LocationRule, labels=RULE_LABELS.__getitem__, none=N_("Rule…"))
+
+    def leave_out_places(self) -> None:
+        """For a server that has none, or where there is only one."""
+        self.action.leave_out(*PLACE_ACTIONS, "rule")
 
     def leave_out_contacts(self) -> None:
         """For a server that has none, or where there are none yet."""
@@ -326,6 +340,10 @@ class BulkForm(BrowserForm):
             self.tag.fault(_("Enter the tag."))
         if self.action.data in CONTACT_ACTIONS and not self.contact.data:
             self.contact.fault(_("Choose the contact."))
+        if self.action.data in PLACE_ACTIONS and not self.place.data:
+            self.place.fault(_("Choose the place."))
+        if self.action.data == "rule" and not self.rule.data:
+            self.rule.fault(_("Choose the rule."))
         if self.action.data == "interval" and self.interval.data is None:
             self.interval.fault(_("Choose the new interval."))
 

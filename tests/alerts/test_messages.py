@@ -194,6 +194,10 @@ def test_every_event_has_a_label() -> None:
             changes = {"extra": {"title": "Availability", "month": "2026-10", "tag": None,
                                  "count": 1, "all": figures, "incidents": [],
                                  "monitors": [{"name": "Shop", **figures}]}}  # fmt: skip
+        if event in (Event.LOCATION_SILENT, Event.LOCATION_ONLINE):
+            place = {"id": 2, "name": "oslo", "label": "Oslo"}
+            changes = {"monitor": None, "extra": {"location": place, "monitors": 3, "unknown": 1,
+                                                  "since": "2026-11-21T07:55:00Z"}}  # fmt: skip
         message = compose(facts(event, **changes), CONTEXT)
         assert message.title
         assert message.summary

@@ -119,6 +119,8 @@ def test_answers_match_the_document(app, api, written):
         "SharedChannels": [api.get(f"/monitors/{stored['id']}/shared-channels")["data"]],
         "ChannelSetup": [api.get("/alerts/channels")["data"]],
         "MonitorsNamed": [api.get("/alerts/unreadable")["data"]],
+        "Location": [api.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})],
+        "PlacesOfMonitor": [api.get(f"/monitors/{stored['id']}/locations")["data"]],
         "Overview": [api.get("/overview")["data"]],
         "CertificateChain": [api.get(f"/monitors/{stored['id']}/certificates")["data"]],
         "Report": [api.get("/report", **month, days="true")["data"]],

@@ -27,6 +27,7 @@ from app.engine.checker import NOTICE_NETWORK, Checker
 from app.errors import NotFound
 from app.records import CheckSpec, Verdict
 from app.stores.local import LocalStore
+from app.version import __version__
 from tests.factories import make_monitor
 from tests.lab.http import serve
 from tests.lab.net import BlackHole, ClosedPort, Listener
@@ -170,6 +171,7 @@ def test_an_outage_is_followed_from_monitor_to_alert(core, settings, site):
         assert beat.name.startswith("checker:")
         assert beat.ended_at is not None, "a checker that was stopped passes for alive"
         assert beat.last_check_at is not None
+        assert (beat.location, beat.version) == ("default", __version__)
     assert site.asked == 6, "not one check more"
 
 

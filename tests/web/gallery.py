@@ -167,6 +167,21 @@ LIVING = {
     "wall-tag": Sight("/wall?tag=prod", brief=True),
     "screen": Sight("/screen/{screen}", ""),
     "screen-void": Sight("/screen/nonsense", "", 404, brief=True),
+    "places": Sight("/settings/locations"),
+    "places-viewer": Sight("/settings/locations", VIEWER, brief=True),
+    "place-new": Sight("/settings/locations/new"),
+    "place-faults": Sight(
+        "/settings/locations/new", then=press("Save", name="New York"), brief=True
+    ),
+    "place-made": Sight(
+        "/settings/locations/new", then=press("Save", name="bergen", label="Bergen")
+    ),
+    "place-edit": Sight("/settings/locations/3/edit", brief=True),
+    "place-token": Sight("/settings/locations/3/token", brief=True),
+    "place-delete": Sight("/settings/locations/4/delete", brief=True),
+    "place-delete-used": Sight(
+        "/settings/locations/2/delete", then=press("Delete this place"), brief=True
+    ),
     "wall-links": Sight("/settings/wall-links"),
     "wall-links-faults": Sight(
         "/settings/wall-links", then=press("Create link", name="", zone="Mars"), brief=True
@@ -443,6 +458,7 @@ def living(app: Flask) -> dict[str, Any]:
         _windows(ids)
         scene.add_status_pages(ids)
         scene.add_contacts(ids)
+        scene.add_places(ids)
         contact = current_store().contacts.names()[0]
         current_store().report_mails.create({"contact": contact, "tag": "prod"})
         scene.add_markers(ids)

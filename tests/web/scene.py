@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 
 from flask import Flask
 
-from app.db import db, journal, rollups, writing
+from app.db import db, journal, places, rollups, writing
 from app.db.tables import (
     AssignmentRow,
     DeliveryRow,
+    IncidentRow,
     MonitorEvidenceRow,
     MonitorStateRow,
     SubscriberRow,
@@ -378,3 +379,43 @@ def add_contacts(ids: dict[str, int]) -> None:
         row = session.get(DeliveryRow, 1)
         if row is not None:
             row.sources = f",{shop.id},"
+
+
+def add_places(ids: dict[str, int]) -> None:
+    """Places of each state; "Documentation" is checked from two of them. Its incident, which is
+    over, was seen from three of four. Needs an application context.
+    """
+    store, at = current_store(), now()
+    for name, label, carrier in (
+        ("oslo", "Oslo, Norway", "queue"),
+        ("sydney", "Sydney", "agent"),
+        ("a-place-with-a-rather-long-name-in-a-far-away-country", None, "agent"),
+    ):
+        store.locations.create({"name": name, "label": label, "carrier": carrier})
+    for name, ago, offset in (("default", 2, None), ("oslo", 3, 4), ("sydney", 5_000, -3_250)):
+        seen = at - timedelta(seconds=ago)
+        places.seen(
+            name, seen, process=f"checker:{name}:1", version="1.0", clock_offset_ms=offset,
+            checks_per_minute=None if ago > 60 else 1_240, last_check_at=seen,
+        )  # fmt: skip
+    id = ids["Documentation"]
+    store.monitors.update(id, {"locations": ("default", "oslo", "sydney")})
+    with writing() as session:
+        slow = Result(
+            at - timedelta(seconds=25), Verdict.UP, monitor_id=id, status_code=200,
+            response_time=412, ip="203.0.113.7", http_version="2",
+        )  # fmt: skip
+        journal.known_numbers([slow])
+        journal.keep([journal.row_of(slow, journal.location_id("oslo"))])
+        incident = session.get_one(IncidentRow, 2)
+        down = {"verdict": "down", "cause_code": "http_status:503", "cause": UNAVAILABLE,
+                "status_code": 503, "response_time": 165}  # fmt: skip
+        good = {"verdict": "up", "cause_code": None, "cause": None, "status_code": 200,
+                "response_time": 310}  # fmt: skip
+        kept = incident.evidence
+        incident.evidence = {**kept, "places": [
+            {"name": "default", "label": None, **down, "check": None},
+            {"name": "oslo", "label": "Oslo, Norway", **down, "check": kept["failing"]},
+            {"name": "bergen", "label": "Bergen", **down, "check": None},
+            {"name": "sydney", "label": "Sydney", **good, "check": None},
+        ]}  # fmt: skip

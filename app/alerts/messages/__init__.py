@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.alerts.messages import burst, digest, expiry, incident, post, report, trial
+from app.alerts.messages import burst, digest, expiry, incident, place, post, report, trial
 from app.alerts.messages.context import Context, base_url
 from app.alerts.messages.facts import ADDRESS, Facts
 from app.alerts.messages.message import COLOURS, SIGNS, Item, Link, Message, Tone
@@ -46,6 +46,8 @@ _COMPOSERS: dict[str, Callable[[Facts, Context], Message]] = {
     Event.INCIDENTS_RESOLVED: burst.burst,
     Event.INCIDENTS_DIGEST: digest.digest,
     **expiry.NOTICES,
+    Event.LOCATION_SILENT: place.silent,
+    Event.LOCATION_ONLINE: place.online,
     Event.REPORT_MONTHLY: report.report,
     Event.TEST: trial.trial,
     SubscriberEvent.POST_PUBLISHED: post.post,

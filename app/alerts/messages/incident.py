@@ -51,6 +51,12 @@ def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
     return ((_("What changed"), told),) if texts else ()
 
 
+def _seen_from(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Which places see it, where there are several."""
+    seen = facts["incident"].get("seen_from")
+    return ((_("Seen from"), words.shorten(str(seen), 200)),) if seen else ()
+
+
 def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
     """What was deployed shortly before, the nearest first."""
     incident = facts["incident"]
@@ -101,6 +107,7 @@ def _about_incident(
 def opened(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     details = [
+        *_seen_from(facts),
         *_deployed(facts),
         *_changes(facts),
         (_("Down since"), words.clock_time(started_at(incident))),
@@ -148,6 +155,7 @@ def reminder(facts: Facts, context: Context) -> Message:
     so_far = lasted(facts, told_at(facts))
     details = [
         (_("Cause"), cause_of(incident)),
+        *_seen_from(facts),
         *_deployed(facts),
         *_changes(facts),
         (_("Down since"), words.clock_time(started_at(incident))),

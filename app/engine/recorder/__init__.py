@@ -1,8 +1,8 @@
 """The only writer of results, states and incidents, and of the alerts that they cause.
 
-``record`` (checks on request) and ``record_claimed`` (checks of the schedule) record outcomes in a
-transaction of their own, and ``remind`` uses one for each reminder. All other functions are called
-inside ``app.db.writing()``, so that a store can change a monitor's fields in the same
+``record`` (checks on request), ``record_claimed`` (checks of the schedule) and ``unwatched`` write
+in transactions of their own, and ``remind`` uses one for each reminder. All other functions are
+called inside ``app.db.writing()``, so that a store can change a monitor's fields in the same
 transaction:
 
     with writing() as session:
@@ -20,7 +20,15 @@ from app.engine.recorder.incidents import (
     delete_incident,
     store_incident,
 )
-from app.engine.recorder.monitors import forget, pause, resume, rewatch, watch, watch_from
+from app.engine.recorder.monitors import (
+    forget,
+    pause,
+    resume,
+    rewatch,
+    unwatched,
+    watch,
+    watch_from,
+)
 from app.engine.recorder.reminders import remind
 from app.engine.recorder.results import record, record_claimed
 from app.engine.recorder.steady import Steady
@@ -37,6 +45,7 @@ __all__ = [
     "resume",
     "rewatch",
     "store_incident",
+    "unwatched",
     "watch",
     "watch_from",
 ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy import delete, func, select, update
 
 from app.checks.expiry.domain import domain_of
-from app.db import AnySession, assignments, changes
+from app.db import AnySession, assignments, changes, writing
+from app.db.assignments import AT_ONCE
 from app.db.tables import (
     AssignmentRow,
     MaintenanceWindowMonitorRow,
@@ -30,7 +31,7 @@ from app.engine.recorder.rows import (
 )
 from app.errors import NotFound
 from app.i18n import N_, _
-from app.records import Location
+from app.records import Cause, Location, Verdict
 
 WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
@@ -112,6 +113,31 @@ def resume(session: AnySession, monitor_id: int) -> None:
     monitor.paused = False
     _start_over(session, monitor_id)
     start_afresh(session, row)
+
+
+def unwatched(causes: Mapping[int, str], now: datetime) -> None:
+    """Show these monitors as unknown, each for its cause: no place checks them now. Not within
+    ``writing()``.
+    """
+    ids = sorted(causes)
+    for start in range(0, len(ids), AT_ONCE):
+        with writing() as session:
+            _show_unknown(session, {id: causes[id] for id in ids[start : start + AT_ONCE]}, now)
+
+
+def _show_unknown(session: AnySession, causes: Mapping[int, str], now: datetime) -> None:
+    rows = session.scalars(
+        select(MonitorStateRow)
+        .where(MonitorStateRow.monitor_id.in_(causes))
+        .order_by(MonitorStateRow.monitor_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).all()
+    for row in rows:
+        if row.verdict is not None and row.verdict != Verdict.UNKNOWN:
+            row.verdict, row.status_since = Verdict.UNKNOWN, now
+            row.cause_code, row.cause = Cause.CHECK_ERROR, causes[row.monitor_id]
+            changes.note(session, row.monitor_id)
 
 
 def forget(session: AnySession, monitor_id: int) -> None:

@@ -146,8 +146,8 @@ class Monitors(Part, base.Monitors):
     def create(self, fields: Fields, *, secrets_from: int | None = None) -> Monitor:
         now = self.now()
         columns = monitor_columns({**DEFAULTS, **fields})
-        places = places_of(fields.get("locations") or DEFAULT_LOCATIONS)
         with writing() as session:
+            places = places_of(fields.get("locations") or DEFAULT_LOCATIONS)
             if secrets_from is not None:
                 _take_password(session, columns, secrets_from)
             row = MonitorRow(**columns, created_at=now, updated_at=now)

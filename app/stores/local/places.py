@@ -32,7 +32,7 @@ def names_of_places() -> list[str]:
 
 
 def places_of(names: Sequence[str]) -> list[int]:
-    """The row ids of these places. Raises Invalid for unknown names."""
+    """The row ids of these places. To be called while writing. Raises Invalid for unknown names."""
     found = assignments.places(names)
     unknown = {
         f"locations.{number}": [NO_SUCH_PLACE]

@@ -10,8 +10,8 @@ from collections.abc import Callable, ItemsView, Mapping
 from typing import Any
 
 from app.codec import reader
-from app.codec.values import Json, text, texts, time, whole
-from app.records import Certificate
+from app.codec.values import Json, text, texts, time, whole, word
+from app.records import Certificate, Verdict
 from app.stores.remote.figures import phases
 
 certificate = reader(Certificate, "certificate")
@@ -32,7 +32,23 @@ def evidence(data: Any) -> Mapping[str, Any] | None:
         "last_good": _check(data.get("last_good")),
         "confirming": [check for one in checks if (check := _check(one))],
         "usual": _usual(data.get("usual")),
+        "places": [_place(one) for one in _objects(data.get("places"))],
     }
+
+
+def _place(data: Json) -> dict[str, Any]:
+    return {
+        **{name: text(data.get(name)) for name in ("name", "label", "cause_code", "cause")},
+        "verdict": str(word(Verdict, data.get("verdict")) or Verdict.UNKNOWN),
+        "status_code": whole(data.get("status_code")),
+        "response_time": whole(data.get("response_time")),
+        "check": _check(data.get("check")),
+    }
+
+
+def _objects(value: Any) -> list[Json]:
+    found = value if isinstance(value, list) else []
+    return [one for one in found[:MOST_CHECKS] if isinstance(one, Mapping)]
 
 
 def _usual(data: Any) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from itertools import islice
@@ -13,7 +13,7 @@ from app.codec.values import each, flag, object_, text, whole, word
 from app.errors import Invalid
 from app.forms import monitor
 from app.i18n import N_, _
-from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus
+from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus, PageQuery
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
 from app.stores import base, same_url
@@ -61,13 +61,13 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """Without what this server cannot take."""
-        own = OWN_FIELDS & fields.keys()
-        unknown = own if own and Feature.EXTRA_FIELDS not in self.offers.known() else frozenset()
+        own, known = OWN_FIELDS & fields.keys(), self.offers.known() if fields else frozenset()
+        unknown = own if Feature.EXTRA_FIELDS not in known else own & _lacking(known)
         lost = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if lost:
             raise Invalid(lost)
-        known = {name: value for name, value in fields.items() if name not in unknown}
-        return super().sent(known, new=new)
+        taken = {name: value for name, value in fields.items() if name not in unknown}
+        return super().sent(taken, new=new)
 
     def created_unseen(self, fields: Fields) -> Monitor:
         wanted = str(fields["name"]), str(fields["url"])
@@ -105,6 +105,12 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         found = self.list(MonitorQuery(tag=search, uptime=()))
         return [search][:limit] if found.total else []
 
+    def locations(self) -> Sequence[str]:
+        if Feature.LOCATIONS not in self.offers.known():
+            return ()
+        found = self.store.locations.list(PageQuery(per_page=NAMES_PAGE))
+        return [place.name for place in found.items]
+
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
         self._needs(
             Feature.OVERVIEW, N_("The server %(server)s does not count monitors by their state.")
@@ -129,6 +135,11 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
         return
     if fields.get("request_auth_username") and monitors.get(source).request_auth_password_set:
         raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
+
+
+def _lacking(known: Set[Feature]) -> Set[str]:
+    """The fields of our own that came after the others, where the server does not have them yet."""
+    return frozenset() if Feature.LOCATIONS in known else frozenset({"location_rule"})
 
 
 def _was_typed(name: str, value: Any) -> bool:

@@ -23,6 +23,10 @@ UNTIL_IT_DOES = N_(
     "Monitors that cannot be reached are unknown until it does. No incident opens for them, and the"
     " time counts neither as up nor as down."
 )
+SILENT = N_(
+    "No results come from these places, so they have no vote: %(places)s. Monitors that are checked"
+    " from nowhere else are unknown."
+)
 STUCK = N_("Until then no check is recorded and nobody is alerted to anything new.")
 
 
@@ -39,6 +43,8 @@ def standing() -> Sequence[tuple[str, str]]:
 def _said(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
         return "info", _(DEMO)
+    if notice is Notice.PLACES_SILENT:
+        return "warning", _(SILENT, places=value)
     return "warning", f"{_network(value)} {_(UNTIL_IT_DOES)}"
 
 

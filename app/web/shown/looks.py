@@ -11,12 +11,15 @@ from typing import Any
 from app.i18n import N_, _
 from app.records import (
     WORST_FIRST,
+    Carrier,
     Classification,
     DeliveryStatus,
     Event,
     Incident,
     IncidentStatus,
+    LocationRule,
     MonitorStatus,
+    PlaceState,
     Role,
     Verdict,
     Visibility,
@@ -61,6 +64,23 @@ DELIVERY = {
     DeliveryStatus.HELD: Look(N_("Held"), "paused", "degraded"),
 }
 
+PLACE = {
+    PlaceState.ONLINE: Look(N_("Online"), "up", "up"),
+    PlaceState.SILENT: Look(N_("Silent"), "down", "down"),
+    PlaceState.NEVER_SEEN: Look(N_("Never seen"), "pending", "paused"),
+}
+CARRIER = {
+    Carrier.LOCAL: N_("Checker on the database"),
+    Carrier.QUEUE: N_("Probers on a queue"),
+    Carrier.AGENT: N_("Agent"),
+}
+RULE = {
+    LocationRule.ANY: N_("Down when any of them fails"),
+    LocationRule.MAJORITY: N_("Down when more than half of them fail"),
+    LocationRule.ALL: N_("Down when all of them fail"),
+}
+CLOCK_RIGHT_MS = 50  # a smaller difference is that of the way to the server
+
 # Of a maintenance window.
 WINDOW = {
     "on": Look(N_("In progress"), "maintenance", "maintenance"),
@@ -86,6 +106,8 @@ EVENTS = {
     Event.INCIDENTS_DIGEST: N_("Quiet hours summary"),
     Event.CERTIFICATE_EXPIRING: N_("Certificate expires soon"),
     Event.DOMAIN_EXPIRING: N_("Domain expires soon"),
+    Event.LOCATION_SILENT: N_("Place silent"),
+    Event.LOCATION_ONLINE: N_("Place back"),
     Event.REPORT_MONTHLY: N_("Monthly report"),
     Event.TEST: N_("Test"),
 }
@@ -115,6 +137,16 @@ UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
 def look_of(looks: Mapping[Any, Look], word: str) -> Look:
     """The look of ``word``; a remote server may have states that this version does not know."""
     return looks.get(word) or Look(str(word), UNKNOWN.shape, UNKNOWN.tone)
+
+
+def clock_offset(ms: int) -> str:
+    """How far the clock of a place is from ours."""
+    if abs(ms) < CLOCK_RIGHT_MS:
+        return _("right")
+    amount = f"{abs(ms):,} ms" if abs(ms) < 10_000 else f"{abs(ms) / 1000:,.0f} s"
+    if ms > 0:
+        return _("%(amount)s ahead", amount=amount)
+    return _("%(amount)s behind", amount=amount)
 
 
 def monitor_of(incident: Incident) -> str:

@@ -20,6 +20,7 @@ from app.records import (
     IncidentSortBy,
     Monitor,
     Page,
+    PlaceSeen,
     Result,
     ResultQuery,
     StatisticsRange,
@@ -79,6 +80,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "incidents": incidents.items[:INCIDENTS_SHOWN],
         "incidents_total": incidents.total,
         "results": _results(monitor.id),
+        "places": places(monitor),
         "range": chosen,
         "ranges": ranges(),
         "range_words": {name: _(words) for name, words in RANGE_WORDS.items()},
@@ -114,6 +116,13 @@ def chain(id: int) -> CertificateChain:
     if not servers.offers(Feature.CERTIFICATES):
         return CertificateChain()
     return current_store().results.certificates(id)
+
+
+def places(monitor: Monitor) -> Sequence[PlaceSeen]:
+    """What each place sees, where there are several."""
+    if len(monitor.locations) < 2 or not servers.offers(Feature.LOCATIONS):
+        return ()
+    return current_store().locations.of_monitor(monitor.id)
 
 
 def _cut(statistics: Mapping[str, Any], incidents: Page[Incident]) -> bool:

@@ -1,4 +1,4 @@
-"""Many monitors at once: pause, resume, tag, change the interval, set contacts, delete."""
+"""Many monitors at once: pause, resume, tag, interval, contacts, places, delete."""
 
 from __future__ import annotations
 
@@ -42,9 +42,13 @@ DOING = {
     "contact": N_("Adding the contact"),
     "uncontact": N_("Removing the contact"),
     "recontact": N_("Replacing the alerts"),
+    "place": N_("Adding the place"),
+    "unplace": N_("Removing the place"),
+    "rule": N_("Changing the rule of places"),
     "delete": N_("Deleting monitors"),
 }
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
+ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes
 NAMED = 50  # of those to be deleted
@@ -75,6 +79,7 @@ def act() -> Answer:
         fields = [("action", action), ("sure", "1"), ("back", back), ("done", str(done)),
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
                   ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
+                  ("place", form.place.data or ""), ("rule", form.rule.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
         return progress.page(_(DOING[action]), done + failed, len(left), fields, trouble, back)
     if refused:
@@ -111,6 +116,8 @@ def _keep(form: BulkForm, ids: Sequence[int], **more: Any) -> None:
         "action": form.action.data,
         "tag": (form.tag.data or "")[:MAX_TAG],
         "contact": form.contact.data,
+        "place": form.place.data,
+        "rule": form.rule.data,
         "interval": form.interval.data,
         **more,
     }
@@ -162,6 +169,9 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     if action in CONTACT_ACTIONS and "alerts" in monitor.unreadable:
         refused[id] = _not_changed(monitor, _(ALERTS_UNREADABLE))
         return False
+    if action == "unplace" and set(monitor.locations) == {form.place.data}:
+        refused[id] = _not_changed(monitor, _(ONLY_PLACE))
+        return False
     try:
         pairs = _CHANGES[action](monitor, form)
         store.monitors.update(id, binding.overlay(MonitorUpdateForm, monitor, pairs))
@@ -193,6 +203,13 @@ _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {
         {"alerts": tuple(one for one in monitor.alerts if not _names(one, form.contact.data))}
     ),
     "recontact": lambda monitor, form: write({"alerts": (Pair(CONTACT, form.contact.data),)}),
+    "place": lambda monitor, form: write(
+        {"locations": tuple(dict.fromkeys([*monitor.locations, form.place.data]))}
+    ),
+    "unplace": lambda monitor, form: write(
+        {"locations": tuple(one for one in monitor.locations if one != form.place.data)}
+    ),
+    "rule": lambda monitor, form: [("location_rule", form.rule.data)],
 }
 
 

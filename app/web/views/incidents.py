@@ -27,6 +27,7 @@ from app.records import (
     StatusPage,
 )
 from app.rules.what_changed import compared_with
+from app.rules.who_saw import places_of, who_saw
 from app.stores import Feature, current_store
 from app.web.forms import CommentForm, DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import choices, fragments, links, servers
@@ -84,6 +85,8 @@ def _page(incident: Incident, form: CommentForm) -> Response:
         failing=timeline.failing(incident.evidence),
         last_good=timeline.last_good(incident.evidence),
         compared_with=compared_with(incident.evidence),
+        seen_from=who_saw(incident.evidence, still=incident.ended_at is None),
+        places=places_of(incident.evidence),
         hour=hour.of(incident, known),
         classifications=list(Classification),
         pages=_status_pages(incident.monitor_id),

@@ -65,7 +65,11 @@ Answer = str | Response | tuple[str, int]
 OWN_FILTERS = ("state", "tag")
 BULK_TYPED = "bulk"  # in the session: what the bar below the list said when it was refused
 DEFAULT_INTERVAL = 60
-LOCATIONS, CONTACTS = "locations", "contacts"  # the fields of these names
+LOCATIONS, LOCATION_RULE, CONTACTS = (
+    "locations",
+    "location_rule",
+    "contacts",
+)  # the fields of these names
 LIST_UPTIME = ("30d",)  # the range that the list shows
 # The direction that a click on a column's head begins with: the worst, the slowest, and A to Z.
 FIRST_DIRECTION = {
@@ -121,7 +125,15 @@ def bulk_form(**kwargs: Any) -> BulkForm:
     form.contacts = channel_setup.contact_choices(names)
     if not form.contacts:
         form.leave_out_contacts()
+    form.places = store_places()
+    if len(form.places) < 2:
+        form.leave_out_places()
     return form
+
+
+def store_places() -> Sequence[str]:
+    """The places to choose from; none where a server does not list them."""
+    return current_store().monitors.locations() if servers.offers(Feature.LOCATIONS) else ()
 
 
 def list_query(args: links.Args | None = None) -> MonitorQuery:
@@ -217,7 +229,7 @@ def _starts_with() -> dict[str, Any]:
 def _surroundings() -> dict[str, Any]:
     store = current_store()
     settings = current_app.extensions["wakeful.settings"]
-    places = store.monitors.locations()
+    places = _places()
     return {
         "zone": times.zone(),
         "now": store.now(),
@@ -227,15 +239,32 @@ def _surroundings() -> dict[str, Any]:
     }
 
 
+def _places() -> Sequence[str]:
+    """The places to choose from. Without an answer, those that were chosen: what was typed must not
+    be lost because the server has died meanwhile.
+    """
+    try:
+        return current_store().monitors.locations()
+    except NOT_TAKEN:
+        if request.method in SAFE_METHODS:
+            raise
+        return ()
+
+
 def _not_shown(places: Sequence[str]) -> Sequence[str]:
     """The fields that this form does not have. Where there is one place, there is no choice; a
     page that was opened then must not be read as "none chosen".
     """
     shown: dict[str, bool]
     if request.method in SAFE_METHODS:
-        shown = {LOCATIONS: len(places) > 1, CONTACTS: servers.offers(Feature.CONTACTS)}
+        several = len(places) > 1
+        shown = {
+            LOCATIONS: several,
+            LOCATION_RULE: several and servers.offers(Feature.LOCATIONS),
+            CONTACTS: servers.offers(Feature.CONTACTS),
+        }
     else:
-        shown = {name: name in request.form for name in (LOCATIONS, CONTACTS)}
+        shown = {name: name in request.form for name in (LOCATIONS, LOCATION_RULE, CONTACTS)}
     without = tuple(name for name, is_shown in shown.items() if not is_shown)
     return without if _own_fields_shown() else (*OWN_FIELDS, *without)
 

@@ -57,6 +57,12 @@ ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
         None,
     ),
     (N_("Backup"), N_("How to back up, and when that was last done."), "backups.show", None),
+    (
+        N_("Places"),
+        N_("Where checks run from, and their agents."),
+        "locations.index",
+        Feature.LOCATIONS,
+    ),
     (N_("Links to the wall"), N_("For screens without an account."), "wall_links.index", None),
     (N_("API keys"), N_("For programs, and for other dashboards."), "keys.index", None),
 )

@@ -1,0 +1,49 @@
+"""The schema of a place (decisions.md 14)."""
+
+from __future__ import annotations
+
+import re
+
+from app.forms.fields import Text, Word
+from app.forms.schema import SchemaForm
+from app.i18n import N_, _
+from app.records import MAX_LOCATION, MAX_LOCATION_LABEL, Carrier
+
+CARRIER_LABELS = {
+    Carrier.LOCAL: N_("A checker on the database"),
+    Carrier.QUEUE: N_("Probers on a queue"),
+    Carrier.AGENT: N_("An agent over HTTPS"),
+}
+NAME_FAULT = N_("Use lower-case letters a to z, digits and hyphens only.")
+_NAME = re.compile(r"[a-z0-9-]+")
+
+
+def check_name(value: str) -> None:
+    if not _NAME.fullmatch(value):
+        raise ValueError(_(NAME_FAULT))
+
+
+class LocationForm(SchemaForm):
+    """A place that checks run from."""
+
+    name = Text(
+        N_("Name"),
+        required=True,
+        most=MAX_LOCATION,
+        rule=check_name,
+        description=N_(
+            "Lower-case letters, digits and hyphens, such as sydney. It cannot be changed later."
+        ),
+    )
+    label = Text(
+        N_("Label"),
+        most=MAX_LOCATION_LABEL,
+        description=N_("What people see in place of the name, such as Sydney."),
+    )
+    carrier = Word(
+        N_("Checked by"),
+        words=Carrier,
+        labels=CARRIER_LABELS.__getitem__,
+        default=Carrier.LOCAL,
+        description=N_("How checks get to this place. An agent works behind any firewall."),
+    )

@@ -1,0 +1,48 @@
+"""Who saw a failure and who did not, in words, from the evidence of an incident. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.i18n import N_, _, _n
+
+NAMED = 3  # places that do not see it
+
+
+def places_of(evidence: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    """What each place saw; nothing where the monitor has one place."""
+    found = (evidence or {}).get("places") or ()
+    return found if len(found) > 1 else ()
+
+
+def who_saw(evidence: Mapping[str, Any] | None, *, still: bool = True) -> str | None:
+    """Such as "3 of 4 places; Sydney still gets 200". None where there is one place. ``still``:
+    the incident is open.
+    """
+    places = places_of(evidence)
+    voters = [place for place in places if place.get("verdict") != "unknown"]
+    down = [place for place in voters if place.get("verdict") == "down"]
+    if not down:
+        return None
+    good = [place for place in voters if place not in down]
+    said = [
+        _n("%(down)s of %(num)s place", "%(down)s of %(num)s places", len(voters), down=len(down))
+    ]
+    said += [_gets(place, still) for place in good[:NAMED]]
+    if len(good) > NAMED:
+        said.append(_("%(count)s more do not see it", count=len(good) - NAMED))
+    return "; ".join(said)
+
+
+def title_of(place: Mapping[str, Any]) -> str:
+    return str(place.get("label") or place.get("name") or "?")
+
+
+def _gets(place: Mapping[str, Any], still: bool) -> str:
+    name, status = title_of(place), place.get("status_code")
+    if status is None:
+        pattern = N_("%(name)s still reaches it") if still else N_("%(name)s reached it")
+        return _(pattern, name=name)
+    pattern = N_("%(name)s still gets %(status)s") if still else N_("%(name)s got %(status)s")
+    return _(pattern, name=name, status=status)

@@ -1,0 +1,49 @@
+"""Places of another server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app.codec import Odd, reader
+from app.codec.values import object_
+from app.records import PageQuery, Place, PlaceSeen
+from app.stores import base
+from app.stores.base import Feature
+from app.stores.remote.collection import Collection
+from app.stores.remote.part import stored
+
+
+class Locations(Collection[Place, PageQuery], base.Locations):
+    path = "/locations"
+    kind = "location"
+    feature = Feature.LOCATIONS
+
+    def read(self, data: Any) -> Place:
+        place = _place(data)
+        if not place.name:
+            raise Odd("name")
+        return place
+
+    def new_token(self, id: int) -> Place:
+        answer = self._write("POST", f"{self._address(id)}/token", kind=self.kind, id=id)
+        with stored():
+            return self._same(id, self._whole(answer))
+
+    def of_monitor(self, monitor_id: int) -> Sequence[PlaceSeen]:
+        if Feature.LOCATIONS not in self.offers.known():
+            return ()
+        path = f"/monitors/{monitor_id}/locations"
+        answer = self._read(path, of=(Feature.LOCATIONS, monitor_id))
+        return self._record(answer, _all_seen)
+
+
+_seen = reader(PlaceSeen, "location")
+
+
+def _all_seen(data: Any) -> Sequence[PlaceSeen]:
+    listed = object_(data, "locations").get("locations")
+    return [_seen(one) for one in listed] if isinstance(listed, list) else []
+
+
+_place = reader(Place, "location")

@@ -1,0 +1,154 @@
+"""Places that checks run from: list, new, edit, delete, and an agent's token, shown once."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.errors import Conflict, Invalid, Unsupported, WakefulError
+from app.forms import binding
+from app.forms.browser import BrowserLocationForm
+from app.i18n import N_, _
+from app.records import DEFAULT_LOCATION, Carrier, MonitorRef, Place, Role
+from app.stores import Feature, current_store
+from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
+from app.web.frame import links, servers
+from app.web.frame.session import SAFE_METHODS, guarded, needs
+from app.web.frame.store_errors import NOT_TAKEN
+from app.web.views import keys
+
+blueprint = guarded(Blueprint("locations", __name__, url_prefix="/settings/locations"))
+
+Answer = str | Response | tuple[str, int]
+
+NOT_OFFERED = N_("The server behind this dashboard has no list of places.")
+SHOWN_ONCE = N_("That token was made already. It is shown only once.")
+NAMED = 20  # of the monitors that keep a place from being deleted
+
+
+@blueprint.get("")
+def index() -> str:
+    _offered()
+    found = current_store().locations.list(binding.page_query(links.pairs()))
+    return render_template("locations/index.html", page=found, link=links.page_link)
+
+
+def _offered() -> None:
+    if not servers.offers(Feature.LOCATIONS):
+        raise Unsupported(_(NOT_OFFERED))
+
+
+@blueprint.route("/new", methods=["GET", "POST"])
+def new() -> Answer:
+    if request.method in SAFE_METHODS:
+        _offered()
+    return _edited(BrowserLocationForm(data={"carrier": Carrier.AGENT}), None)
+
+
+@blueprint.route("/<int:id>/edit", methods=["GET", "POST"])
+def edit(id: int) -> Answer:
+    try:
+        place = current_store().locations.get(id)
+    except NOT_TAKEN as fault:
+        return _unread(fault, id)
+    return _edited(BrowserLocationForm(record=place, without=("name",)), place)
+
+
+def _unread(fault: WakefulError, id: int) -> Answer:
+    """What was typed into the form of a place that cannot be read now."""
+    if request.method in SAFE_METHODS:
+        raise fault
+    place = Place(id, _("Place %(id)s", id=id))
+    form = BrowserLocationForm(record=place, without=("name",))
+    return _form_page(form, place, not_read(form, fault))
+
+
+def _edited(form: BrowserLocationForm, place: Place | None) -> Answer:
+    if form.validate_on_submit():
+        try:
+            record = _save(form, place)
+        except Invalid as fault:
+            show_errors(form, fault)
+        except NOT_TAKEN as fault:
+            return _form_page(form, place, not_saved(form, fault))
+        else:
+            if record.token:
+                return _started(record)
+            saved(form, _("%(name)s saved.", name=record.title))
+            return redirect(url_for(".index"))
+    return _form_page(form, place, 422 if form.is_submitted() else 200)
+
+
+def _save(form: BrowserLocationForm, place: Place | None) -> Place:
+    locations = current_store().locations
+    if place is None:
+        return locations.create(form.fields())
+    record = locations.update(place.id, form.fields())
+    becomes_agent = Carrier.AGENT == record.carrier != place.carrier
+    return locations.new_token(place.id) if becomes_agent else record
+
+
+def _form_page(form: BrowserLocationForm, place: Place | None, status: int) -> Answer:
+    if place is not None and place.name == DEFAULT_LOCATION:
+        form.carrier.choices = [one for one in form.carrier.choices if one[0] != Carrier.AGENT]
+    return render_template("locations/form.html", form=form, place=place), status
+
+
+@blueprint.route("/<int:id>/token", methods=["GET", "POST"])
+@needs(Role.EDITOR)
+def token(id: int) -> Answer:
+    """A new token for an agent."""
+    place = current_store().locations.get(id)
+    if DeleteForm().validate_on_submit():
+        if keys.sent_before(request.form.get("once", "")):
+            flash(_(SHOWN_ONCE), "info")  # a reload must not end the token that was just copied
+            return redirect(url_for(".edit", id=id))
+        return _started(current_store().locations.new_token(id))
+    once = secrets.token_urlsafe(keys.TOKEN_BYTES)
+    return render_template("locations/token.html", place=place, once=once)
+
+
+def _started(place: Place) -> Response:
+    """How to start the agent, with its token. It is in the answer itself, never after a redirect:
+    it would have to wait in a cookie.
+    """
+    server = f"WAKEFUL_SERVER={shlex.quote(_server())}"
+    command = f"{server} WAKEFUL_AGENT_TOKEN={place.token} wakeful agent"
+    page = render_template("locations/started.html", place=place, command=command)
+    return Response(page, 201, {"Cache-Control": "no-store"}, mimetype="text/html")
+
+
+def _server() -> str:
+    """Where an agent reaches the server that the place is of."""
+    remotes = servers.servers()
+    return links.own("") if remotes is None else str(remotes.chosen.address)
+
+
+@blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
+def delete(id: int) -> Answer:
+    store = current_store()
+    place, form = store.locations.get(id), DeleteForm()
+    refused, users = "", list[MonitorRef]()
+    if form.validate_on_submit():
+        try:
+            store.locations.delete(id)
+        except Conflict as fault:
+            refused = str(fault)
+            users = _named(fault)
+        else:
+            saved(form, _("%(name)s deleted.", name=place.title))
+            return redirect(url_for(".index"))
+    page = render_template(
+        "locations/delete.html", form=form, place=place, refused=refused, users=users, named=NAMED
+    )
+    return page, 422 if refused else 200
+
+
+def _named(fault: Conflict) -> list[MonitorRef]:
+    """The first of the monitors that keep it."""
+    ids = fault.details.get("monitors")
+    known = [id for id in ids if isinstance(id, int)] if isinstance(ids, list | tuple) else []
+    return list(current_store().monitors.refs(ids=known[:NAMED])) if known else []

@@ -1,0 +1,183 @@
+"""Places that fall silent, on both databases (decisions.md 14)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+
+from app.access.networks import Policies
+from app.db import db, journal, places, writing
+from app.db.settings import setting
+from app.db.tables import ContactRow, DeliveryRow, IncidentRow, LocationRow, MonitorStateRow
+from app.engine import recorder
+from app.engine.housekeeping import Housekeeper
+from app.records import Notice
+from tests.factories import make_monitor, make_outcome
+
+START = datetime(2026, 11, 21, 8, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def house(core, settings):
+    with core.app_context():
+        yield House(core, settings)
+
+
+class House:
+    """A checker that looks after the places while time passes."""
+
+    def __init__(self, core, settings):
+        self.core, self.now = core, START
+        self.keeper = Housekeeper(core, settings, Policies(settings), clock=lambda: self.now)
+        self.id = journal.location_id("oslo")
+        with writing() as session:
+            session.get(LocationRow, self.id).label = "Oslo"
+        self.contact("Ops", "ops@example.test")
+
+    def contact(self, name, address, **fields):
+        values = {"default": True, "quiet_zone": "UTC", "min_severity": "all"} | fields
+        row = ContactRow(
+            name=name,
+            name_folded=name.casefold(),
+            channels=[["email", address]],
+            acknowledgements=True,
+            created_at=START,
+            updated_at=START,
+            **values,
+        )
+        with writing() as session:
+            session.add(row)
+
+    def monitor(self, *names, **fields):
+        ids = [journal.location_id(name) for name in names]
+        return make_monitor(self.core, places=ids, updated_at=START, **fields).id
+
+    def check(self, id, name, verdict="up"):
+        recorder.record([(id, make_outcome(verdict, self.now))], self.now, location=name)
+
+    def beat(self, name):
+        places.seen(name, self.now, process=f"agent:{name}", last_check_at=self.now)
+
+    def pass_minutes(self, minutes, *heard):
+        """Look every 15 seconds, while results come from the places ``heard``."""
+        until = self.now + minutes * MINUTE
+        while self.now < until:
+            self.now += timedelta(seconds=15)
+            for name in heard:
+                self.beat(name)
+            self.keeper.tend_places()
+
+    def told(self):
+        db.session.rollback()
+        rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id))
+        return [(row.event, row.value) for row in rows]
+
+    def state(self, id):
+        db.session.rollback()
+        return db.session.get(MonitorStateRow, id)
+
+
+SILENT, ONLINE = "location.silent", "location.online"
+
+
+def test_a_silent_place_and_its_return_are_told_once_to_the_default_contacts(house):
+    house.contact("Others", "others@example.test", default=False)
+    house.monitor("default", "oslo")
+    house.pass_minutes(1, "default", "oslo")
+    house.pass_minutes(2, "default")
+    assert house.told() == [], "two minutes are not silence yet"
+    house.pass_minutes(10, "default")
+    assert house.told() == [(SILENT, "ops@example.test")]
+    assert setting(Notice.PLACES_SILENT) == "Oslo"
+    house.pass_minutes(2, "default", "oslo")
+    assert house.told() == [(SILENT, "ops@example.test"), (ONLINE, "ops@example.test")]
+    assert setting(Notice.PLACES_SILENT) is None
+    facts = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).first()
+    assert facts["extra"] == {
+        "location": {"id": house.id, "name": "oslo", "label": "Oslo"},
+        "monitors": 1,
+        "unknown": 0,
+        "since": "2026-11-21T08:01:00Z",
+    }
+
+
+def test_a_monitor_without_a_place_that_is_heard_is_unknown_until_one_is(house):
+    both, alone = house.monitor("default", "oslo"), house.monitor("oslo", confirmations=0)
+    for id in (both, alone):
+        house.check(id, "oslo")
+    house.pass_minutes(1, "default", "oslo")
+    house.pass_minutes(5, "default")
+    assert house.state(both).verdict == "up"
+    state = house.state(alone)
+    assert (state.verdict, state.cause) == ("unknown", "Not checked: its place Oslo is silent.")
+    assert state.checked_at == START, "nothing was checked"
+    assert not db.session.scalars(select(IncidentRow)).all()
+    house.check(alone, "oslo")
+    assert (house.state(alone).verdict, house.state(alone).cause) == ("up", None)
+
+
+def test_an_open_incident_stays_open_while_nobody_checks(house):
+    id = house.monitor("oslo", confirmations=0)
+    house.check(id, "oslo", "down")
+    house.pass_minutes(1, "default", "oslo")
+    house.pass_minutes(5)
+    assert house.state(id).verdict == "unknown"
+    assert db.session.scalars(select(IncidentRow.ended_at)).one() is None
+
+
+def test_a_place_with_slow_monitors_alone_is_silent_after_two_of_their_intervals(house):
+    house.monitor("oslo", interval=600)
+    house.pass_minutes(1, "oslo")
+    house.pass_minutes(18)
+    assert house.told() == []
+    house.pass_minutes(3)
+    assert [event for event, _ in house.told()] == [SILENT]
+
+
+def test_a_place_that_was_never_seen_or_has_nothing_to_check_is_not_told(house):
+    house.monitor("bergen")
+    house.pass_minutes(1, "default", "oslo")
+    house.pass_minutes(30, "default")
+    assert house.told() == []
+
+
+def test_after_the_server_was_off_no_place_is_silent_until_it_could_have_been_heard(house):
+    house.monitor("oslo")
+    house.pass_minutes(1, "oslo")
+    house.now += timedelta(hours=9)
+    house.pass_minutes(2)
+    assert house.told() == []
+    house.pass_minutes(2)
+    assert [event for event, _ in house.told()] == [SILENT]
+
+
+def test_in_quiet_hours_the_message_waits_for_their_end(house):
+    house.contact("Night", "night@example.test", quiet_start="07:00", quiet_end="09:00")
+    house.monitor("oslo")
+    house.pass_minutes(1, "oslo")
+    house.pass_minutes(5)
+    rows = db.session.scalars(select(DeliveryRow).order_by(DeliveryRow.id)).all()
+    assert [row.status for row in rows] == ["pending"] * 2
+    assert rows[0].next_attempt_at == rows[0].created_at
+    assert rows[1].next_attempt_at == START + timedelta(hours=1)
+
+
+def test_two_checkers_that_look_at_once_tell_once(house, settings):
+    other = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)
+    house.monitor("oslo")
+    house.pass_minutes(1, "oslo")
+    for _ in range(20):
+        house.pass_minutes(0.25)
+        other.tend_places()
+    assert [event for event, _ in house.told()] == [SILENT]
+
+
+def test_a_restart_while_a_place_is_silent_tells_nothing_again(house, settings):
+    house.monitor("oslo")
+    house.pass_minutes(1, "oslo")
+    house.pass_minutes(5)
+    house.keeper = Housekeeper(house.core, settings, Policies(settings), clock=lambda: house.now)
+    house.pass_minutes(5)
+    assert [event for event, _ in house.told()] == [SILENT]
+    assert setting(Notice.PLACES_SILENT) == "Oslo"

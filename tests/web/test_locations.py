@@ -1,0 +1,181 @@
+"""Places on the dashboard: listed, added, started, edited, deleted (decisions.md 14)."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from app.access.agents import agent_of
+from app.db import places
+from app.db.settings import keep_setting
+from app.records import Monitor, Notice, PageQuery, Place
+from app.stores import current_store
+from tests.factories import now
+
+pytestmark = pytest.mark.sqlite
+
+PAGE = "/settings/locations"
+TOKEN = re.compile(r"wa_[\w-]{32}")
+
+
+def make_place(app, name="oslo", **fields) -> Place:
+    with app.app_context():
+        return current_store().locations.create({"name": name} | fields)
+
+
+def stored(app) -> list[Place]:
+    with app.app_context():
+        return list(current_store().locations.list(PageQuery()).items)
+
+
+def make_monitor(app, **fields) -> Monitor:
+    values = {"name": "Shop", "url": "https://shop.test/", "interval": 60} | fields
+    with app.app_context():
+        return current_store().monitors.create(values)
+
+
+def test_an_agent_is_added_and_its_start_command_is_shown_once(app, editor):
+    assert "default" in editor.open(PAGE).text
+    editor.open(f"{PAGE}/new").press("Save", name="sydney", label="Sydney", carrier="agent")
+    assert editor.status == 201
+    (token,) = TOKEN.findall(editor.text)
+    command = rf"WAKEFUL_SERVER=http://\S+ WAKEFUL_AGENT_TOKEN={token} wakeful agent"
+    assert re.search(command, editor.text)
+    with app.app_context():
+        assert agent_of(token).name == "sydney"
+    editor.open(PAGE)
+    assert "Sydney sydney · Agent Never seen" in editor.text
+    assert token not in editor.page.text
+    assert token not in editor.open(f"{PAGE}/2/edit").page.text
+
+
+def test_a_new_token_ends_the_old_one(app, editor):
+    old = make_place(app, carrier="agent").token
+    editor.open(f"{PAGE}/2/token").press("Make a new token")
+    (new,) = TOKEN.findall(editor.text)
+    with app.app_context():
+        assert agent_of(old) is None
+        assert agent_of(new) is not None
+
+
+def test_a_reload_of_the_page_with_the_token_does_not_end_it(app, editor):
+    make_place(app, carrier="agent")
+    form, _ = editor.open(f"{PAGE}/2/token").form_with("Make a new token")
+    typed = dict(form.values)
+    editor.press("Make a new token")
+    (token,) = TOKEN.findall(editor.text)
+    assert editor.client.post(f"{PAGE}/2/token", data=typed).status_code == 302
+    with app.app_context():
+        assert agent_of(token) is not None
+
+
+def test_a_place_that_becomes_an_agent_gets_its_command(app, editor):
+    make_place(app)
+    editor.open(f"{PAGE}/2/edit").press("Save", carrier="agent")
+    assert TOKEN.findall(editor.text)
+
+
+def test_a_place_is_edited_and_says_how_to_start_it(app, editor):
+    make_place(app)
+    editor.open(f"{PAGE}/2/edit")
+    assert "WAKEFUL_LOCATION=oslo wakeful checker" in editor.text
+    editor.press("Save", label="Oslo, Norway", carrier="queue")
+    assert "Oslo, Norway saved." in editor.text
+    assert "wakeful prober --location oslo" in editor.open(f"{PAGE}/2/edit").text
+    assert stored(app)[1].label == "Oslo, Norway"
+
+
+def test_faults_stand_beside_their_fields(app, editor):
+    editor.open(f"{PAGE}/new").press("Save", name="New York")
+    assert editor.status == 422
+    assert "Use lower-case letters a to z, digits and hyphens only." in editor.text
+    editor.press("Save", name="default")
+    assert "Another place has this name." in editor.text
+    assert len(stored(app)) == 1
+
+
+def test_a_place_in_use_is_not_deleted_and_its_monitors_are_named(app, editor):
+    make_place(app)
+    monitor = make_monitor(app, locations=("oslo",))
+    editor.open(f"{PAGE}/2/delete").press("Delete this place")
+    assert editor.status == 422
+    assert "Monitors are checked from this place." in editor.text
+    assert f"/monitors/{monitor.id}/edit" in editor.page.text
+    with app.app_context():
+        current_store().monitors.update(monitor.id, {"locations": ("default",)})
+    editor.open(f"{PAGE}/2/delete").press("Delete this place")
+    assert "oslo deleted." in editor.text
+    assert len(stored(app)) == 1
+
+
+def test_the_list_shows_what_places_report(app, editor):
+    make_place(app, label="Oslo")
+    with app.app_context():
+        places.seen(
+            "oslo",
+            now(),
+            process="agent:oslo",
+            version="1.4.0",
+            clock_offset_ms=-1250,
+            checks_per_minute=1200,
+            last_check_at=now(),
+        )
+    editor.open(PAGE)
+    assert "Online" in editor.text
+    assert "1,200 0 1.4.0 Clock: 1,250 ms behind" in editor.text
+
+
+def test_a_silent_place_is_shown_in_the_list_and_on_every_page(app, editor):
+    make_place(app)
+    with app.app_context():
+        ago = now() - timedelta(minutes=10)
+        places.seen("oslo", ago, process="agent:oslo", last_check_at=ago)
+        keep_setting(Notice.PLACES_SILENT, "Oslo, Sydney", now())
+    assert "Silent" in editor.open(PAGE).text
+    assert "they have no vote: Oslo, Sydney." in editor.open("/").text
+
+
+def test_viewers_see_places_and_change_none(app, viewer):
+    make_place(app, label="Oslo")
+    assert "Oslo" in viewer.open(PAGE).text
+    assert "New place" not in viewer.text
+    for path in ("new", "2/edit", "2/delete", "2/token"):
+        assert viewer.open(f"{PAGE}/{path}").status == 403
+
+
+def test_a_monitor_is_given_places_and_their_rule(app, editor):
+    make_place(app)
+    monitor = make_monitor(app)
+    editor.open(f"/monitors/{monitor.id}/edit")
+    assert "More than half of the places" in editor.text
+    editor.press("Save", locations=["default", "oslo"], location_rule="any")
+    with app.app_context():
+        found = current_store().monitors.get(monitor.id)
+    assert (found.locations, found.location_rule) == (("default", "oslo"), "any")
+
+
+def test_where_there_is_one_place_there_is_no_rule_to_choose(app, editor):
+    monitor = make_monitor(app)
+    assert "More than half of the places" not in editor.open(f"/monitors/{monitor.id}/edit").text
+
+
+def test_many_monitors_get_and_lose_a_place_and_change_their_rule(app, editor):
+    make_place(app)
+    ids = [str(make_monitor(app, name=f"Shop {number}").id) for number in range(3)]
+
+    def apply(action, **typed):
+        editor.open("/monitors").press("Apply", ids=ids, action=action, **typed)
+        with app.app_context():
+            found = [current_store().monitors.get(int(id)) for id in ids]
+        return {(one.locations, one.location_rule) for one in found}
+
+    assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}
+    assert apply("place", place="oslo") == {(("default", "oslo"), "majority")}
+    assert apply("rule", rule="all") == {(("default", "oslo"), "all")}
+    assert apply("unplace", place="default") == {(("oslo",), "all")}
+    assert apply("unplace", place="oslo") == {(("oslo",), "all")}
+    assert "Shop 0 was not changed. It is checked from no other place." in editor.text
+    apply("place", place="")
+    assert "Choose the place." in editor.text

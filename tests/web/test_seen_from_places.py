@@ -1,0 +1,69 @@
+"""What the pages of a monitor and of an incident say of its places (decisions.md 14)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from app.db import db, journal, writing
+from app.db.tables import DeliveryRow, LocationRow
+from app.engine import recorder
+from app.stores import current_store
+from tests.factories import make_monitor, make_outcome, now
+
+pytestmark = pytest.mark.sqlite
+
+NAMES = ("berlin", "oslo", "sydney")
+
+
+@pytest.fixture
+def incident(app) -> int:
+    """The id of an incident that two of three places see."""
+    with app.app_context():
+        ids = [journal.location_id(name) for name in NAMES]
+        with writing() as session:
+            session.get(LocationRow, ids[2]).label = "Sydney"
+        alerts = [["email", "ops@example.test"]]
+        id = make_monitor(app, places=ids, confirmations=0, alerts=alerts).id
+        start = now() - timedelta(seconds=50)
+        for second, verdict in ((0, "up"), (40, "down")):
+            for number, name in enumerate(NAMES):
+                at = start + timedelta(seconds=second, milliseconds=number)
+                seen = "up" if name == "sydney" else verdict
+                fields = {"status_code": 200, "response_time": 310} if seen == "up" else {}
+                outcome = make_outcome(seen, at, location=name, **fields)
+                recorder.record([(id, outcome)], at, location=name)
+        return current_store().monitors.get(id).open_incident_id
+
+
+def test_an_incident_says_who_saw_it_and_who_did_not(editor, incident):
+    editor.open(f"/incidents/{incident}")
+    assert "Seen from 2 of 3 places; Sydney still gets 200" in editor.text
+    assert "berlin Down The server refused." in editor.text
+    assert "Sydney Up HTTP 200, 310 ms" in editor.text
+    assert "What it saw" in editor.text, "of berlin, which failed before there was a majority"
+
+
+def test_its_alert_says_so_too(app, incident):
+    with app.app_context():
+        facts = db.session.scalars(select(DeliveryRow.facts)).one()
+    assert facts["incident"]["seen_from"] == "2 of 3 places; Sydney still gets 200"
+
+
+def test_a_monitor_shows_its_response_time_by_place(editor, incident):
+    editor.open("/monitors/1")
+    assert "Down when more than half of them fail" in editor.text
+    assert "Sydney Up" in editor.text
+    assert "310 ms 310 ms 310 ms" in editor.text
+
+
+def test_the_api_gives_what_each_place_sees(app, incident):
+    with app.app_context():
+        seen = current_store().locations.of_monitor(1)
+    assert [(one.name, one.verdict, one.checks, one.average) for one in seen] == [
+        ("berlin", "down", 1, 310),
+        ("oslo", "down", 1, 310),
+        ("sydney", "up", 2, 310),
+    ]
