@@ -25,7 +25,7 @@ from app.db.faults import tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
-from app.engine.carriers import Carrier
+from app.engine.carriers import Carrier, RemoteNetwork
 from app.engine.carriers.inprocess import InProcess
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Network
@@ -56,7 +56,11 @@ def _now() -> datetime:
 
 
 class Checker:
-    """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark)."""
+    """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark).
+
+    ``carrier`` makes what takes the checks; ``remote`` is the network of those who make them, if
+    that is not ours.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,8 @@ class Checker:
         *,
         works: Callable[[], bool] | None = None,
         paced: bool = True,
+        carrier: Callable[[Settings, Policies], Carrier] = InProcess,
+        remote: RemoteNetwork | None = None,
     ) -> None:
         self.app = app
         self.settings = settings
@@ -72,7 +78,9 @@ class Checker:
         self._policies = Policies(settings)
         self._canaries = Canaries(settings)
         ask = self._canaries.works if self._canaries.named else None
-        self._network = Network(works or ask, self.wake)
+        self._carrier = carrier
+        self._remote = remote
+        self._network = remote or Network(works or ask, self.wake)
         self._shards = Shards(owner.make_name(), settings.location)
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
@@ -92,10 +100,10 @@ class Checker:
     def run(self, stop: threading.Event) -> None:
         """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s."""
         with self.app.app_context():
-            self._was_down = self._network.down = self._noticed()
+            self._was_down = self._network.down = self._remote is None and self._noticed()
             self._plan.set_network(not self._was_down, _now())
             self._canaries.recall()
-        carrier = InProcess(self.settings, self._policies)
+        carrier = self._carrier(self.settings, self._policies)
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
@@ -214,7 +222,8 @@ class Checker:
     def _network_changed(self) -> None:
         """Set the notice; or remove it and repeat the checks that our network made fail."""
         down, now = self._network.down, _now()
-        keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
+        if self._remote is None:  # the notice is about this instance's own network
+            keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self._plan.set_network(not down, now)
         if not down:
             log.warning("Wakeful's own network works again.")

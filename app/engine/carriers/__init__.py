@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from app.engine.schedule import Claim
 from app.records import CheckSpec, Outcome
 
 Done = Callable[[Outcome], None]
+Finished = tuple[Claim, Outcome]
 
 
 class Carrier(Protocol):
@@ -26,3 +28,18 @@ class Carrier(Protocol):
         """Accept no more checks, and wait up to ``timeout`` seconds for running ones. For the
         others, ``done`` is never called.
         """
+
+
+class RemoteNetwork:
+    """In place of ``app.engine.network.Network`` when checks are made elsewhere: whoever makes them
+    has sorted out failures of its own network, and ``down`` is what it says.
+    """
+
+    def __init__(self) -> None:
+        self.down = False
+
+    def sort(self, finished: list[Finished], _now: float) -> list[Finished]:
+        return finished
+
+    def collect(self, _now: float) -> list[Finished]:
+        return []
