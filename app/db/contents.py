@@ -8,6 +8,8 @@ from typing import Any
 from app.records import (
     SUBSCRIBER_CHANNELS,
     AlertCondition,
+    Carrier,
+    LocationRule,
     MinSeverity,
     PageTheme,
     PostState,
@@ -20,6 +22,7 @@ from app.rules.statuses import parse_statuses
 
 # Of every monitor that a checker reads, so these two have to be fast.
 _CONDITIONS, _METHODS = frozenset(AlertCondition), frozenset(RequestMethod)
+_RULES = frozenset(LocationRule)
 
 
 def is_pairs(data: Any) -> bool:
@@ -106,6 +109,14 @@ def is_phases(data: Any) -> bool:
 
 def is_condition(data: str) -> bool:
     return data in _CONDITIONS
+
+
+def is_location_rule(data: str) -> bool:
+    return data in _RULES
+
+
+def is_carrier(data: str) -> bool:
+    return data in set(Carrier)
 
 
 def is_method(data: str) -> bool:

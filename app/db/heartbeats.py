@@ -16,6 +16,7 @@ from app.db.clocks import SKEW
 from app.db.tables import HeartbeatRow
 
 CHECKER, WORKER = "checker", "worker"
+PROBER, AGENT = "prober", "agent"  # they check for a place; their heartbeats come by others' hands
 PROBE = "probe"  # written to find out whether the database accepts writes
 # A checker writes one every 2 s, a worker every 15 s. After this time it counts as dead or stuck.
 SILENT_AFTER = {CHECKER: timedelta(seconds=20), WORKER: timedelta(seconds=45)}
@@ -36,12 +37,22 @@ def write(
     ended_at: datetime | None = None,
     *,
     location: str | None = None,
+    version: str | None = None,
+    clock_offset_ms: int | None = None,
+    checks_per_minute: int | None = None,
 ) -> None:
     """Store that a process is alive, the time of its last check and, at its end, that it ended.
-    ``location``: the place of a checker. Joins the caller's transaction, if there is one.
+    ``location``: the place that it checks from. Joins the caller's transaction, if there is one.
     """
     row = HeartbeatRow(
-        name=name, location=location, at=now, last_check_at=last_check_at, ended_at=ended_at
+        name=name,
+        location=location,
+        at=now,
+        last_check_at=last_check_at,
+        ended_at=ended_at,
+        version=version,
+        clock_offset_ms=clock_offset_ms,
+        checks_per_minute=checks_per_minute,
     )
     with writing() as session:
         session.merge(row)
@@ -53,6 +64,7 @@ def names_alive(location: str, now: datetime, within: timedelta) -> set[str]:
     """
     its = select(HeartbeatRow.name).where(
         HeartbeatRow.location == location,
+        HeartbeatRow.name.startswith(f"{CHECKER}:"),  # probers and agents own no shards
         HeartbeatRow.at.between(now - within, now + within),
         HeartbeatRow.ended_at.is_(None),
     )

@@ -1,8 +1,13 @@
-"""Places that checks run from: ``location`` in the API."""
+"""Places that checks run from: ``location`` in the API (decisions.md 14)."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Annotated
+
+from app.records.marks import Id, Mark, TextOrNone
 
 
 class Location(IntEnum):
@@ -11,6 +16,54 @@ class Location(IntEnum):
     DEFAULT = 1
 
 
-DEFAULT_LOCATIONS = ("default",)  # names, of a monitor that names none
+class Carrier(StrEnum):
+    """How checks get to a place."""
+
+    LOCAL = "local"  # a checker there works on the database
+    QUEUE = "queue"
+    AGENT = "agent"
+
+
+class PlaceState(StrEnum):
+    ONLINE = "online"
+    SILENT = "silent"
+    NEVER_SEEN = "never_seen"
+
+
+class LocationRule(StrEnum):
+    """How many places must see a failure for the monitor to be down."""
+
+    ANY = "any"
+    MAJORITY = "majority"  # more than half
+    ALL = "all"
+
+
+DEFAULT_LOCATION = "default"
+DEFAULT_LOCATIONS = (DEFAULT_LOCATION,)  # names, of a monitor that names none
 MAX_LOCATIONS = 50  # of one monitor
 MAX_LOCATION = 64  # characters of a name
+MAX_LOCATION_LABEL = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place as people know it. ``token`` is there once: when it is made."""
+
+    id: Id
+    name: TextOrNone
+    label: str | None = None
+    carrier: Annotated[str, Carrier] = Carrier.LOCAL
+    # read only
+    state: Annotated[str, PlaceState] = PlaceState.NEVER_SEEN
+    last_seen_at: datetime | None = None
+    version: str | None = None
+    clock_offset_ms: int | None = None  # how far its clock is ahead of the server's
+    checks_per_minute: int | None = None
+    monitors: int = 0  # how many are checked from here
+    created_at: Annotated[datetime | None, Mark.PROMISED] = None
+    token: Annotated[str | None, Mark.WHERE_ASKED_FOR] = None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.label or self.name

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from app.records.locations import DEFAULT_LOCATIONS
+from app.records.locations import DEFAULT_LOCATIONS, LocationRule
 from app.records.marks import AlertDays, Bit, ClockTime, Id, Keys, Mark, Percent, TextOrNone
 from app.records.paging import DEFAULT_PAGE_SIZE, Sort
 from app.records.secrets import Pair
@@ -139,6 +139,7 @@ class Monitor:
     quiet_end: ClockTime | None = None
     quiet_zone: str = DEFAULT_QUIET_ZONE  # IANA name of the zone of those two
     locations: tuple[str, ...] = DEFAULT_LOCATIONS  # where it is checked from, by name
+    location_rule: Annotated[str, LocationRule] = LocationRule.MAJORITY
     # read only
     unreadable: tuple[str, ...] = ()  # of ``SECRET_FIELDS``, ``CHECK_FIELDS``
     status: Annotated[str, MonitorStatus] = MonitorStatus.PENDING

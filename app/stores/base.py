@@ -36,6 +36,7 @@ from app.records import (
     Page,
     PageQuery,
     Pair,
+    Place,
     Post,
     PostQuery,
     PostTemplate,
@@ -85,6 +86,7 @@ class Feature(StrEnum):
     CHANNEL_SETUP = "channel_setup"  # which channels cannot work on this installation
     SHARED_CHANNELS = "shared_channels"  # channels that several monitors have
     UNREADABLE_ALERTS = "unreadable_alerts"  # which monitors would alert nobody
+    LOCATIONS = "locations"  # the places that checks run from
 
 
 # What came to /api/v1 after its first day: ``me`` names it, and other dashboards ask there first.
@@ -108,6 +110,7 @@ ADDED_TO_API = (
     Feature.CERTIFICATE_LIFE,
     Feature.CHANNEL_SETUP,
     Feature.SHARED_CHANNELS,
+    Feature.LOCATIONS,
 )
 
 
@@ -333,6 +336,18 @@ class Contacts(Collection[Contact, PageQuery]):
         """The names of those that new monitors of the dashboard start with."""
 
 
+class Locations(Collection[Place, PageQuery]):
+    """The places that checks run from. ``token`` is in the record of an agent's place that was just
+    created, and in no other.
+    """
+
+    @abstractmethod
+    def new_token(self, id: int) -> Place:
+        """The place with a new token, which ends the old one. Raises Conflict where it has no
+        agent.
+        """
+
+
 class StatusPages(Collection[StatusPage, PageQuery]):
     """``password`` is written and never read: a page says ``password_set``."""
 
@@ -404,6 +419,7 @@ class Store(ABC):
     deliveries: Deliveries
     channels: Channels
     contacts: Contacts
+    locations: Locations
     status_pages: StatusPages
     posts: Posts
     post_templates: Collection[PostTemplate, PageQuery]

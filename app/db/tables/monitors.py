@@ -10,9 +10,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Model
 from app.db.contents import (
+    is_carrier,
     is_check,
     is_checks,
     is_condition,
+    is_location_rule,
     is_method,
     is_pairs,
     is_statuses,
@@ -34,6 +36,8 @@ from app.records import (
     DEFAULT_TIMEOUT,
     INTERVALS,
     AlertCondition,
+    Carrier,
+    LocationRule,
     RequestMethod,
 )
 
@@ -94,6 +98,12 @@ class MonitorRow(Model):
     quiet_zone: Mapped[str] = mapped_column(
         String(64), default=DEFAULT_QUIET_ZONE, server_default=DEFAULT_QUIET_ZONE
     )
+    # How its places decide together
+    location_rule: Mapped[str] = mapped_column(
+        Word(8, is_location_rule, LocationRule.MAJORITY),
+        default=LocationRule.MAJORITY,
+        server_default=LocationRule.MAJORITY.value,
+    )
     paused: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime] = mapped_column(Moment)
     updated_at: Mapped[datetime] = mapped_column(Moment)
@@ -153,7 +163,11 @@ class MonitorEvidenceRow(Model):
 
 
 class LocationRow(Model):
-    """Where checks run from. Row 1 is always there; a checker makes the row of its own place."""
+    """Where checks run from. Row 1 is always there; a checker makes the row of its own place.
+
+    What its processes report is in their heartbeats. The times here are what is kept of those that
+    have ended (``app/db/places.py``).
+    """
 
     __tablename__ = "locations"
     __table_args__ = (NEVER_REUSED,)
@@ -161,8 +175,21 @@ class LocationRow(Model):
     id: Mapped[int] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
     label: Mapped[str | None] = mapped_column(String(80))
-    carrier: Mapped[str] = mapped_column(String(16), default="local", server_default="local")
+    carrier: Mapped[str] = mapped_column(
+        Word(16, is_carrier, Carrier.LOCAL),
+        default=Carrier.LOCAL,
+        server_default=Carrier.LOCAL.value,
+    )
     created_at: Mapped[datetime] = mapped_column(Moment)
+    # When a process of it was last known to be alive, and when a check from it was last recorded
+    seen_at: Mapped[datetime | None] = mapped_column(Moment)
+    result_at: Mapped[datetime | None] = mapped_column(Moment)
+    # When people were told that it is silent; null: they were not, or its return was told too
+    silent_at: Mapped[datetime | None] = mapped_column(Moment)
+    # SHA-256 of an agent's token: it has 192 random bits
+    token_digest: Mapped[str | None] = mapped_column(String(64), index=True, unique=True)
+    # The agent's own X25519 key, to which the secrets of its monitors are sealed; base64
+    public_key: Mapped[str | None] = mapped_column(String(64))
 
 
 class AssignmentRow(Model):
@@ -189,6 +216,10 @@ class AssignmentRow(Model):
     verdict: Mapped[int | None] = mapped_column(SmallInteger)
     # The last check here could not tell, because this place's own network failed
     blind: Mapped[bool] = mapped_column(default=False)
+    # Failing checks in a row here
+    failures: Mapped[int] = mapped_column(
+        Bounded(0, 32_767, 0, small=True), default=0, server_default="0"
+    )
 
 
 class ShardRow(Model):

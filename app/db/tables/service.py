@@ -35,7 +35,9 @@ class SettingRow(Model):
 
 
 class HeartbeatRow(Model):
-    """When a process was last known to be alive, and what it did last. ``/readyz`` reads it."""
+    """When a process was last known to be alive, and what it did last. ``/readyz`` and the list of
+    places read it.
+    """
 
     __tablename__ = "heartbeats"
 
@@ -45,3 +47,7 @@ class HeartbeatRow(Model):
     at: Mapped[datetime] = mapped_column(Moment)
     last_check_at: Mapped[datetime | None] = mapped_column(Moment)
     ended_at: Mapped[datetime | None] = mapped_column(Moment)  # where it was seen to end
+    version: Mapped[str | None] = mapped_column(String(32))
+    # How far its clock is ahead of the server's, where it has one of its own
+    clock_offset_ms: Mapped[int | None] = mapped_column(BigInteger)
+    checks_per_minute: Mapped[int | None]

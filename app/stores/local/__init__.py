@@ -11,6 +11,7 @@ from app.stores.local.checks import Checks
 from app.stores.local.contacts import Contacts
 from app.stores.local.deliveries import Deliveries
 from app.stores.local.incidents import Incidents
+from app.stores.local.locations import Locations
 from app.stores.local.markers import Markers
 from app.stores.local.monitors import Monitors
 from app.stores.local.post_templates import PostTemplates
@@ -39,6 +40,7 @@ class LocalStore(Store):
         self.deliveries = Deliveries(self)
         self.channels = Channels(self)
         self.contacts = Contacts(self)
+        self.locations = Locations(self)
         self.status_pages = StatusPages(self, settings.public_url)
         self.posts = Posts(self)
         self.post_templates = PostTemplates(self)

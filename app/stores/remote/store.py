@@ -13,6 +13,7 @@ from app.stores.remote.connection import Connection
 from app.stores.remote.contacts import Contacts
 from app.stores.remote.deliveries import Deliveries
 from app.stores.remote.incidents import Incidents
+from app.stores.remote.locations import Locations
 from app.stores.remote.markers import Markers
 from app.stores.remote.monitors import Monitors
 from app.stores.remote.offers import Offers
@@ -41,6 +42,7 @@ class RemoteStore(Store):
         self.deliveries = Deliveries(*here)
         self.channels = Channels(*here)
         self.contacts = Contacts(*here)
+        self.locations = Locations(*here)
         self.status_pages = StatusPages(*here)
         self.posts = Posts(*here)
         self.post_templates = PostTemplates(*here)

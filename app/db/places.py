@@ -1,0 +1,180 @@
+"""The places that checks run from, and what their processes report. Needs an application context.
+
+Whoever checks for a place says so with ``seen``: a checker every 2 s, and whoever takes the results
+of a prober or an agent, on its behalf. Each process has a heartbeat of its own, so that several of
+one place do not wait for each other. What a place shows is put together from them when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import func, select, update
+
+from app.db import db, heartbeats, writing
+from app.db.clocks import SKEW
+from app.db.tables import AssignmentRow, HeartbeatRow, LocationRow, MonitorRow
+from app.records import PlaceState
+
+# A place is silent when no result came from it for two intervals of its monitors, or for this time
+# if that is longer.
+LEAST_SILENCE = timedelta(minutes=3)
+INTERVALS = 2
+# A process whose heartbeat is older does not count among those of its place.
+ALIVE = timedelta(seconds=90)
+
+
+def seen(
+    location: str,
+    now: datetime,
+    *,
+    process: str,
+    version: str | None = None,
+    clock_offset_ms: int | None = None,
+    checks_per_minute: int | None = None,
+    last_check_at: datetime | None = None,
+) -> None:
+    """Store that ``process`` checks for the place of this name, and what it reported.
+
+    ``process`` is its name among all processes, such as ``agent:oslo`` or ``prober:HOST:PID`` (see
+    ``heartbeats.process_name``). ``last_check_at``: when a result of it was last recorded; the
+    place is silent without. ``clock_offset_ms``: how far its clock is ahead of ours. Joins the
+    caller's transaction, if there is one.
+    """
+    heartbeats.write(
+        process,
+        now,
+        last_check_at,
+        location=location,
+        version=version,
+        clock_offset_ms=clock_offset_ms,
+        checks_per_minute=checks_per_minute,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What is known of a place. ``result_at``: when a check from it was last recorded."""
+
+    seen_at: datetime | None = None
+    result_at: datetime | None = None
+    version: str | None = None
+    clock_offset_ms: int | None = None
+    checks_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a place has to check. ``interval``: the shortest of its monitors. ``since``: the oldest
+    change of one of them, so at least one has been waiting for its check from then on.
+    """
+
+    interval: timedelta
+    since: datetime
+
+
+def signs_of(rows: Collection[LocationRow], now: datetime) -> dict[int, Signs]:
+    """The signs of each of these places, by row id. Those from the future are from before the clock
+    was set back, and do not count.
+    """
+    beats: dict[str | None, list[Any]] = {row.name: [] for row in rows}
+    columns = (
+        HeartbeatRow.location,
+        HeartbeatRow.at,
+        HeartbeatRow.last_check_at,
+        HeartbeatRow.ended_at,
+        HeartbeatRow.version,
+        HeartbeatRow.clock_offset_ms,
+        HeartbeatRow.checks_per_minute,
+    )
+    found = db.session.execute(
+        select(*columns)
+        .where(HeartbeatRow.location.in_(beats), HeartbeatRow.at <= now + SKEW)
+        .order_by(HeartbeatRow.at.desc())
+    )
+    for beat in found:
+        beats[beat.location].append(beat)
+    return {row.id: _signs(row, beats[row.name], now) for row in rows}
+
+
+def _signs(row: LocationRow, beats: Sequence[Any], now: datetime) -> Signs:
+    """``beats``: the newest first."""
+    alive = [one for one in beats if one.ended_at is None and now - one.at <= ALIVE]
+    counted = [one.checks_per_minute for one in alive if one.checks_per_minute is not None]
+    newest = beats[0] if beats else None
+    return Signs(
+        seen_at=_newest(now, row.seen_at, *(one.at for one in beats)),
+        result_at=_newest(now, row.result_at, *(one.last_check_at for one in beats)),
+        version=None if newest is None else newest.version,
+        clock_offset_ms=next((one.clock_offset_ms for one in alive), None),
+        checks_per_minute=sum(counted) if counted else None,
+    )
+
+
+def _newest(now: datetime, *moments: datetime | None) -> datetime | None:
+    return max((at for at in moments if at is not None and at <= now + SKEW), default=None)
+
+
+def work_of(ids: Collection[int]) -> Mapping[int, Work]:
+    """What each of these places has to check; places without a watched monitor are left out."""
+    counted = db.session.execute(
+        select(
+            AssignmentRow.location_id,
+            func.min(MonitorRow.interval),
+            func.min(MonitorRow.updated_at),
+        )
+        .join(MonitorRow, MonitorRow.id == AssignmentRow.monitor_id)
+        .where(AssignmentRow.location_id.in_(ids), MonitorRow.paused.is_(False))
+        .group_by(AssignmentRow.location_id)
+    )
+    return {id: Work(timedelta(seconds=interval), since) for id, interval, since in counted}
+
+
+def states_of(
+    signs: Mapping[int, Signs], now: datetime, watching_since: datetime | None = None
+) -> dict[int, PlaceState]:
+    """The state of each place. ``watching_since``: since when results could have been recorded at
+    all; a server that was off until just now has heard nothing of anybody.
+    """
+    quiet = [id for id, one in signs.items() if not _is_fresh(one.result_at, now, LEAST_SILENCE)]
+    work = work_of(quiet) if quiet else {}
+    return {id: _state(one, work.get(id), now, watching_since) for id, one in signs.items()}
+
+
+def _state(
+    signs: Signs, work: Work | None, now: datetime, watching_since: datetime | None
+) -> PlaceState:
+    if signs.seen_at is None:
+        return PlaceState.NEVER_SEEN
+    if _is_fresh(signs.result_at, now, LEAST_SILENCE):
+        return PlaceState.ONLINE
+    if work is None:  # it has nothing to check: that it lives is all there is to know
+        return (
+            PlaceState.ONLINE if _is_fresh(signs.seen_at, now, LEAST_SILENCE) else PlaceState.SILENT
+        )
+    waited = max(LEAST_SILENCE, INTERVALS * work.interval)
+    begun = [signs.result_at, work.since, watching_since]
+    last = max(at for at in begun if at is not None)
+    return PlaceState.ONLINE if _is_fresh(last, now, waited) else PlaceState.SILENT
+
+
+def _is_fresh(at: datetime | None, now: datetime, within: timedelta) -> bool:
+    return at is not None and now - at <= within
+
+
+def remember(now: datetime) -> None:
+    """Keep the last signs of each place beyond the heartbeats of its processes, which are deleted
+    some time after their end.
+    """
+    with writing() as session:
+        rows = session.scalars(select(LocationRow)).all()
+        for id, signs in signs_of(rows, now).items():
+            session.execute(
+                update(LocationRow)
+                .where(LocationRow.id == id)
+                .values(seen_at=signs.seen_at, result_at=signs.result_at)
+                .execution_options(synchronize_session=False)
+            )
