@@ -146,6 +146,16 @@ def prober(location: str | None) -> None:
 
 
 @cli.command()
+def agent() -> None:
+    """Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database."""
+    from app.engine.agent.agent import Agent
+
+    part = Agent(read(make=False))
+    part.on_turn = watchdog.watch("agent")
+    _until_stopped(part.run)
+
+
+@cli.command()
 def worker() -> None:
     """Send alerts until told to stop."""
     from app.alerts.worker import Worker

@@ -1,7 +1,8 @@
 """The only writer of results, states and incidents, and of the alerts that they cause.
 
-``record`` (checks on request) and ``record_claimed`` (checks of the schedule) record outcomes in a
-transaction of their own, and ``remind`` uses one for each reminder. All other functions are called
+``record`` (checks on request), ``record_claimed`` (checks of the schedule) and ``record_late``
+(checks of an agent that was cut off) record outcomes in a transaction of their own, and ``remind``
+uses one for each reminder. All other functions are called
 inside ``app.db.writing()``, so that a store can change a monitor's fields in the same
 transaction:
 
@@ -19,6 +20,7 @@ from app.engine.recorder.incidents import (
     delete_incident,
     store_incident,
 )
+from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import forget, pause, resume, rewatch, watch, watch_from
 from app.engine.recorder.reminders import remind
 from app.engine.recorder.results import record, record_claimed
@@ -30,6 +32,7 @@ __all__ = [
     "pause",
     "record",
     "record_claimed",
+    "record_late",
     "remind",
     "resume",
     "rewatch",

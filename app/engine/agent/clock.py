@@ -1,0 +1,46 @@
+"""The server's time, by which an agent schedules checks and dates results."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from datetime import UTC, datetime, timedelta
+
+# Of the last requests, the one that took least time measures the difference best.
+MEASURED = 20
+# A difference that is smaller is noise of the network.
+LEAST = timedelta(milliseconds=100)
+
+
+class Clock:
+    """Safe from any thread. Until a request was answered, this machine's own time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._measured: deque[tuple[float, timedelta]] = deque(maxlen=MEASURED)
+        self._ahead = _ahead()
+        self.offset = timedelta()
+
+    def now(self) -> datetime:
+        return self.corrected(datetime.now(UTC))
+
+    def corrected(self, moment: datetime) -> datetime:
+        """A time of this machine as the server would say it."""
+        return moment + self.offset
+
+    def measure(self, sent: datetime, seconds: float, server: datetime) -> None:
+        """An answer that named the server's time ``server`` came ``seconds`` after ``sent``."""
+        with self._lock:
+            ahead = _ahead()
+            if abs(ahead - self._ahead) > 1.0:  # this machine's clock was set
+                self._measured.clear()
+                self._ahead = ahead
+            self._measured.append((seconds, server - (sent + timedelta(seconds=seconds / 2))))
+            _seconds, offset = min(self._measured)
+            self.offset = offset if abs(offset) >= LEAST else timedelta()
+
+
+def _ahead() -> float:
+    """Changes when the clock is set."""
+    return time.time() - time.monotonic()
