@@ -81,6 +81,7 @@ UNUSUAL: dict[str, Any] = {
     "quiet_end": "07:00",
     "quiet_zone": "Europe/Berlin",
     "locations": ("default", "oslo"),
+    "location_rule": "any",
 }
 # Kept as rows of another table.
 NO_COLUMN = {"locations"}

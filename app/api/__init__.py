@@ -20,6 +20,7 @@ from app.api import (  # noqa: F401
     deliveries,
     health,
     incidents,
+    locations,
     markers,
     me,
     monitors,

@@ -44,6 +44,7 @@ from app.records import (
     Monitor,
     MonitorRef,
     MonitorStatus,
+    Place,
     Post,
     PostState,
     PostTemplate,
@@ -54,6 +55,7 @@ from app.records import (
     StatisticsRange,
     StatusPage,
     Subscriber,
+    Verdict,
 )
 from app.stats import report
 
@@ -189,6 +191,24 @@ UNREADABLE = array(
     description="Fields whose stored value cannot be read; they are shown as empty, or, where they"
     " cannot be empty, with their default.",
 )
+PLACES_SEEN = array(
+    thing(
+        {
+            "name": STRING,
+            "verdict": words(Verdict),
+            "cause_code": nullable(STRING),
+            "status_code": nullable(INTEGER),
+            "check": nullable(
+                thing(
+                    {},
+                    description="What the failing check there saw, where it"
+                    " is not among the others.",
+                )
+            ),
+        }
+    ),
+    description="What each place of the monitor saw; unknown: it has no vote.",
+)
 EVIDENCE = nullable(
     thing(
         {
@@ -201,7 +221,8 @@ EVIDENCE = nullable(
                 " the day before: the medians ``response_time`` and ``timings`` (ms), and"
                 " ``addresses``.",
             }.items()
-        },
+        }
+        | {"places": PLACES_SEEN},
         description="What checks saw when the incident opened; ``confirming`` are the repeats of"
         " the failing check.",
     )
@@ -254,6 +275,7 @@ RECORDS: dict[str, Schema] = {
     "Contact": schema_of(Contact, unreadable=UNREADABLE_CONTACT),
     "SharedChannels": record({"channels": array(schema_of(SharedChannel))}),
     "CertificateChain": schema_of(CertificateChain),
+    "Location": schema_of(Place),
     "Report": record(
         {
             "from": MOMENT,

@@ -1,55 +1,56 @@
 """Combine the verdicts of several locations into one. Pure.
 
 The newest result of each location counts, unless it is too old. Locations whose verdict is
-``unknown`` have no vote.
+``unknown`` have no vote. A failure that too few of them see is ``degraded`` once it has lasted
+through all confirmations, and nothing before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
-from app.records import Verdict
-
-
-class Rule(StrEnum):
-    """How many locations must see a failure for the monitor to be down."""
-
-    ANY = "any"
-    MAJORITY = "majority"  # more than half
-    ALL = "all"
+from app.records import LocationRule, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The newest result of one location."""
+    """The newest result of one location. ``lasting``: it failed in this check and in all of its
+    confirmations.
+    """
 
-    location: str
+    location: int
     at: datetime
     verdict: Verdict
+    lasting: bool = False
 
 
-def decide(votes: Iterable[Vote], rule: Rule, now: datetime, stale_after: timedelta) -> Verdict:
-    """The verdict of all locations together; ``unknown`` if none of them has a vote.
+def heard(votes: Iterable[Vote], now: datetime, stale_after: timedelta) -> Sequence[Vote]:
+    """The votes that count.
 
     ``stale_after``: a location whose newest result is older has no vote, so that one that was
     switched off while it saw a failure does not keep an incident open for ever. The same goes for
     a result as far in the future, from a clock that was ahead.
     """
-    heard = [
-        vote.verdict
+    return [
+        vote
         for vote in votes
         if vote.verdict is not Verdict.UNKNOWN and abs(now - vote.at) <= stale_after
     ]
-    if not heard:
+
+
+def decide(votes: Sequence[Vote], rule: str) -> Verdict:
+    """The verdict of all locations together, from the votes that count; ``unknown`` of none."""
+    if not votes:
         return Verdict.UNKNOWN
-    down = heard.count(Verdict.DOWN)
-    if down and down >= _needed(rule, len(heard)):
+    down = [vote for vote in votes if vote.verdict is Verdict.DOWN]
+    if down and len(down) >= _needed(rule, len(votes)):
         return Verdict.DOWN
-    return Verdict.DEGRADED if Verdict.DEGRADED in heard else Verdict.UP
+    slow = any(vote.verdict is Verdict.DEGRADED for vote in votes)
+    return Verdict.DEGRADED if slow or any(vote.lasting for vote in down) else Verdict.UP
 
 
-def _needed(rule: Rule, voters: int) -> int:
-    return {Rule.ANY: 1, Rule.MAJORITY: voters // 2 + 1, Rule.ALL: voters}[rule]
+def _needed(rule: str, voters: int) -> int:
+    needed = {LocationRule.ANY: 1, LocationRule.MAJORITY: voters // 2 + 1, LocationRule.ALL: voters}
+    return needed[LocationRule(rule)]

@@ -51,6 +51,7 @@ from app.records import (
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
+    LocationRule,
     Pair,
     RequestMethod,
     masked_alert,
@@ -65,6 +66,12 @@ CONDITION_LABELS = {
     AlertCondition.URL_UNAVAILABLE: "The URL is unavailable",
     AlertCondition.URL_TEXT: "The response contains the text",
     AlertCondition.URL_NO_TEXT: "The response does not contain the text",
+}
+
+RULE_LABELS = {
+    LocationRule.ANY: "Any place",
+    LocationRule.MAJORITY: "More than half of the places",
+    LocationRule.ALL: "All places",
 }
 
 # Fields that a server that implements interface.md alone does not have.
@@ -82,6 +89,7 @@ OWN_FIELDS = (
     "quiet_end",
     "quiet_zone",
     "locations",
+    "location_rule",
 )
 
 
@@ -318,9 +326,13 @@ class MonitorForm(SchemaForm):
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
     tags = Tags("Tags", description="Comma-separated.")
-    locations = Places(
-        "Checked from",
-        description="Each place makes its own checks. The monitor is down when most of them fail.",
+    locations = Places("Checked from", description="Each place makes its own checks.")
+    location_rule = Word(
+        "Down when it fails from",
+        words=LocationRule,
+        labels=RULE_LABELS.__getitem__,
+        default=LocationRule.MAJORITY,
+        description="What fewer places see is shown as degraded and opens no incident.",
     )
 
     def check_together(self) -> None:

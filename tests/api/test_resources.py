@@ -83,6 +83,7 @@ def test_section_3_a_monitor_is_returned_with_all_its_fields(api):
         "quiet_end": "07:00",
         "quiet_zone": "Europe/Berlin",
         "locations": ["default"],
+        "location_rule": "majority",
         "status": "pending",
         "status_since": None,
         "cause_code": None,

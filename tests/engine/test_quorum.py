@@ -4,11 +4,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.engine.quorum import Rule, Vote, decide
-from app.records import Verdict
+from app.engine.quorum import Vote, decide, heard
+from app.records import LocationRule, Verdict
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-MARKS = {"u": Verdict.UP, "s": Verdict.DEGRADED, "d": Verdict.DOWN, "?": Verdict.UNKNOWN}
+# "D" is down through all confirmations.
+MARKS = {
+    "u": Verdict.UP,
+    "s": Verdict.DEGRADED,
+    "d": Verdict.DOWN,
+    "D": Verdict.DOWN,
+    "?": Verdict.UNKNOWN,
+}
 
 
 @pytest.mark.parametrize(
@@ -35,12 +42,22 @@ MARKS = {"u": Verdict.UP, "s": Verdict.DEGRADED, "d": Verdict.DOWN, "?": Verdict
         ("??", "?", "?", "?"),
         # nor has a result that is too old
         ("ud-", "d", "u", "u"),
+        # what too few see through all confirmations is degraded
+        ("Duu", "d", "s", "s"),
+        ("Ddu", "d", "d", "s"),
+        ("Du?", "d", "s", "s"),
     ],
 )
 def test_the_rule_over_the_newest_result_of_each_location(newest, any_, majority, all_):
     votes = [
-        Vote(str(place), NOW - timedelta(hours=1 if mark == "-" else 0), MARKS.get(mark, "d"))
+        Vote(
+            place,
+            NOW - timedelta(hours=1 if mark == "-" else 0),
+            MARKS.get(mark, Verdict.DOWN),
+            lasting=mark == "D",
+        )
         for place, mark in enumerate(newest)
     ]
-    verdicts = [decide(votes, rule, NOW, timedelta(minutes=5)) for rule in Rule]
+    counted = heard(votes, NOW, timedelta(minutes=5))
+    verdicts = [decide(counted, rule) for rule in LocationRule]
     assert verdicts == [MARKS[any_], MARKS[majority], MARKS[all_]]

@@ -23,7 +23,7 @@ from app.db.tables import (
     RollupRow,
     ShardRow,
 )
-from app.engine import quorum, recorder
+from app.engine import recorder
 from app.engine.recorder.monitors import WATCHING_STOPPED
 from app.engine.schedule import Claim, Standing, due, last_slot, next_check
 from app.errors import Conflict, Invalid, NotFound
@@ -626,13 +626,10 @@ def places(*names):
         ("all", "B? Od", 1),
     ],
 )
-def test_the_newest_result_of_each_place_decides_by_the_rule(
-    engine, monkeypatch, rule, script, incidents
-):
-    monkeypatch.setattr("app.engine.recorder.places.RULE", quorum.Rule(rule))
+def test_the_newest_result_of_each_place_decides_by_the_rule(engine, rule, script, incidents):
     names = {"B": "berlin", "O": "oslo", "H": "harare"}
     ids = places(*names.values())
-    id = engine.monitor(confirmations=0, places=[*ids.values()])
+    id = engine.monitor(confirmations=0, places=[*ids.values()], location_rule=rule)
     verdicts = {"u": "up", "d": "down", "?": "unknown"}
     for second, (place, mark) in enumerate(script.split()):
         claim = engine.claim(id, ids[names[place]])

@@ -464,6 +464,7 @@ checks/redact.py _body_secrets
 commands/bodies.py _CHUNK_SIZE
 commands/bodies.py _TRAILER
 commands/connection.py _BARE_LF
+forms/location.py _NAME
 imports/gatus.py _VARIABLE
 imports/gatus_conditions.py _CODE
 imports/table.py _HOST

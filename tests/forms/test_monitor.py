@@ -60,6 +60,7 @@ def test_a_monitor_with_only_required_fields_gets_the_defaults():
         "quiet_end": None,
         "quiet_zone": "UTC",
         "locations": ("default",),
+        "location_rule": "majority",
     }
 
 
@@ -71,6 +72,8 @@ GOOD = [
     ("domain_alert_days", "0", 0),
     ("cache_buster", "1", 1),
     ("cache_buster", "", 0),  # a field with a default is reset to it
+    ("location_rule", "any", "any"),
+    ("location_rule", "", "majority"),
     ("timeout", "", 30),
     ("timeout", "007", 7),
     ("confirmations", "0", 0),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from app.alerts.outbox import enqueue, enqueue_again
 from app.alerts.words import count_of
 from app.db import AnySession, rollups
+from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.engine.recorder import evidence, gaps
@@ -21,14 +22,20 @@ log = logging.getLogger(__name__)
 
 
 def open_automatic(
-    session: AnySession, monitor_id: int, since: datetime, result: Result, now: datetime
+    session: AnySession,
+    monitor_id: int,
+    since: datetime,
+    result: Result,
+    now: datetime,
+    seen: Sequence[Seen],
 ) -> datetime:
-    """Open an incident that started at ``since``; its start in whole seconds.
+    """Open an incident that started at ``since``; its start in whole seconds. ``seen``: what the
+    monitor's places saw last.
 
     Its cause is the first failing check's: a repeat may fail for another reason, as when a server
     first hangs and then refuses.
     """
-    kept = evidence.of_incident(session, monitor_id, since)
+    kept = evidence.of_incident(session, monitor_id, since, seen)
     first = kept["failing"] or {}
     cause = (first.get("cause") or result.cause or "")[:MAX_CAUSE] or None
     incident = IncidentRow(

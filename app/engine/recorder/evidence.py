@@ -1,14 +1,19 @@
 """The evidence that is kept of checks, to show why an incident opened.
 
 ``IncidentRow.evidence`` is ``{"failing": check, "confirming": [check, ...], "last_good": check,
-"usual": figures}``: the first failing check, its repeats, the last good one before them that is
-known in full (null when there was none), and what was usual (app/engine/recorder/usual.py).
+"usual": figures, "places": [place, ...]}``: the first failing check, its repeats, the last good one
+before them that is known in full (null when there was none), what was usual
+(app/engine/recorder/usual.py), and what each place saw (app/engine/recorder/by_place.py).
+
+A failing check of a place that does not change the state (the others do not see it, or have just
+been counted for the same repeat) is kept aside, the newest of each place, until an incident opens.
 A check is the result's fields and, beside them, what the prober saw (app/checks/http/evidence.py).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -16,8 +21,11 @@ from typing import Any
 from flask import current_app
 
 from app.db import AnySession
+from app.db.by_place import Seen
 from app.db.tables import MonitorEvidenceRow
 from app.db.types import readable
+from app.engine.recorder import by_place
+from app.engine.recorder.rows import open_incident
 from app.engine.recorder.usual import usual
 from app.records import Outcome, Verdict
 from app.rules.time import iso
@@ -25,6 +33,7 @@ from app.rules.time import iso
 # A check that is up has evidence only now and then (app/checks/outcome.py), a degraded one always.
 # Storing all of it would be most of what the database writes, though it is rarely read.
 SLOW_KEPT_EVERY = 600.0  # seconds
+ASIDE = "aside"  # marks a check that is kept aside
 
 
 def check_of(outcome: Outcome) -> dict[str, Any]:
@@ -66,8 +75,51 @@ def keep_failing(session: AnySession, outcome: Outcome, *, first: bool) -> None:
     monitor_id = outcome.result.monitor_id
     if monitor_id is not None:
         row = _row(session, monitor_id)
-        before = [] if first else readable(row.failing) or []
+        before = _aside(row) if first else readable(row.failing) or []
         row.failing = [*before, check_of(outcome)]
+
+
+def keep_aside(session: AnySession, outcome: Outcome) -> None:
+    """Keep a failing check of a place that does not change the monitor's state."""
+    result = outcome.result
+    row = _row(session, result.monitor_id or 0)
+    row.failing = [*_but_aside(row, result.location), check_of(outcome) | {ASIDE: True}]
+
+
+def drop_aside(session: AnySession, monitor_id: int, location: str) -> None:
+    """Drop what was kept aside of a place, because its check is good again."""
+    row = session.get(MonitorEvidenceRow, monitor_id)
+    if row is not None and row.failing is not None:
+        row.failing = _but_aside(row, location) or None
+
+
+def add_place(session: AnySession, monitor_id: int, outcome: Outcome) -> None:
+    """Note in the open incident that one more place sees it."""
+    incident = open_incident(session, monitor_id)
+    kept = None if incident is None else readable(incident.evidence)
+    if incident is None or not isinstance(kept, dict):
+        return
+    result = outcome.result
+    places = [
+        place
+        | {"verdict": str(result.verdict), "cause_code": result.cause_code, "cause": result.cause}
+        | {"status_code": result.status_code, "response_time": result.response_time}
+        | {"check": check_of(outcome)}
+        if place.get("name") == result.location and place.get("verdict") != Verdict.DOWN
+        else place
+        for place in kept.get("places") or []
+    ]
+    incident.evidence = {**kept, "places": places}
+
+
+def _aside(row: MonitorEvidenceRow) -> list[Any]:
+    return [check for check in readable(row.failing) or [] if ASIDE in check]
+
+
+def _but_aside(row: MonitorEvidenceRow, location: str) -> list[Any]:
+    """The failing checks without that which was kept aside of this place."""
+    kept = readable(row.failing) or []
+    return [check for check in kept if ASIDE not in check or check.get("location") != location]
 
 
 def drop_failing(session: AnySession, monitor_id: int) -> None:
@@ -76,12 +128,16 @@ def drop_failing(session: AnySession, monitor_id: int) -> None:
         row.failing = None
 
 
-def of_incident(session: AnySession, monitor_id: int, since: datetime) -> dict[str, Any]:
-    """The evidence for an incident that opens now and began at ``since``. Parts that cannot be read
-    are dropped: they must not keep an incident from opening.
+def of_incident(
+    session: AnySession, monitor_id: int, since: datetime, seen: Sequence[Seen]
+) -> dict[str, Any]:
+    """The evidence for an incident that opens now and began at ``since``. ``seen``: what its places
+    saw last. Parts that cannot be read are dropped: they must not keep an incident from opening.
     """
     row = _row(session, monitor_id)
-    checks = readable(row.failing) or []
+    aside = _aside(row)
+    checks = [check for check in readable(row.failing) or [] if ASIDE not in check]
+    told = {check.get("location") for check in checks}
     row.failing = None
     row.last_good = readable(row.last_good)
     return {
@@ -89,6 +145,14 @@ def of_incident(session: AnySession, monitor_id: int, since: datetime) -> dict[s
         "confirming": checks[1:],
         "last_good": row.last_good,
         "usual": usual(session, monitor_id, since),
+        "places": by_place.evidence_of(
+            seen,
+            {
+                check["location"]: {key: value for key, value in check.items() if key != ASIDE}
+                for check in aside
+                if check.get("location") not in told
+            },
+        ),
     }
 
 

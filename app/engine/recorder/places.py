@@ -18,11 +18,9 @@ from app.engine.schedule import Standing, last_slot
 from app.engine.state import OVERTAKEN_AT_MOST, Stands, State
 from app.records import Cause, Result, Verdict
 
-# How places decide together (decisions.md 14), until a monitor can choose for itself.
-RULE = quorum.Rule.MAJORITY
-
 _ASSIGNMENTS = AssignmentRow.__table__
-_WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind")
+_WRITTEN = ("turn", "slot", "checked_at", "verdict", "blind", "failures")
+_MOST_FAILURES = 1_000  # counted; more make no difference
 _WRITE = (
     update(_ASSIGNMENTS)  # type: ignore[arg-type] # Flask-SQLAlchemy types __table__ as a FromClause
     .where(
@@ -44,6 +42,7 @@ class MonitorAssignments:
     by_hand: bool = True
     changed: bool = False
     newest: bool = True  # whether the result is the newest of its place
+    recovered: bool = False  # whether it is good, after one of this place that was not
 
     @property
     def turn(self) -> int | None:
@@ -65,6 +64,11 @@ class MonitorAssignments:
         self.newest = True
         self.here |= {"checked_at": result.checked_at, "verdict": VERDICT_NUMBERS[result.verdict]}
         self.changed = True
+        self.recovered = result.is_good and self.failures > 0
+        if result.verdict is Verdict.DOWN:
+            self.here["failures"] = min(self.failures + 1, _MOST_FAILURES)
+        elif result.is_good:
+            self.here["failures"] = 0
 
     @staticmethod
     def _is_recent(before: datetime, result: Result) -> bool:
@@ -92,18 +96,25 @@ class MonitorAssignments:
             self.here["blind"],
         )
 
-    def vote(self, result: Result, monitor: Any, now: datetime) -> Verdict:
-        """The verdict of all places together; with one place, its own."""
+    def votes(self, result: Result, monitor: Any, now: datetime) -> Sequence[quorum.Vote]:
+        """The newest result of each place, of those that count; none where there is only one place.
+        A check on request from a place that the monitor is not assigned to is of place 0.
+        """
         if not self.others:
-            return result.verdict
-        stale = timedelta(seconds=2 * monitor.interval + monitor.timeout)
+            return ()
         votes = [
-            quorum.Vote(str(row.location_id), row.checked_at, VERDICTS[row.verdict])
+            _vote(row.location_id, row.checked_at, VERDICTS[row.verdict], row.failures, monitor)
             for row in self.others
             if row.checked_at is not None and row.verdict is not None
         ]
-        votes.append(quorum.Vote("here", result.checked_at, result.verdict))
-        return quorum.decide(votes, RULE, now, stale)
+        place = 0 if self.here is None else self.here["location_id"]
+        votes.append(_vote(place, result.checked_at, result.verdict, self.failures, monitor))
+        return quorum.heard(votes, now, stale_after(monitor))
+
+    @property
+    def failures(self) -> int:
+        """Failing checks in a row in this place."""
+        return 0 if self.here is None else self.here["failures"]
 
     def moment(self, result: Result, state: State) -> datetime:
         """The time of the vote: not before the previous one. Places check at the same times, and
@@ -139,6 +150,22 @@ class MonitorAssignments:
             return True
         down = vote is Verdict.DOWN
         return not (down if state.stands is Stands.CONFIRMING else not down)
+
+
+def _vote(place: int, at: datetime, verdict: Verdict, failures: int, monitor: Any) -> quorum.Vote:
+    return quorum.Vote(place, at, verdict, lasting=failures > monitor.confirmations)
+
+
+def stale_after(monitor: Any) -> timedelta:
+    """How long a result counts as the vote of its place (decisions.md 14)."""
+    return timedelta(seconds=2 * monitor.interval + monitor.timeout)
+
+
+def doubted(votes: Sequence[quorum.Vote], verdict: Verdict) -> bool:
+    """Whether a failure that too few places see is still to be confirmed."""
+    if verdict is Verdict.DOWN:
+        return False
+    return any(vote.verdict is Verdict.DOWN and not vote.lasting for vote in votes)
 
 
 def load(

@@ -11,9 +11,11 @@ from sqlalchemy import bindparam, select, update
 
 from app.alerts import recipients
 from app.db import AnySession, changes, journal, shards, writing
+from app.db.by_place import Seen
 from app.db.tables import IncidentRow, MonitorRow, MonitorStateRow
 from app.db.types import from_ms, to_ms
-from app.engine.recorder import alerting, evidence, gaps, places
+from app.engine.quorum import Vote, decide
+from app.engine.recorder import alerting, by_place, evidence, gaps, places
 from app.engine.recorder.quiet import Quiet
 from app.engine.recorder.rows import columns_of, state_of
 from app.engine.schedule import Claim, Standing
@@ -25,7 +27,7 @@ _STATES = MonitorStateRow.__table__
 _MONITOR_COLUMNS = (
     MonitorRow.id, MonitorRow.interval, MonitorRow.timeout, MonitorRow.confirmations,
     MonitorRow.paused, MonitorRow.maintenance_start_at, MonitorRow.maintenance_end_at,
-    MonitorRow.ssl_alert_days, MonitorRow.tags,
+    MonitorRow.ssl_alert_days, MonitorRow.tags, MonitorRow.location_rule,
 )  # fmt: skip
 _WRITTEN = (
     "checked_at", "verdict", "status_since", "failing_since", "failures", "recovering_since",
@@ -215,9 +217,12 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     result, before = outcome.result, known.state
     if gap := gaps.before(known.monitor, before, result.checked_at):
         before = gaps.note(batch.session, known.monitor.id, before, gap)
-    vote = known.assigned.vote(result, known.monitor, batch.now)
+    votes = known.assigned.votes(result, known.monitor, batch.now)
+    vote = decide(votes, known.monitor.location_rule) if known.assigned.others else result.verdict
     if not known.assigned.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
+        _keep_aside(batch, known, outcome)
         return
+    doubted = not result.maintenance and places.doubted(votes, vote)
     at = known.assigned.moment(result, before)
     seen = Observation(at, vote, result.maintenance)
     after = advance(before, seen, known.monitor.confirmations)
@@ -225,24 +230,53 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     known.state, known.changed = after.state, True
     known.columns |= columns_of(after.state)
     if not overtaken:
-        if result.verdict is vote:
-            known.columns |= {"cause_code": result.cause_code, "cause": result.cause}
-        elif vote is not Verdict.DOWN:
-            known.columns |= {"cause_code": None, "cause": None}  # seen by a minority
+        _cause(batch, known, result, votes, vote)
         known.columns["response_time"] = result.response_time
         _certificate(batch, known, outcome)
         _keep_evidence(batch, before, after, outcome)
         _incident(batch, known, before, after, outcome)
         _tell_again(batch, known, result)
-        _plan(batch, known, after)
+        if after.step not in (Step.SUSPECT, Step.OPEN):
+            _keep_aside(batch, known, outcome)
+        _plan(batch, known, after, result, doubted=doubted)
 
 
-def _plan(batch: _Batch, known: _Known, after: Transition) -> None:
+def _cause(
+    batch: _Batch, known: _Known, result: Result, votes: Sequence[Vote], vote: Verdict
+) -> None:
+    """Store why the monitor is what it is. What only some places see names them."""
+    some = vote is Verdict.DEGRADED and any(one.verdict is not vote for one in votes)
+    if some:
+        code, cause = by_place.told_by_some(_seen(batch, known), votes)
+    elif result.verdict is vote:
+        code, cause = result.cause_code, result.cause
+    elif vote is Verdict.DOWN:
+        return  # this place does not see it; the cause is that of one that does
+    else:
+        code, cause = None, None
+    known.columns |= {"cause_code": code, "cause": cause}
+
+
+def _seen(batch: _Batch, known: _Known) -> Sequence[Seen]:
+    """What the monitor's places saw last, with this batch."""
+    journal.keep(batch.rows)
+    batch.rows = []
+    return by_place.of_monitor(batch.session, known.monitor, batch.now)
+
+
+def _plan(
+    batch: _Batch, known: _Known, after: Transition, result: Result, *, doubted: bool
+) -> None:
     """Store whether the check is to be repeated soon, and notify the other places. The pause counts
     from ``now``, which is just after the end of the check.
+
+    ``doubted``: too few places see a failure, and it is repeated until it is confirmed. Only a
+    failing check begins another repeat: those of places that see nothing belong to the one before.
     """
     was, columns = known.columns["unconfirmed_at"], known.columns
-    columns["unconfirmed_at"] = batch.now if after.recheck else None
+    goes_on = doubted and was is not None and result.verdict is not Verdict.DOWN
+    if not goes_on:
+        columns["unconfirmed_at"] = batch.now if after.recheck or doubted else None
     if columns["unconfirmed_at"] != was and known.assigned.others_wait:
         changes.note(batch.session, known.monitor.id)
 
@@ -274,6 +308,23 @@ def _keep_evidence(batch: _Batch, before: State, after: Transition, outcome: Out
         evidence.drop_failing(batch.session, outcome.result.monitor_id or 0)
 
 
+def _keep_aside(batch: _Batch, known: _Known, outcome: Outcome) -> None:
+    """Keep the evidence of a place whose failure does not change the monitor's state."""
+    result, assigned, session = outcome.result, known.assigned, batch.session
+    if not assigned.others or result.maintenance:
+        return
+    if assigned.recovered:
+        evidence.drop_aside(session, known.monitor.id, result.location)
+    if result.verdict is not Verdict.DOWN:
+        return
+    stands = known.state.stands
+    if stands in (Stands.OPEN, Stands.RECOVERING):
+        if assigned.failures == 1:  # it is the first time that this place sees it
+            evidence.add_place(session, known.monitor.id, outcome)
+    elif assigned.failures <= known.monitor.confirmations + 1 or stands is Stands.CONFIRMING:
+        evidence.keep_aside(session, outcome)
+
+
 def _write_good(batch: _Batch) -> None:
     journal.keep_good_evidence(batch.good)
     batch.good = {}
@@ -286,7 +337,12 @@ def _incident(
         return
     if after.step is Step.OPEN:
         started = alerting.open_automatic(
-            batch.session, known.monitor.id, after.moment, outcome.result, batch.now
+            batch.session,
+            known.monitor.id,
+            after.moment,
+            outcome.result,
+            batch.now,
+            _seen(batch, known),
         )
         known.state = replace(known.state, started_at=started)
     elif after.step is Step.END:

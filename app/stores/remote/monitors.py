@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from itertools import islice
@@ -55,13 +55,13 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
     def sent(self, fields: Fields, *, new: bool = False) -> Fields:
         """Without what this server cannot take."""
-        own = OWN_FIELDS & fields.keys()
-        unknown = own if own and Feature.EXTRA_FIELDS not in self.offers.known() else frozenset()
+        own, known = OWN_FIELDS & fields.keys(), self.offers.known() if fields else frozenset()
+        unknown = own if Feature.EXTRA_FIELDS not in known else own & _lacking(known)
         lost = {name: [NO_SUCH_FIELD] for name in unknown if _was_typed(name, fields[name])}
         if lost:
             raise Invalid(lost)
-        known = {name: value for name, value in fields.items() if name not in unknown}
-        return super().sent(known, new=new)
+        taken = {name: value for name, value in fields.items() if name not in unknown}
+        return super().sent(taken, new=new)
 
     def created_unseen(self, fields: Fields) -> Monitor:
         wanted = str(fields["name"]), str(fields["url"])
@@ -116,6 +116,11 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
         return
     if fields.get("request_auth_username") and monitors.get(source).request_auth_password_set:
         raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+
+
+def _lacking(known: Set[Feature]) -> Set[str]:
+    """The fields of our own that came after the others, where the server does not have them yet."""
+    return frozenset() if Feature.LOCATIONS in known else frozenset({"location_rule"})
 
 
 def _was_typed(name: str, value: Any) -> bool:

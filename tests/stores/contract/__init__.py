@@ -16,6 +16,7 @@ from tests.stores.contract.contacts import ContactsContract
 from tests.stores.contract.deliveries import DeliveriesContract
 from tests.stores.contract.importing import ImportingContract
 from tests.stores.contract.incidents import IncidentsContract
+from tests.stores.contract.locations import LocationsContract
 from tests.stores.contract.markers import MarkersContract
 from tests.stores.contract.monitors import MonitorsContract
 from tests.stores.contract.post_templates import PostTemplatesContract
@@ -38,6 +39,7 @@ class StoreContract(
     ChannelsContract,
     ContactsContract,
     ImportingContract,
+    LocationsContract,
     StatusPagesContract,
     PostsContract,
     PostTemplatesContract,

@@ -1,0 +1,56 @@
+"""/api/v1/locations (decisions.md 14)."""
+
+from __future__ import annotations
+
+from flask import Response
+
+from app.api.call import Call
+from app.api.envelope import created, deleted, one, paged
+from app.api.operations import operation
+from app.codec import json_of
+from app.forms import binding
+from app.forms.location import LocationForm
+from app.forms.queries import PageForm
+
+LOCATIONS = "/locations"
+LOCATION = "/locations/{id}"
+ANSWER = "Location"
+
+
+@operation("GET", LOCATIONS, "List places", ANSWER, paged=True, query=PageForm)
+def list_(call: Call) -> Response:
+    page = call.store.locations.list(binding.page_query(call.query))
+    return paged(page, json_of, call.query)
+
+
+@operation("POST", LOCATIONS, "Create a place", ANSWER, status=201, form=LocationForm)
+def store(call: Call) -> Response:
+    return created(json_of(call.store.locations.create(call.new(LocationForm))))
+
+
+@operation("GET", LOCATION, "Show a place", ANSWER)
+def show(call: Call) -> Response:
+    record = call.store.locations.get(call.id)
+    call.without_input()
+    return one(json_of(record))
+
+
+@operation("PUT PATCH", LOCATION, "Update a place", ANSWER, form=LocationForm, update=True)
+def update(call: Call) -> Response:
+    fields = call.changes(LocationForm, call.store.locations.get(call.id))
+    return one(json_of(call.store.locations.update(call.id, fields)))
+
+
+@operation("DELETE", LOCATION, "Delete a place", "Deleted")
+def delete(call: Call) -> Response:
+    call.store.locations.get(call.id)
+    call.without_input()
+    call.store.locations.delete(call.id)
+    return deleted("location", call.id)
+
+
+@operation("POST", LOCATION + "/token", "Make a new token for an agent", ANSWER)
+def token(call: Call) -> Response:
+    call.store.locations.get(call.id)
+    call.without_input()
+    return one(json_of(call.store.locations.new_token(call.id)))

@@ -1,0 +1,55 @@
+"""What is kept and said of the places of a monitor: who saw a failure, and who did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from app.db import AnySession
+from app.db.by_place import Seen, newest
+from app.engine.quorum import Vote
+from app.engine.recorder.places import stale_after
+from app.records import Verdict
+
+_WHAT = {Verdict.DOWN: "Down", Verdict.DEGRADED: "Slow"}
+
+
+def of_monitor(session: AnySession, monitor: Any, now: datetime) -> list[Seen]:
+    """What its places saw last, of what still counts."""
+    return newest(session, monitor.id, now - stale_after(monitor))
+
+
+def told_by_some(seen: Sequence[Seen], votes: Sequence[Vote]) -> tuple[str | None, str | None]:
+    """The code and the sentence of a monitor that is degraded because of what some places see."""
+    down = {vote.location for vote in votes if vote.lasting and vote.verdict is Verdict.DOWN}
+    slow = {vote.location for vote in votes if vote.verdict is Verdict.DEGRADED}
+    verdict = Verdict.DOWN if down else Verdict.DEGRADED
+    who = [one for one in seen if one.place in (down or slow) and one.verdict is verdict]
+    if not who:
+        return None, None
+    names = ", ".join(one.title for one in who)
+    counted = f"{_WHAT[verdict]} in {len(who)} of {len(votes)} places ({names})"
+    cause = who[0].cause
+    return who[0].cause_code, f"{counted}: {cause}" if cause else f"{counted}."
+
+
+def evidence_of(seen: Sequence[Seen], aside: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """``evidence.places`` of an incident. ``aside``: the failing checks of places by name, of those
+    that have none among the checks that opened it.
+    """
+    return [place_of(one, aside.get(one.name)) for one in seen]
+
+
+def place_of(one: Seen, check: Any = None) -> dict[str, Any]:
+    """A place in ``evidence.places``; a place without a vote is unknown."""
+    return {
+        "name": one.name,
+        "label": one.label,
+        "verdict": str(one.verdict or Verdict.UNKNOWN),
+        "cause_code": one.cause_code,
+        "cause": one.cause,
+        "status_code": one.status_code,
+        "response_time": one.response_time,
+        "check": check if one.verdict is Verdict.DOWN else None,
+    }

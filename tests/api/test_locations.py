@@ -1,0 +1,155 @@
+"""/api/v1/locations over HTTP (decisions.md 14)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.access.agents import agent_of
+from app.db import places, writing
+from app.db.tables import LocationRow
+from tests.api.conftest import BASE
+from tests.factories import make_monitor, now
+
+pytestmark = pytest.mark.sqlite
+
+
+def test_a_place_is_stored_from_a_form_shown_updated_and_deleted(api):
+    answer = api("POST", "/locations", data={"name": "eu-north-1", "label": "Stockholm"})
+    assert answer.status_code == 201
+    place = answer.json["data"]
+    path = f"/locations/{place['id']}"
+    assert answer.headers["Location"] == f"{BASE}{path}"
+    assert place == {
+        "id": place["id"],
+        "name": "eu-north-1",
+        "label": "Stockholm",
+        "carrier": "local",
+        "state": "never_seen",
+        "last_seen_at": None,
+        "version": None,
+        "clock_offset_ms": None,
+        "checks_per_minute": None,
+        "monitors": 0,
+        "created_at": place["created_at"],
+    }
+    assert api.get(path)["data"] == place
+    assert api.data("PATCH", path, json={"label": None}) == place | {"label": None}
+    assert [one["name"] for one in api.get("/locations")["data"]] == ["default", "eu-north-1"]
+    assert api("DELETE", path).json == {
+        "id": place["id"],
+        "object": "location",
+        "deleted": True,
+        "status": 200,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sent", "faulty"),
+    [
+        ({}, ["name"]),
+        ({"name": "Oslo"}, ["name"]),
+        ({"name": "oslo 1"}, ["name"]),
+        ({"name": "x" * 65}, ["name"]),
+        ({"name": "default"}, ["name"]),
+        ({"name": "oslo", "label": "x" * 81}, ["label"]),
+        ({"name": "oslo", "carrier": "pigeon"}, ["carrier"]),
+        ({"name": "oslo", "token": "mine"}, ["token"]),
+    ],
+)
+def test_a_faulty_place_is_refused_by_field(api, sent, faulty):
+    assert sorted(api.errors("POST", "/locations", json=sent)) == faulty
+    assert api.get("/locations")["meta"]["total"] == 1
+
+
+def test_storing_an_agent_returns_its_token_once_and_a_new_one_ends_it(api, core):
+    place = api.data("POST", "/locations", json={"name": "oslo", "carrier": "agent"})
+    path = f"/locations/{place['id']}"
+    assert "token" not in api.get(path)["data"]
+    second = api.data("POST", f"{path}/token")["token"]
+    with core.app_context():
+        assert agent_of(place["token"]) is None
+        found = agent_of(second)
+        assert (found.id, found.name, found.public_key) == (place["id"], "oslo", None)
+        assert agent_of("wa_") is None
+    api.data("PATCH", path, json={"carrier": "local"})
+    with core.app_context():
+        assert agent_of(second) is None
+    answer = api("POST", f"{path}/token")
+    assert answer.status_code == 409
+
+
+def test_a_place_in_use_is_409_with_the_monitors(api):
+    place = api.data("POST", "/locations", json={"name": "oslo"})
+    monitor = api.monitor(**{"locations[0]": "oslo"})
+    answer = api("DELETE", f"/locations/{place['id']}")
+    assert answer.status_code == 409
+    assert answer.json["monitors"] == [monitor["id"]]
+
+
+def test_a_place_shows_what_its_processes_report(api, core):
+    id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
+    moment = now()
+    with core.app_context():
+        for number, offset in ((1, 250), (2, None)):
+            places.seen(
+                "oslo",
+                moment - timedelta(seconds=number),
+                process=f"prober:host:{number}",
+                version="1.2.3",
+                clock_offset_ms=offset,
+                checks_per_minute=30,
+                last_check_at=moment,
+            )
+    place = api.get(f"/locations/{id}")["data"]
+    assert (place["state"], place["version"]) == ("online", "1.2.3")
+    assert (place["clock_offset_ms"], place["checks_per_minute"]) == (250, 60)
+    assert place["last_seen_at"] == f"{moment - timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.mark.parametrize(
+    ("interval", "minutes", "state"),
+    [(60, 2, "online"), (60, 4, "silent"), (300, 9, "online"), (300, 11, "silent")],
+)
+def test_a_place_is_silent_after_two_intervals_without_a_result(
+    api, core, interval, minutes, state
+):
+    id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
+    long_ago = now() - timedelta(days=1)
+    make_monitor(core, places=[id], interval=interval, updated_at=long_ago)
+    with core.app_context():
+        last = now() - timedelta(minutes=minutes)
+        places.seen("oslo", now(), process="agent:oslo", last_check_at=last)
+    assert api.get(f"/locations/{id}")["data"]["state"] == state
+
+
+def test_a_place_that_has_just_got_its_first_monitor_is_not_silent_yet(api, core):
+    id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
+    with core.app_context():
+        last = now() - timedelta(hours=5)
+        places.seen("oslo", now(), process="agent:oslo", last_check_at=last)
+    assert api.get(f"/locations/{id}")["data"]["state"] == "online", "it has nothing to check"
+    make_monitor(core, places=[id])
+    assert api.get(f"/locations/{id}")["data"]["state"] == "online"
+
+
+def test_what_a_place_was_outlasts_its_processes(api, core):
+    id = api.data("POST", "/locations", json={"name": "oslo"})["id"]
+    before = now() - timedelta(days=3)
+    with core.app_context():
+        places.seen("oslo", before, process="agent:oslo", last_check_at=before)
+        places.remember(now())
+        with writing() as session:
+            assert session.get(LocationRow, id).result_at == before
+    place = api.get(f"/locations/{id}")["data"]
+    assert (place["state"], place["last_seen_at"]) == ("silent", f"{before:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def test_me_names_locations(api):
+    assert "locations" in api.get("/me")["data"]["features"]
+
+
+def test_a_read_key_sees_places_and_changes_none(api, reader):
+    assert reader("GET", "/locations").status_code == 200
+    assert reader("POST", "/locations", json={"name": "oslo"}).status_code == 403

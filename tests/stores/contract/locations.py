@@ -1,0 +1,96 @@
+"""What every store promises about places (decisions.md 14)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.errors import Conflict, Invalid
+from app.records import PageQuery, Place
+from app.stores.base import Feature, Store
+from tests.stores.contract.making import HUGE, add_monitor, needs, not_found
+
+
+def add_place(store: Store, name: str = "oslo", **fields: Any) -> Place:
+    needs(store, Feature.LOCATIONS)
+    return store.locations.create({"name": name} | fields)
+
+
+class LocationsContract:
+    def test_the_default_place_is_always_there(self, store: Store) -> None:
+        needs(store, Feature.LOCATIONS)
+        (place,) = store.locations.list(PageQuery()).items
+        assert (place.name, place.carrier, place.title) == ("default", "local", "default")
+
+    def test_places_are_stored_changed_and_deleted(self, store: Store) -> None:
+        place = add_place(store, label="Oslo", carrier="queue")
+        assert (place.name, place.label, place.carrier) == ("oslo", "Oslo", "queue")
+        assert (place.state, place.last_seen_at, place.monitors) == ("never_seen", None, 0)
+        assert place.token is None
+        assert store.locations.get(place.id) == place
+        changed = store.locations.update(place.id, {"label": "Oslo, Norway", "carrier": "local"})
+        assert (changed.label, changed.carrier) == ("Oslo, Norway", "local")
+        assert store.locations.list(PageQuery()).items[1:] == [changed]
+        store.locations.delete(place.id)
+        assert len(store.locations.list(PageQuery()).items) == 1
+
+    @pytest.mark.parametrize("id", [999_999, HUGE])
+    def test_an_unknown_place_is_not_found(self, store: Store, id: int) -> None:
+        needs(store, Feature.LOCATIONS)
+        not_found(
+            lambda: store.locations.get(id),
+            lambda: store.locations.update(id, {"label": "x"}),
+            lambda: store.locations.new_token(id),
+            lambda: store.locations.delete(id),
+        )
+
+    def test_no_two_places_have_the_same_name_and_a_name_stays(self, store: Store) -> None:
+        place = add_place(store)
+        for attempt in (
+            lambda: add_place(store),
+            lambda: store.locations.update(place.id, {"name": "bergen"}),
+        ):
+            with pytest.raises(Invalid) as caught:
+                attempt()
+            assert list(caught.value.errors) == ["name"]
+        assert store.locations.update(place.id, {"name": "oslo", "label": "x"}).label == "x"
+
+    def test_an_agent_has_a_token_that_is_shown_once(self, store: Store) -> None:
+        place = add_place(store, carrier="agent")
+        assert place.token
+        assert store.locations.get(place.id).token is None
+        other = store.locations.new_token(place.id).token
+        assert other
+        assert other != place.token
+
+    def test_a_place_without_an_agent_has_no_token(self, store: Store) -> None:
+        place = add_place(store)
+        with pytest.raises(Conflict):
+            store.locations.new_token(place.id)
+
+    def test_the_default_place_is_not_deleted_and_has_no_agent(self, store: Store) -> None:
+        needs(store, Feature.LOCATIONS)
+        id = store.locations.list(PageQuery()).items[0].id
+        with pytest.raises(Conflict):
+            store.locations.delete(id)
+        with pytest.raises(Invalid) as caught:
+            store.locations.update(id, {"carrier": "agent"})
+        assert list(caught.value.errors) == ["carrier"]
+
+    def test_a_place_in_use_is_not_deleted_and_the_monitors_are_named(self, store: Store) -> None:
+        place = add_place(store)
+        id = add_monitor(store, locations=("default", "oslo")).id
+        assert store.locations.get(place.id).monitors == 1
+        with pytest.raises(Conflict) as caught:
+            store.locations.delete(place.id)
+        assert caught.value.details["monitors"] == [id]
+        store.monitors.update(id, {"locations": ("default",)})
+        store.locations.delete(place.id)
+
+    def test_a_monitor_has_the_rule_of_its_places(self, store: Store) -> None:
+        needs(store, Feature.LOCATIONS)
+        one = add_monitor(store)
+        assert one.location_rule == "majority"
+        assert store.monitors.update(one.id, {"location_rule": "any"}).location_rule == "any"
+        assert store.monitors.get(one.id).location_rule == "any"
