@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -20,12 +20,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
 from app.config import Settings
-from app.db import assignments, db, shards
+from app.db import assignments, db, places, shards, writing
 from app.db.faults import tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
-from app.engine.carriers import Carrier, RemoteNetwork
+from app.engine.carriers import Carrier, RemoteNetwork, Report
 from app.engine.carriers.inprocess import InProcess
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Network
@@ -91,6 +91,7 @@ class Checker:
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._ahead = time.time() - time.monotonic()  # changes when the clock is set
+        self._reported_at = time.monotonic()
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
     def wake(self) -> None:
@@ -164,6 +165,24 @@ class Checker:
             self._put(assignments.of_shards(self._shards.place, moved.gained))
             self._pace_at = float("-inf")
         self._shards_at = now + LOOK_SECONDS
+        if self._remote is not None:
+            self._report(self._remote.reports(), now)
+
+    def _report(self, told: Sequence[Report], now: float) -> None:
+        """Store what those who make the checks elsewhere said of themselves."""
+        at = _now()
+        with writing():
+            for one in told:
+                places.seen(
+                    self.settings.location,
+                    at,
+                    process=one.process,
+                    version=one.version,
+                    clock_offset_ms=round(one.clock_offset / timedelta(milliseconds=1)),
+                    checks_per_minute=round(60 * one.checks / max(1.0, now - self._reported_at)),
+                    last_check_at=at if one.checks else None,
+                )
+        self._reported_at = now
 
     def _follow(self, now: float) -> None:
         """Reload the monitors that have changed."""

@@ -115,7 +115,10 @@ def test_a_check_goes_to_a_prober_and_its_outcome_comes_back(redis_server, setti
 
 def test_nothing_on_the_broker_can_be_read(redis_server, settings, carrier):
     with closing(Listener(serve)) as site, desk(settings) as made:
-        carrier.submit(secret_spec(f"http://127.0.0.1:{site.port}/status/200/private-path"), lambda _outcome: None)
+        carrier.submit(
+            secret_spec(f"http://127.0.0.1:{site.port}/status/200/private-path"),
+            lambda _outcome: None,
+        )
         sealed = sent_batch(redis_server)
         made.take(sealed)
         assert made.came.wait(30)

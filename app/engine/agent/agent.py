@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from app.codec.packing import moment, pack, spec_of
 from app.codec.values import Odd
 from app.config import PREFIX, SettingError, Settings
 from app.engine import schedule
-from app.engine.agent.buffer import Buffer
+from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock
 from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
 from app.engine.network import Finished, Network
@@ -67,6 +67,7 @@ class Agent:
         self._was_down = False
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self._jobs: dict[int, Job] = {}
+        self._done = self._buffer.done()  # the last check of each monitor, with its version
         self._offset = self._clock.offset
         self._recent: deque[float] = deque()  # when checks came back, in the last minute
         self._clean_at = 0.0
@@ -161,10 +162,12 @@ class Agent:
                 continue  # the monitor was changed meanwhile
             at = self._clock.corrected(outcome.result.checked_at)
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
-            kept.append((at, {"made_for": claim.turn, "outcome": pack(placed)}))
+            body = {"made_for": claim.turn, "outcome": pack(placed)}
+            kept.append(Made(claim.monitor_id, claim.turn, at, body))
             self._plan.back(claim, self._stood(job, placed), self._clock.now())
         if kept:
             self._buffer.add(kept)
+            self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()
             now = time.monotonic()
             self._recent.extend(now for _ in kept)
@@ -223,18 +226,18 @@ class Agent:
         self._plan.drop(gone)
         for monitor_id in gone:
             self._jobs.pop(monitor_id, None)
+            self._done.pop(monitor_id, None)
 
     def _job(self, one: Mapping[str, Any]) -> Job:
         spec = spec_of(one["spec"])
         monitor_id, version = int(spec.monitor_id or 0), int(one["version"])
         told = _standing(one["standing"], version)
-        known = self._jobs.get(monitor_id)
-        if known is not None and known.standing.turn == version and told.slot is not None:
+        interval = int(one["interval"])
+        done_version, at = self._done.get(monitor_id, (version, None))
+        if at is not None and done_version == version and _is_news(at, told):
             # What we have done since is on its way to the server.
-            slot, at = known.standing.slot, known.standing.checked_at
-            if slot is not None and slot > told.slot:
-                told = replace(told, slot=slot, checked_at=at, blind=known.standing.blind)
-        return Job(monitor_id, spec, int(one["interval"]), 0, 0, told)
+            told = replace(told, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at)
+        return Job(monitor_id, spec, interval, 0, 0, told)
 
     def _stand(self, news: Stood) -> None:
         now = self._clock.now()
@@ -246,6 +249,15 @@ class Agent:
                 since = moment(told["unconfirmed_at"])
                 job.standing = replace(job.standing, unconfirmed_at=since)
                 self._plan.put(job, now)
+
+
+def _is_news(at: datetime, told: Standing) -> bool:
+    """Whether a check of ours is later than what the server knows. Without a slot, but with an
+    earlier check, the server wants one now: the monitor was resumed.
+    """
+    if told.slot is None:
+        return told.checked_at is None
+    return told.checked_at is None or at > told.checked_at
 
 
 def _standing(told: Mapping[str, Any], turn: int) -> Standing:

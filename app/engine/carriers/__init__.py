@@ -6,7 +6,9 @@ repeats it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
 from app.engine.schedule import Claim
@@ -30,13 +32,28 @@ class Carrier(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
+    clock is ahead of ours. ``checks``: how many came back since the last report.
+    """
+
+    process: str
+    version: str
+    clock_offset: timedelta
+    checks: int
+
+
 class RemoteNetwork:
     """In place of ``app.engine.network.Network`` when checks are made elsewhere: whoever makes them
     has sorted out failures of its own network, and ``down`` is what it says.
+
+    ``reports`` returns what these processes said of themselves since the last call.
     """
 
     def __init__(self) -> None:
         self.down = False
+        self.reports: Callable[[], Sequence[Report]] = lambda: ()
 
     def sort(self, finished: list[Finished], _now: float) -> list[Finished]:
         return finished

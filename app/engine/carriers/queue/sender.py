@@ -17,7 +17,7 @@ from app.codec.packing import moment, outcome_of, pack
 from app.codec.sealing import BatchKey, Forged
 from app.codec.values import Odd
 from app.config import Settings
-from app.engine.carriers import Done, RemoteNetwork
+from app.engine.carriers import Done, RemoteNetwork, Report
 from app.engine.carriers.queue.broker import (
     FRESH_SECONDS,
     TASK,
@@ -61,15 +61,12 @@ class _Batch:
 
 
 @dataclass(slots=True)
-class Prober:
-    """What a prober last said of itself. ``checks``: outcomes since the last ``reports``."""
+class _Prober:
+    """A prober, as it last spoke. ``heard``: when (monotonic)."""
 
-    name: str
-    version: str
-    clock_offset: timedelta
+    report: Report
     network_down: bool
     heard: float
-    checks: int = 0
 
 
 @dataclass(slots=True)
@@ -80,7 +77,7 @@ class _State:
     checks: dict[int, _Check] = field(default_factory=dict)  # by ticket
     tickets: dict[int, int] = field(default_factory=dict)  # the newest, by monitor
     batches: dict[str, _Batch] = field(default_factory=dict)
-    probers: dict[str, Prober] = field(default_factory=dict)
+    probers: dict[str, _Prober] = field(default_factory=dict)
     last_ticket: int = 0
 
 
@@ -92,6 +89,7 @@ class QueueCarrier:
         self.location = settings.location
         self.name = f"outcomes.{settings.location}.{secrets.token_hex(8)}"
         self.network = network or RemoteNetwork()
+        self.network.reports = self.reports
         self._key = BatchKey(key)
         self._celery = make_celery(broker_url)
         self._redis = make_redis(broker_url)
@@ -139,12 +137,13 @@ class QueueCarrier:
         self._redis.close()
         self._celery.close()
 
-    def reports(self) -> list[Prober]:
+    def reports(self) -> list[Report]:
         """What the probers said of themselves since the last call."""
         with self._lock:
-            told = [replace(one) for one in self._state.probers.values()]
-            for one in self._state.probers.values():
-                one.checks = 0
+            probers = self._state.probers.values()
+            told = [one.report for one in probers]
+            for one in probers:
+                one.report = replace(one.report, checks=0)
         return told
 
     # --- the two threads
@@ -300,10 +299,9 @@ class QueueCarrier:
         now = time.monotonic()
         name = told["prober"]
         before = self._state.probers.get(name)
-        count = len(told["outcomes"]) + (before.checks if before else 0)
-        self._state.probers[name] = Prober(
-            name, told["version"], offset, told["network_down"], now, count
-        )
+        checks = len(told["outcomes"]) + (before.report.checks if before else 0)
+        report = Report(name, told["version"], offset, checks)
+        self._state.probers[name] = _Prober(report, told["network_down"], now)
         for batch_id in told["running"]:
             if batch := self._state.batches.get(batch_id):
                 batch.heard = now
