@@ -42,6 +42,7 @@ AT_ONCE = 200  # checks started before outcomes are collected
 LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts while the pace limits them
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
+REPORT_SECONDS = 10.0  # how often it is stored what processes elsewhere say of themselves
 STEP_SECONDS = 1.0  # a larger difference means that the clock was set
 TROUBLE_SECONDS = 1.0  # pause after the database could not be used
 STOP_SECONDS = 7.0  # how long a stop waits for running checks
@@ -165,7 +166,7 @@ class Checker:
             self._put(assignments.of_shards(self._shards.place, moved.gained))
             self._pace_at = float("-inf")
         self._shards_at = now + LOOK_SECONDS
-        if self._remote is not None:
+        if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
             self._report(self._remote.reports(), now)
 
     def _report(self, told: Sequence[Report], now: float) -> None:
@@ -179,7 +180,7 @@ class Checker:
                     process=one.process,
                     version=one.version,
                     clock_offset_ms=round(one.clock_offset / timedelta(milliseconds=1)),
-                    checks_per_minute=round(60 * one.checks / max(1.0, now - self._reported_at)),
+                    checks_per_minute=round(60 * one.checks / (now - self._reported_at)),
                     last_check_at=at if one.checks else None,
                 )
         self._reported_at = now

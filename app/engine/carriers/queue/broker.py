@@ -50,6 +50,8 @@ def make_celery(broker_url: str) -> Celery:
         worker_hijack_root_logger=False,
         worker_enable_remote_control=False,  # it would take commands from anybody on the broker
         worker_send_task_events=False,
+        # The default of Celery 6; a task lasts some milliseconds.
+        worker_cancel_long_running_tasks_on_connection_loss=True,
         # None of the task's arguments may reach the log.
         worker_redirect_stdouts=False,
         broker_connection_retry_on_startup=True,

@@ -7,9 +7,11 @@ the outcomes are sent as they come, so one slow target delays no other.
 from __future__ import annotations
 
 import base64
+import ctypes
 import logging
 import os
 import secrets
+import signal
 import socket
 import threading
 import time
@@ -54,6 +56,7 @@ ALIVE_SECONDS = 1.0  # how often a checker hears that its batches are here
 MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
 STOP_SECONDS = 7.0
 LARGEST_REPLY = 500
+_PR_SET_PDEATHSIG = 1
 MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
 
 
@@ -274,6 +277,8 @@ def run(settings: Settings) -> int:
             log.error("A batch cannot be read: %s", type(fault).__name__)
 
     def begin(**_more: object) -> None:
+        # If the worker is killed, this process would go on without it.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         desks.append(make_desk(settings))
 
     def end(**_more: object) -> None:
