@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from flask import Request, Response, current_app
@@ -70,6 +71,7 @@ def answer(request: Request) -> Response:
     if isinstance(found, Response):
         return found
     handler, place = found
+    received = datetime.now(UTC)
     try:
         body = read_body(request)
     except TooLarge:
@@ -78,7 +80,13 @@ def answer(request: Request) -> Response:
         return problem(415, "Send application/json.")
     if body.kind != JSON or not body.whole:
         return problem(415, "Send application/json.")
-    return one(handler(_agents(), place, _read(body.raw)))
+    told = handler(_agents(), place, _read(body.raw))
+    # Both times, so that the agent can leave out how long this took when it compares clocks.
+    return one({**told, "received": _told(received), "now": _told(datetime.now(UTC))})
+
+
+def _told(moment: datetime) -> str:
+    return moment.isoformat()
 
 
 def _read(raw: bytes) -> Mapping[str, Any]:

@@ -356,9 +356,9 @@ def test_a_missing_setting_is_named(tmp_path, missing):
 def test_a_clock_follows_the_quickest_answer():
     clock = Clock()
     sent = datetime(2026, 11, 22, 8, tzinfo=UTC)
-    clock.measure(sent, 4.0, sent + timedelta(seconds=64))
-    clock.measure(sent, 0.2, sent + timedelta(seconds=60.1))
-    clock.measure(sent, 2.0, sent + timedelta(seconds=62))
+    for seconds, received, answered in ((4.0, 64, 64), (3.0, 60.1, 62.9), (2.0, 62, 62)):
+        moments = (sent + timedelta(seconds=one) for one in (received, answered))
+        clock.measure(sent, seconds, *moments)
     assert clock.offset == timedelta(seconds=60)
     assert clock.corrected(sent) == sent + timedelta(minutes=1)
 

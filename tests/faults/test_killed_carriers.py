@@ -201,6 +201,8 @@ def test_kills_and_cuts_lose_no_result_make_none_twice_and_cause_no_incident(tmp
         seen = harass(parts, redis, server, gate)
         time.sleep(INTERVAL + 2)  # the last kill's checks come back
         ended = datetime.now(UTC)
+        for part in parts:
+            part.process.terminate()  # all at once: each may take seconds
         for secret in (SECRET, f":{target.http}/"):
             assert secret.encode() not in seen
         assert seen, "the broker was read while batches were on it"

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ STOP_SECONDS = 7.0
 CLEAN_SECONDS = 600.0
 STEP_SECONDS = 1.0  # a larger difference means that a clock was set
 MINUTE = 60.0
+EARLIEST = datetime.min.replace(tzinfo=UTC)
 WHERE = "in WAKEFUL_ALLOW_NETWORKS of this agent"
 
 
@@ -67,6 +68,7 @@ class Agent:
         self._was_down = False
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
         self._jobs: dict[int, Job] = {}
+        self._started: dict[int, datetime] = {}  # when the last check of each monitor began
         self._done = self._buffer.done()  # the last check of each monitor, with its version
         self._offset = self._clock.offset
         self._recent: deque[float] = deque()  # when checks came back, in the last minute
@@ -126,11 +128,14 @@ class Agent:
                 "This machine's clock differs from the server's by %+.1f s.",
                 -self._clock.offset.total_seconds(),
             )
+            self._started = dict.fromkeys(self._started, EARLIEST)
             self._plan.rearrange(self._clock.now())
         self._offset = self._clock.offset
 
     def _start_due(self, prober: Prober) -> None:
-        for job in self._plan.take(self._clock.now(), AT_ONCE):
+        now = self._clock.now()
+        for job in self._plan.take(now, AT_ONCE):
+            self._started[job.monitor_id] = now
             prober.submit(job.spec, partial(self._came_back, job.claim()))
 
     def _came_back(self, claim: Claim, outcome: Outcome) -> None:
@@ -160,7 +165,12 @@ class Agent:
             job = self._jobs.get(claim.monitor_id)
             if job is None or job.standing.turn != claim.turn:
                 continue  # the monitor was changed meanwhile
-            at = self._clock.corrected(outcome.result.checked_at)
+            # Not before it was started: if the difference of the clocks was measured anew
+            # meanwhile, the check would seem to belong to the slot before.
+            at = max(
+                self._clock.corrected(outcome.result.checked_at),
+                self._started.get(claim.monitor_id, EARLIEST),
+            )
             placed = replace(outcome, result=replace(outcome.result, checked_at=at))
             body = {"made_for": claim.turn, "outcome": pack(placed)}
             kept.append(Made(claim.monitor_id, claim.turn, at, body))
@@ -227,6 +237,7 @@ class Agent:
         for monitor_id in gone:
             self._jobs.pop(monitor_id, None)
             self._done.pop(monitor_id, None)
+            self._started.pop(monitor_id, None)
 
     def _job(self, one: Mapping[str, Any]) -> Job:
         spec = spec_of(one["spec"])

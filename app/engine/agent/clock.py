@@ -29,14 +29,21 @@ class Clock:
         """A time of this machine as the server would say it."""
         return moment + self.offset
 
-    def measure(self, sent: datetime, seconds: float, server: datetime) -> None:
-        """An answer that named the server's time ``server`` came ``seconds`` after ``sent``."""
+    def measure(
+        self, sent: datetime, seconds: float, received: datetime, answered: datetime
+    ) -> None:
+        """The answer to a request came ``seconds`` after ``sent``; by the server's clock, it was
+        ``received`` and ``answered`` then.
+        """
+        took = max(0.0, (answered - received).total_seconds())
+        middle = sent + timedelta(seconds=seconds / 2)
         with self._lock:
             ahead = _ahead()
             if abs(ahead - self._ahead) > 1.0:  # this machine's clock was set
                 self._measured.clear()
                 self._ahead = ahead
-            self._measured.append((seconds, server - (sent + timedelta(seconds=seconds / 2))))
+            offset = received + timedelta(seconds=took / 2) - middle
+            self._measured.append((seconds - took, offset))
             _seconds, offset = min(self._measured)
             self.offset = offset if abs(offset) >= LEAST else timedelta()
 

@@ -228,8 +228,9 @@ class Link:
         if answer.status_code != 200:
             raise Refused(f"{answer.status_code}: {told.get('message')}")
         said: dict[str, Any] = told["data"]
-        if server := moment(said["now"]):
-            self._clock.measure(sent, seconds, server)
+        received, answered = moment(said["received"]), moment(said["now"])
+        if received is not None and answered is not None:
+            self._clock.measure(sent, seconds, received, answered)
         return said
 
     def _opened(self, location: str, sealed: bytes) -> Assigned:

@@ -91,7 +91,7 @@ class LocalAgents:
                 agents.keep_public_key(place.id, key)
         elif place.public_key != key:
             raise Conflict(OTHER_KEY)
-        return {"location": place.name, "confirm_seconds": self._confirm_seconds} | _clock()
+        return {"location": place.name, "confirm_seconds": self._confirm_seconds}
 
     def assigned(self, place: AgentPlace, since: int | None) -> dict[str, Any]:
         """What the agent has to check: all of it, or what has changed since this number. Only the
@@ -113,7 +113,7 @@ class LocalAgents:
         }
         public = base64.b64decode(place.public_key)
         sealed = seal_to(public, told, ABOUT_ASSIGNED.format(place.name))
-        return {"change": change, "sealed": base64.b64encode(sealed).decode()} | _clock()
+        return {"change": change, "sealed": base64.b64encode(sealed).decode()}
 
     @staticmethod
     def _changed(since: int, newest: int) -> set[int] | None:
@@ -137,7 +137,7 @@ class LocalAgents:
             told = self._record(place, sent, now)
         self._beat(place, data, now, recorded=bool(sent))
         told["refused"] += wrong
-        return told | {"change": changes.newest()} | _clock()
+        return told | {"change": changes.newest()}
 
     def _record(self, place: AgentPlace, sent: Sequence[_Sent], now: datetime) -> dict[str, Any]:
         known = _known(place.id, {one.monitor_id for one in sent})
@@ -185,10 +185,6 @@ class LocalAgents:
                 checks_per_minute=_number(data.get("checks_per_minute"), 10**8),
                 last_check_at=self._recorded.get(place.id),
             )
-
-
-def _clock() -> dict[str, str]:
-    return {"now": datetime.now(UTC).isoformat()}
 
 
 def _number(value: Any, most: int) -> int | None:
