@@ -375,3 +375,11 @@ def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
         assert len(buffer.newest(3, 1)) == 1
         buffer.remove([id for id, _body in buffer.newest(100, 1000)])
         assert len(buffer) == 0
+
+
+def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():
+    clock = Clock()
+    sent = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    late = sent + timedelta(seconds=1.9)
+    clock.measure(sent, 2.0, late, late)  # it waited on its way to the server
+    assert clock.offset == timedelta()

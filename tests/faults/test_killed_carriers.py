@@ -2,8 +2,8 @@
 in turn, the agent is cut off, and no result is lost or made twice.
 
 Three places watch the same monitors: ``default`` (a checker), ``eu`` (two checkers and two probers
-over the queue) and ``oslo`` (an agent). KILLS_SECONDS says how long; `make kills` takes three
-minutes.
+over the queue) and ``oslo`` (an agent). KILLS_SECONDS, KILLS_MONITORS and KILLS_INTERVAL say how
+much; `make kills` takes three minutes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from tests.support.redis import Redis
 
 SECONDS = float(os.environ.get("KILLS_SECONDS", "40"))
 MONITORS = int(os.environ.get("KILLS_MONITORS", "60"))
-INTERVAL, TIMEOUT, CONFIRM = 10, 5, 2
+INTERVAL = int(os.environ.get("KILLS_INTERVAL", "10"))
+TIMEOUT, CONFIRM = 5, 2
 LATE = timedelta(seconds=30)
 PAUSE = 4.0  # between two kills
 SECRET = "hunter2-in-the-clear"

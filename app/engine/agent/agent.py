@@ -23,6 +23,7 @@ from app.checks.prober import Prober
 from app.codec.packing import moment, pack, spec_of
 from app.codec.values import Odd
 from app.config import PREFIX, SettingError, Settings
+from app.db.clocks import SKEW
 from app.engine import schedule
 from app.engine.agent.buffer import Buffer, Made
 from app.engine.agent.clock import Clock
@@ -128,8 +129,9 @@ class Agent:
                 "This machine's clock differs from the server's by %+.1f s.",
                 -self._clock.offset.total_seconds(),
             )
-            self._started = dict.fromkeys(self._started, EARLIEST)
             self._plan.rearrange(self._clock.now())
+        if abs(self._clock.offset - self._offset) > SKEW:
+            self._started.clear()
         self._offset = self._clock.offset
 
     def _start_due(self, prober: Prober) -> None:

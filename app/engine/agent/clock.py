@@ -43,9 +43,11 @@ class Clock:
                 self._measured.clear()
                 self._ahead = ahead
             offset = received + timedelta(seconds=took / 2) - middle
-            self._measured.append((seconds - took, offset))
-            _seconds, offset = min(self._measured)
-            self.offset = offset if abs(offset) >= LEAST else timedelta()
+            self._measured.append((max(0.0, seconds - took), offset))
+            on_the_way, best = min(self._measured)
+            # A request may have waited anywhere on its way: what fits is left as it is.
+            if abs(best - self.offset) > LEAST + timedelta(seconds=on_the_way / 2):
+                self.offset = best
 
 
 def _ahead() -> float:
