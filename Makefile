@@ -28,7 +28,7 @@ DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation li
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick quick-3.13 pictures lint format lock wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine \
+.PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine \
 	bench-slow bench-start bench-kills clean
 
 help: ## List the targets
@@ -61,6 +61,9 @@ lint: $(TEST) ## Check style and types
 format: $(TEST) ## Sort imports and format the code
 	@$(BIN)/ruff check --select I --fix
 	@$(BIN)/ruff format
+
+messages: $(TEST) ## Write app/translations/messages.pot, the catalogue of all sentences
+	@scripts/messages
 
 lock: ## Write requirements/*.txt from pyproject.toml (UPGRADE=1: with newer versions)
 	@scripts/venv

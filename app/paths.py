@@ -17,3 +17,4 @@ def _carried_or_beside(name: str) -> Path:
 TEMPLATES = _carried_or_beside("templates")
 STATIC = _carried_or_beside("static")
 MIGRATIONS = _PACKAGE / "db" / "migrations"
+TRANSLATIONS = _PACKAGE / "translations"

@@ -1,4 +1,4 @@
-"""Passwords: argon2 hashes. The rule for a new one is in ``app.rules.text``.
+"""Passwords: argon2 hashes, and the rule for a new one, whose length is in ``app.rules.text``.
 
 Hashing takes 64 MiB on purpose, so only a few run at once: sixteen log-ins at the same moment would
 take a gigabyte.
@@ -6,6 +6,7 @@ take a gigabyte.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,6 +15,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from app.errors import Throttled
+from app.i18n import N_, _
+from app.rules import text
 from app.slots import BUSY_SECONDS, PASSWORDS, Slots
 
 BUSY = "Many people are logging in at this moment."
@@ -42,6 +45,38 @@ def _turn() -> Iterator[None]:
                     yield
                     return
     raise Throttled(BUSY, BUSY_SECONDS)
+
+
+COMMON = N_("This password is one of the most common ones, which are tried first. Choose another.")
+OF_THE_ADDRESS = N_(
+    'The password has a part of the email address or of the product\'s name in it ("%(part)s").'
+    " Choose another."
+)
+MOST_COMMON = 10_000
+SHORTEST_PART = 4  # letters; shorter ones are in many words
+PRODUCT = "wakeful"
+
+
+def refused(password: str, email: str) -> str | None:
+    """Why this cannot be the new password of the account with this address; None if it can."""
+    try:
+        text.new_password(password)
+    except ValueError as fault:
+        return str(fault)
+    folded = password.casefold()
+    if folded in _common():
+        return _(COMMON)
+    parts = (PRODUCT, *re.split(r"[^\w]|_", email.casefold()))
+    found = next((one for one in parts if len(one) >= SHORTEST_PART and one in folded), None)
+    return _(OF_THE_ADDRESS, part=found) if found else None
+
+
+@cache
+def _common() -> frozenset[str]:
+    # Imported where it is used: only somebody who chooses a password waits for it.
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    return frozenset(FREQUENCY_LISTS["passwords"][:MOST_COMMON])
 
 
 def hashed(password: str) -> str:

@@ -93,10 +93,10 @@ class People(Counters):
 
         Raises NotFound and Invalid (``current_password``, ``password``).
         """
-        hash_now = _found(db.session, id).password_hash
-        if current is not None and not passwords.matches(hash_now, current):
-            raise Invalid({"current_password": ["The current password is wrong."]})
-        if sentence := refused(text.new_password, password):
+        person = _found(db.session, id)
+        if current is not None:
+            self.confirm_password(person, current)
+        if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
         with writing() as session:
@@ -105,6 +105,17 @@ class People(Counters):
             end_sessions(session, id)
             session.flush()
             return person_record(row)
+
+    def confirm_password(self, person: PersonRow, password: str) -> None:
+        """Raises Invalid (``current_password``) if it is not the person's, and Throttled after as
+        many wrong ones as a login may have: a browser that was left open must not be the place to
+        guess it.
+        """
+        counter = account_counter(person.email)
+        self._throttle(counter, LOGINS_PER_ACCOUNT)
+        if not passwords.matches(person.password_hash, password):
+            raise Invalid({"current_password": ["The current password is wrong."]})
+        self.uncount(counter, LOGIN_WINDOW_SECONDS)
 
     def has_logged_in(self, email: str) -> bool:
         """Whether somebody with this email address has ever logged in."""
@@ -226,7 +237,7 @@ def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
         sentence = _fault(name, value)
         if sentence:
             errors[name] = [sentence]
-    if password is not None and (sentence := refused(text.new_password, password)):
+    if password is not None and (sentence := passwords.refused(password, fields.get("email", ""))):
         errors["password"] = [sentence]
     if errors:
         raise Invalid(errors)

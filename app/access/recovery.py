@@ -18,14 +18,12 @@ from app.access.people import (
     account_counter,
     end_sessions,
     person_record,
-    refused,
 )
 from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound, Throttled
 from app.records import Person
-from app.rules import text
 
 BY_MAIL = timedelta(hours=1)
 BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always there
@@ -83,7 +81,7 @@ class Recovery(People):
         person = self.recovering(token)
         if person is None:
             raise Denied(VOID)
-        if sentence := refused(text.new_password, password):
+        if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
         with writing() as session:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, or_, select
 
@@ -21,6 +21,9 @@ from app.db.types import OutOfRange, Unreadable, Why
 from app.records import NOT_SENT, DeliveryStatus
 
 log = logging.getLogger(__name__)
+
+RESTORED_OLD = timedelta(hours=1)  # decisions.md 16
+RESTORED = f"{NOT_SENT}it was older than an hour when a backup was restored. Retry to send it."
 
 
 def give_up(session: AnySession, id: int, reason: str) -> None:
@@ -103,6 +106,22 @@ def give_up_outlived(session: AnySession, now: datetime) -> None:
             count_of(given_up, "message"),
             "was" if given_up == 1 else "were",
         )
+
+
+def hold_after_restore(session: AnySession, now: datetime) -> int:
+    """Hold the messages of a restored backup that are older than RESTORED_OLD, until a person
+    retries them: the outages that they are about are over, or have been told. Returns how many.
+    """
+    waits = or_(
+        DeliveryRow.status == DeliveryStatus.PENDING,
+        (DeliveryRow.status == DeliveryStatus.HELD) & DeliveryRow.next_attempt_at.is_not(None),
+    )
+    done = session.execute(
+        update_deliveries()
+        .where(waits, DeliveryRow.created_at < now - RESTORED_OLD)
+        .values(status=DeliveryStatus.FAILED, reason=RESTORED, **AT_REST)
+    )
+    return int(done.rowcount)  # type: ignore[attr-defined]
 
 
 def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], object]) -> list[int]:

@@ -113,6 +113,17 @@ def read_url(url: str) -> tuple[Kind, Target]:
     raise ValueError("The URL has a scheme of no kind.")
 
 
+def is_elsewhere(stored: str, url: str) -> bool:
+    """Whether ``url`` names another server than ``stored``, by scheme, host and port. A URL of
+    another kind does not count: its checks send nothing that this kind has stored.
+    """
+    try:
+        (kind, old), (other, new) = read_url(stored), read_url(url)
+    except ValueError:
+        return True
+    return kind is other and old.origin != new.origin
+
+
 def kinds_that_know(field: str) -> tuple[str, ...]:
     """The names of the kinds whose monitors have this field."""
     return tuple(kind.name for kind in KINDS if field in kind.fields or field not in FIELDS)

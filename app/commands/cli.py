@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 from sqlalchemy.exc import SQLAlchemyError
@@ -25,6 +26,7 @@ from app.commands import watchdog
 from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
 from app.errors import Invalid, WakefulError
+from app.i18n import N_, _, _n
 from app.imports.candidates import FORMATS
 from app.records import INTERVALS, AlertCondition, RequestMethod, Role, Scope
 from app.rules.time import iso
@@ -222,6 +224,80 @@ def upgrade(new: bool) -> None:
     with _opened(read()):
         schema.upgrade(new=new)
         click.echo(f"The database is up to date ({schema.present()}).")
+
+
+# --- Backups
+
+NO_PASSPHRASE = N_("The passphrase must have 8 characters or more.")
+DIFFERENT = N_("The two passphrases are different.")
+SHORTEST_PASSPHRASE = 8
+
+
+@cli.command("backup")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--encrypt", is_flag=True, help="Encrypt it with a passphrase, which is asked twice.")
+@click.option("--without-key", is_flag=True, help="Leave the secret key out; keep it elsewhere.")
+def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
+    """Write the database and the secret key to FILE, while Wakeful runs.
+
+    The passphrase is prompted for, or read from the first two lines of standard input.
+    """
+    from app.commands.keeping import backup
+
+    passphrase = _new_passphrase() if encrypt else ""
+    settings = read(make=False)
+    with _opened(settings):
+        backup.make(settings, file, passphrase=passphrase, with_key=not without_key)
+    size = file.stat().st_size
+    click.echo(
+        _("Backup written to %(file)s (%(size)s kB).", file=file, size=f"{size / 1000:,.0f}")
+    )
+    if not (encrypt or without_key):
+        click.echo(_("It has the secret key in it: keep it where only you can read it."), err=True)
+
+
+@cli.command("restore")
+@click.argument("file", type=click.File("rb"))
+@click.option(
+    "--force", is_flag=True, help="Replace a database that is not empty, and another key."
+)
+def restore_file(file: BinaryIO, force: bool) -> None:
+    """Restore a backup from FILE. Stop Wakeful first.
+
+    Messages older than an hour are held, until somebody retries them under Deliveries.
+    """
+    from app.commands.keeping import archive
+    from app.commands.keeping.restore import restore
+
+    passphrase = _line(_("Passphrase")) if archive.is_encrypted(file) else ""
+    done = restore(read(make=False), file, passphrase=passphrase, force=force)
+    click.echo(
+        _("Restored the backup of %(at)s. Start Wakeful: wakeful serve", at=done.manifest.made_at)
+    )
+    for path in done.kept:
+        click.echo(_("What was there before: %(file)s", file=path))
+    if done.held:
+        click.echo(
+            _n("%(num)s message is older than an hour and is held. See Deliveries.",
+               "%(num)s messages are older than an hour and are held. See Deliveries.", done.held)
+        )  # fmt: skip
+
+
+def _new_passphrase() -> str:
+    first = _line(_("Passphrase"))
+    if len(first) < SHORTEST_PASSPHRASE:
+        raise WakefulError(_(NO_PASSPHRASE))
+    if _line(_("The same passphrase again")) != first:
+        raise WakefulError(_(DIFFERENT))
+    return first
+
+
+def _line(prompt: str) -> str:
+    """A secret that is typed without being shown, or the next line of standard input."""
+    if sys.stdin.isatty():
+        typed: str = click.prompt(prompt, hide_input=True)
+        return typed
+    return sys.stdin.readline().rstrip("\r\n")
 
 
 # --- People and keys

@@ -158,7 +158,7 @@ def before_migrating(connection: Connection) -> None:
         return
     copy = _copy_of(file, found)
     try:
-        _copy(file, copy)
+        copy_sqlite(file, copy)
     except (OSError, sqlite3.Error) as trouble:
         raise WakefulError(NO_COPY.format(copy=copy, reason=f"{trouble}.")) from trouble
     log.warning("Upgrading the database from %s to %s. Its copy: %s", found, wanted(), copy)
@@ -256,7 +256,7 @@ def _revision(connection: Connection) -> str | None:
     return found
 
 
-def _copy(file: str, copy: Path) -> None:
+def copy_sqlite(file: str, copy: Path) -> None:
     """Copy an SQLite database that may be in use. Only its owner may read the copy."""
     unfinished = copy.with_name(f"{copy.name}.part")
     unfinished.unlink(missing_ok=True)

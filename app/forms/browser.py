@@ -203,6 +203,11 @@ class _WithPassword(BrowserForm):
 
     remove_password = ExtraSwitch("Remove the stored password", default=False)
 
+    def takes_stored_password(self) -> bool:
+        typed_or_removed = self.request_auth_password.data or self.remove_password.data
+        is_set = getattr(self.record, "request_auth_password_set", False)
+        return bool(is_set and self.request_auth_username.data and not typed_or_removed)
+
     def fields(self) -> dict[str, Any]:
         fields = super().fields()
         if fields.get(PASSWORD) is None:

@@ -21,6 +21,7 @@ from wtforms.validators import ValidationError
 
 from app.checks.kinds import read_url
 from app.forms.schema import SchemaField, SchemaForm
+from app.i18n import N_, _
 from app.records import AUTO, MASK, mask
 from app.rules import text, zones
 from app.rules.brackets import Name, Typed
@@ -156,6 +157,12 @@ def before_any(text: str, marks: str) -> str:
     return text
 
 
+ELSEWHERE = N_(
+    "The URL names another server now, and a stored secret is not sent there. Enter it again, or"
+    " remove it."
+)
+
+
 class Secret(Text):
     """Text that the dashboard shows masked. If the mask is sent back, the stored value stays
     (decisions.md 3)."""
@@ -172,6 +179,13 @@ class Secret(Text):
     def show(self, data: Any) -> str:
         return "" if data is None else mask(str(data))
 
+    def refuse_stored(self) -> None:
+        """The stored value must not be used: forget it, or refuse its mask."""
+        if self.sent and self.shown is not None and looks_masked(self.shown):
+            self.fault(_(ELSEWHERE))
+        elif not self.sent:
+            self.data = self.default
+
 
 def _same_lines(value: str) -> str:
     return value.replace("\r\n", "\n").replace("\r", "\n")
@@ -186,6 +200,11 @@ class Password(Text):
         if form_of(self).context.browser and valuelist and valuelist[0] == "":
             return
         super().process_formdata(valuelist)
+
+    def refuse_stored(self) -> None:
+        """The stored password must not be used. In a browser, an empty field would keep it."""
+        if form_of(self).takes_stored_password():
+            self.fault(_(ELSEWHERE))
 
 
 class Number(OneValue):
@@ -244,7 +263,7 @@ class Options(OneValue, SelectFieldBase):
         self, *args: Any, labels: Sequence[tuple[Any, str]], none: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.allowed = {str(value): value for value, _ in labels}
+        self.allowed = {str(value): value for value, _label in labels}
         self.choices = [("", none)] if none is not None else []
         self.choices += [(str(value), label) for value, label in labels]
 
@@ -265,7 +284,7 @@ class Options(OneValue, SelectFieldBase):
     def iter_choices(self) -> Iterator[Choice]:
         current = self._value()
         for value, label in self.choices:
-            yield Choice(value, label, value == current, {})
+            yield Choice(value, _(label), value == current, {})
 
     def __iter__(self) -> Iterator[Any]:
         # WTForms would bind an option field for each choice here, with arguments that our
@@ -367,7 +386,7 @@ class Zone(Text, SelectFieldBase):
     def iter_groups(self) -> Iterator[tuple[str, list[Choice]]]:
         current = self._value()
         if current and current not in self.choices:
-            yield zones.ELSEWHERE, [Choice(current, current.replace("_", " "), True, {})]
+            yield _(zones.ELSEWHERE), [Choice(current, current.replace("_", " "), True, {})]
         for region, names in zones.by_region().items():
             yield region, [_zone_choice(name, current) for name in names]
 

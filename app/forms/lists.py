@@ -15,8 +15,9 @@ from wtforms import widgets
 from wtforms.fields.core import Field
 from wtforms.utils import unset_value
 
-from app.forms.fields import MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
+from app.forms.fields import ELSEWHERE, MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField
+from app.i18n import _
 from app.records import (
     DEFAULT_LOCATIONS,
     MAX_LOCATION,
@@ -196,6 +197,14 @@ class PairList(ListField):
                 row.value_errors += [value_fault] if value_fault else []
         return Pair(str(pair.key), str(pair.value))
 
+    def refuse_stored(self) -> None:
+        """The stored values must not be used: forget them, or refuse their masks."""
+        if not self.sent:
+            self.data = ()
+        for row in self.rows if self.sent else ():
+            if looks_masked(row.value) and not row.value_errors:
+                row.value_errors.append(_(ELSEWHERE))
+
     def sound(self) -> list[tuple[Row, Pair]]:
         """A browser's rows without faults, each with its value (the stored one for a mask)."""
         if self.process_errors:
@@ -306,7 +315,7 @@ class EntryList(ListField):
             yield f"{self.name}.{index}", [sentence]
 
     def inputs_with_errors(self) -> Iterator[tuple[str, str]]:
-        for _, sentences in self.named_errors():
+        for _name, sentences in self.named_errors():
             for sentence in sentences:
                 yield self.id, sentence
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from wtforms.fields.core import Field
 
-from app.checks.kinds import KINDS, strange_fields
+from app.checks.kinds import KINDS, is_elsewhere, strange_fields
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
@@ -26,7 +27,7 @@ from app.forms.fields import (
     form_of,
 )
 from app.forms.lists import PairList, Places, Tags
-from app.forms.schema import SchemaForm
+from app.forms.schema import SchemaField, SchemaForm
 from app.records import (
     ALERT_DAYS,
     AUTO,
@@ -48,6 +49,7 @@ from app.records import (
     MAX_TEXT_LOOKUP,
     MAX_URL,
     REMIND_AFTER_MINUTES,
+    SENT_SECRETS,
     SLOW_AFTER_MS,
     TIMEOUT_SECONDS,
     AlertCondition,
@@ -336,6 +338,7 @@ class MonitorForm(SchemaForm):
     )
 
     def check_together(self) -> None:
+        self._keep_secrets_from_others()
         known = {field.short_name: field for field in self.schema_fields()}
         if self.flawless(self.url) and self.url.data:
             values = {name: field.data for name, field in known.items() if not field.errors}
@@ -347,6 +350,16 @@ class MonitorForm(SchemaForm):
             if len(fields) == len(names) and self.flawless(*fields):
                 for name, sentence in rule(*(field.data for field in fields)):
                     known[name].fault(sentence)
+
+    def _keep_secrets_from_others(self) -> None:
+        """Whoever may change a URL must not learn the stored secrets: they go to the server for
+        which they were entered, and to no other.
+        """
+        stored, url = getattr(self.record, "url", ""), self.url.data
+        if stored and url and self.flawless(self.url) and is_elsewhere(stored, url):
+            for name in SENT_SECRETS:
+                if name in self:
+                    cast(SchemaField, self[name]).refuse_stored()
 
 
 class MonitorUpdateForm(MonitorForm):

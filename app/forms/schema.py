@@ -77,6 +77,9 @@ class SchemaField(Field):
         for sentence in self.errors:
             yield self.id, sentence
 
+    def refuse_stored(self) -> None:
+        """The record's own value must not be used: the field is that of a secret."""
+
     def fault(self, sentence: str) -> None:
         """Add an error of a rule about several fields."""
         self.errors = [*self.errors, sentence]
@@ -121,6 +124,10 @@ class SchemaForm(Form):
             for field in self.schema_fields()
             for name, sentences in field.named_errors()
         }
+
+    def takes_stored_password(self) -> bool:
+        """Whether an empty password stands for the stored one. It does so only in a browser."""
+        return False
 
     def values(self) -> dict[str, Any]:
         """The values of all fields, by name."""

@@ -10,3 +10,6 @@ class Notice(StrEnum):
 
     NETWORK_DOWN = "notice.network_down"  # the value: since when
     DEMO = "notice.demo"
+
+
+LAST_BACKUP = "backup.last"  # the setting with the time of the last backup, as ISO 8601

@@ -13,6 +13,8 @@ SECRET_FIELDS = {
     "request_body": "request body",
     "alerts": "alerts",
 }
+# Those that a check sends to the monitored server.
+SENT_SECRETS = ("request_headers", "request_auth_password", "request_body")
 # Other fields without which a monitor cannot be checked as people want it.
 CHECK_FIELDS = {
     "request_method": "method",

@@ -19,7 +19,18 @@ from app.records import CHECK_FIELDS, MAX_NAME, PAGE_SIZES, Role, mask, words_of
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
 from app.web import views
-from app.web.frame import assets, compress, errors, ids, links, notices, security, servers, session
+from app.web.frame import (
+    assets,
+    compress,
+    errors,
+    ids,
+    language,
+    links,
+    notices,
+    security,
+    servers,
+    session,
+)
 from app.web.shown import channels, looks, times
 from app.web.views import auth, wall_links
 
@@ -29,6 +40,7 @@ BLUEPRINTS = (auth, *views.ALL)
 def init_app(app: Flask) -> None:
     settings: Settings = app.extensions["wakeful.settings"]
     ids.init_app(app)
+    language.init_app(app)
     Bootstrap5(app)
     compress.init_app(app)  # the first to be told of answers is the last to see them
     security.init_app(app, https=(settings.public_url or "").startswith("https://"))

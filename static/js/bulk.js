@@ -9,7 +9,7 @@ function show() {
   const count = bar.querySelector("[data-bulk-count]");
   bar.hidden = ticked === 0;
   count.hidden = false;
-  count.textContent = `${ticked} selected`;
+  count.textContent = document.body.dataset.selected.replace("{}", ticked);
   const all = form.querySelector("[data-tick-all]");
   all.hidden = false;
   all.checked = ticked > 0 && ticked === boxes().length;

@@ -3,9 +3,6 @@
 // a form below it chooses the time.
 //
 // The chart may be refreshed at any moment (live.js): its elements are looked up each time.
-const HINT = "Point at the chart to read it, drag to zoom in.";
-const KEYS_HINT = "Arrow keys read the chart, Shift and arrow keys select, Enter zooms in, minus zooms out.";
-const TOUCH_HINT = "Touch the chart to read it.";
 const LEAST = 5 * 60; // seconds: nothing is measured more finely
 
 let at = null; // the bucket that is read
@@ -34,15 +31,15 @@ function selection() {
 }
 
 function hint(figure) {
-  if (figure.querySelector(".chart-scroll:focus-visible")) return KEYS_HINT;
-  return matchMedia("(hover: hover)").matches ? HINT : TOUCH_HINT;
+  if (figure.querySelector(".chart-scroll:focus-visible")) return figure.dataset.hintKeys;
+  return matchMedia("(hover: hover)").matches ? figure.dataset.hint : figure.dataset.hintTouch;
 }
 
 function words(figure, readings, selected) {
   if (at === null) return figure.dataset.page && !figure.querySelector("text.none") ? hint(figure) : "";
   if (!selected) return readings[at];
   const [first, last] = selected.map((place) => readings[place].split(": ")[0]);
-  return `${first} to ${last}`;
+  return figure.dataset.part.replace("{first}", () => first).replace("{last}", () => last);
 }
 
 function draw() {

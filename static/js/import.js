@@ -4,7 +4,7 @@ const button = form?.querySelector("[data-count]");
 
 function show() {
   const count = form.querySelectorAll("input[name=pick]:checked").length;
-  button.textContent = `Create ${count} monitor${count === 1 ? "" : "s"}`;
+  button.textContent = (count === 1 ? button.dataset.one : button.dataset.many).replace("{}", count);
   button.disabled = count === 0;
 }
 

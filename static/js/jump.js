@@ -7,6 +7,13 @@ let asked = 0;
 let shown = null; // what the list answers
 let timer;
 
+function say(sentence) {
+  const line = document.createElement("li");
+  line.className = "soft";
+  line.textContent = sentence;
+  places.replaceChildren(line);
+}
+
 async function look() {
   const mine = ++asked;
   const wanted = input.value;
@@ -17,13 +24,13 @@ async function look() {
     // A slow answer must not replace a newer one.
     if (mine !== asked) return;
     if (answer.type === "opaqueredirect") { // to the login page
-      places.innerHTML = "<li class='soft'>You are logged out.</li>";
+      say(document.body.dataset.loggedOut);
     } else if (answer.ok) {
       places.innerHTML = await answer.text();
       shown = wanted;
     }
   } catch {
-    if (mine === asked) places.innerHTML = "<li class='soft'>No answer from the server.</li>";
+    if (mine === asked) say(document.body.dataset.noAnswer);
   }
 }
 

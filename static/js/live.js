@@ -137,9 +137,9 @@ function tellLoggedOut() {
   document.getElementById("main").prepend(notice);
   const link = document.createElement("a");
   link.href = address;
-  link.textContent = "Log in";
+  link.textContent = document.body.dataset.logIn;
   const words = document.createElement("div");
-  words.append("You are logged out. ", link);
+  words.append(`${document.body.dataset.loggedOut} `, link);
   notice.append(words); // after its container is in the page, so that screen readers read it out
 }
 
@@ -187,14 +187,13 @@ if (parts.length) {
 }
 
 // Update "3 minutes ago" while the page is open.
-const WORDS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+const UNITS = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
+const WORDS = new Intl.RelativeTimeFormat(document.documentElement.lang);
 function relative(seconds) {
   const away = Math.abs(seconds);
-  if (away < 5) return seconds < 0 ? "in a moment" : "just now";
-  const [size, unit] = WORDS.find(([length]) => away >= length);
-  const count = Math.floor(away / size);
-  const words = `${count} ${unit}${count === 1 ? "" : "s"}`;
-  return seconds > 0 ? `${words} ago` : `in ${words}`;
+  if (away < 5) return seconds < 0 ? document.body.dataset.inAMoment : document.body.dataset.justNow;
+  const [size, unit] = UNITS.find(([length]) => away >= length);
+  return WORDS.format(-Math.sign(seconds) * Math.floor(away / size), unit);
 }
 setInterval(() => {
   for (const time of document.querySelectorAll("time[data-ago]")) {

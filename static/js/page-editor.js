@@ -62,6 +62,8 @@ const isHeading = (line) => line.matches(".heading");
 function tell(text) {
   place.querySelector("[data-told]").textContent = text;
 }
+// The form has the sentences; {name} and the like in them stand for values.
+const said = (sentence, values) => form.dataset[sentence].replace(/\{(\w+)\}/g, (_whole, name) => values[name]);
 const nameOf = (line) => (isHeading(line) ? line.querySelector("input:not([type=hidden])").value : line.querySelector("label").textContent);
 
 // What moves together: a line alone, a heading with its whole group where there is one to pass.
@@ -81,16 +83,16 @@ function move(line, step) {
   const all = blocks(line, step);
   const here = all.findIndex(([first]) => first === line);
   const other = all[here + step];
-  if (!other) return tell(`${nameOf(line)} is already at the ${step < 0 ? "top" : "bottom"}.`);
+  if (!other) return tell(said(step < 0 ? "atTop" : "atBottom", { name: nameOf(line) }));
   if (step < 0) other[0].before(...all[here]);
   else other.at(-1).after(...all[here]);
-  tell(`${nameOf(line)} moved to position ${lines().indexOf(line) + 1} of ${lines().length}.`);
+  tell(said("moved", { name: nameOf(line), place: lines().indexOf(line) + 1, all: lines().length }));
   soon();
 }
 
 function remove(line) {
   const near = line.nextElementSibling ?? line.previousElementSibling;
-  tell(`${nameOf(line)} removed.`);
+  tell(said("removed", { name: nameOf(line) }));
   line.remove();
   (near?.querySelector("[data-act=remove]") ?? place.querySelector("#find")).focus();
   soon();

@@ -27,7 +27,7 @@ document.addEventListener("click", (event) => {
   const fields = [...document.querySelector(link.dataset.replaces).elements];
   const typed = fields.some((field) => (field.type === "checkbox" ? field.checked !== field.defaultChecked
     : "defaultValue" in field && field.value !== field.defaultValue));
-  if (typed && !confirm("This replaces what you have written. Continue?")) event.preventDefault();
+  if (typed && !confirm(document.body.dataset.asksToReplace)) event.preventDefault();
 });
 
 // Copy buttons show where copying is possible.
@@ -36,7 +36,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent);
-    button.lastChild.textContent = "Copied";
+    button.lastChild.textContent = document.body.dataset.copied;
   });
 }
 

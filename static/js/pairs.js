@@ -3,8 +3,8 @@ const INDEX = /\[(\d+)\]/;
 
 function renumber(list) {
   list.querySelectorAll("[data-pair]").forEach((row, place) => {
-    for (const input of row.querySelectorAll("[aria-label]")) {
-      input.setAttribute("aria-label", input.getAttribute("aria-label").replace(/row \d+/, `row ${place + 1}`));
+    for (const input of row.querySelectorAll("[data-numbered]")) {
+      input.setAttribute("aria-label", input.dataset.numbered.replace("{}", place + 1));
     }
   });
 }
@@ -60,7 +60,7 @@ document.addEventListener("change", (event) => {
   const value = row.querySelector("input");
   if (chosen.dataset.hint && value) value.placeholder = chosen.dataset.hint;
   const said = row.querySelector("[data-lacks-said]");
-  if (said) said.textContent = chosen.dataset.lacks ? `This channel cannot alert anybody yet. ${chosen.dataset.lacks}` : "";
+  if (said) said.textContent = chosen.dataset.lacks ?? "";
 });
 
 for (const list of document.querySelectorAll("[data-pairs]")) {

@@ -1,9 +1,14 @@
 // What status pages do with a script, and do without as well: times in the reader's zone, and days
 // that arrow keys and the pointer lead through.
 
-const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
-const clock = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const lang = document.documentElement.lang;
+const language = lang === "en" ? "en-GB" : lang;
+const exact = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
+const clock = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const dayName = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+
+// The page has the sentences; {time} and the like in them stand for values.
+const said = (sentence, values) => document.body.dataset[sentence].replace(/\{(\w+)\}/g, (_whole, name) => values[name]);
 
 function tell(root) {
   for (const time of root.querySelectorAll("time[data-at], time[data-clock]")) {
@@ -18,10 +23,10 @@ function date() {
   if (!zone) return;
   const own = exact.resolvedOptions().timeZone;
   const days = zone.dataset.zone;
-  const zones = own === days ? `Times are in ${own}.` : `Times are in ${own}. Days are in ${days}.`;
+  const zones = said(own === days ? "zones" : "zonesAndDays", { zone: own, days });
   // A page that cannot be brought up to date says itself as of when it is.
   const old = document.querySelector("main > .notice");
-  zone.textContent = old ? zones : `As of ${clock.format(new Date())}. ${zones}`;
+  zone.textContent = old ? zones : `${said("asOf", { time: clock.format(new Date()) })} ${zones}`;
 }
 
 const DAY = 86_400_000;
@@ -51,12 +56,12 @@ function read(text) {
 }
 
 function told(figures) {
-  if (!figures) return "100% up";
+  if (!figures) return said("up", { percent: 100 });
   const [percent, down, maintenance, unknown] = figures;
-  const parts = [percent ? `${percent}% up` : "no data"];
-  if (down) parts.push(`${span(down)} down`);
-  if (maintenance) parts.push(`${span(maintenance)} of maintenance`);
-  if (unknown) parts.push(`${span(unknown)} unknown`);
+  const parts = [said(percent ? "up" : "noData", { percent })];
+  if (down) parts.push(said("down", { time: span(down) }));
+  if (maintenance) parts.push(said("maintenance", { time: span(maintenance) }));
+  if (unknown) parts.push(said("unknown", { time: span(unknown) }));
   return parts.join(", ");
 }
 

@@ -25,6 +25,7 @@ parts.choices.querySelector("[data-filter]").addEventListener("keydown", (event)
   parts.choices.querySelector("button[name=find]").click();
 });
 parts.choices.addEventListener("change", () => {
-  chosen.textContent = `${rows.filter((row) => row.querySelector("input").checked).length} selected`;
+  const count = rows.filter((row) => row.querySelector("input").checked).length;
+  chosen.textContent = document.body.dataset.selected.replace("{}", count);
 });
 show();

@@ -364,9 +364,10 @@ def test_failures_of_subscribers_are_no_failures_of_alert_channels(
 ) -> None:
     now = mailing.clock.now
     mailing.notice(mailing.monitor(("email", WHO)))
+    mailing.turn()
     page = pages.page(now=now)
     pages.subscriber(page, "email", WHO, now=now)
-    mail.script = {WHO: ["250 OK", "554 5.7.1 no"]}
+    mail.script = {WHO: ["554 5.7.1 no"]}
     pages.post(page, now=now)
     mailing.turn(1)
     assert [row.status for row in pages.messages()] == [DeliveryStatus.FAILED]

@@ -7,6 +7,7 @@ from hypothesis import given
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pytest_httpserver import HTTPServer
 
+from app import i18n
 from app.pages import widget
 from app.paths import STATIC, TEMPLATES
 from app.records import PageState
@@ -17,6 +18,7 @@ from tests.pages.a_page import page as a_page
 TEMPLATE = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
 )
+i18n.install(TEMPLATE)
 
 
 class Reader(HTMLParser):

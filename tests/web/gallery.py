@@ -314,6 +314,7 @@ LIVING = {
     "settings": Sight("/settings"),
     "settings-secret": Sight("/settings/webhook-secret/change", then=fresh_secret, brief=True),
     "settings-change-secret": Sight("/settings/webhook-secret/change"),
+    "settings-backup": Sight("/settings/backup", brief=True),
     "settings-email": Sight("/settings/email"),
     "settings-email-faults": Sight(
         "/settings/email", then=press("Save", host="a b", sender="nobody"), brief=True

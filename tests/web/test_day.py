@@ -77,3 +77,10 @@ def test_a_day_without_a_change_says_so(app, viewer):
 def test_a_future_day_has_no_data(viewer, monitor):
     day = now() + timedelta(days=2)
     assert viewer.open(f"/monitors/{monitor.id}/days/{day:%Y-%m-%d}").status == 200
+
+
+def test_a_day_without_checks_says_so(app, viewer):
+    made = make_monitor(app, created_at=DAY)
+    page = viewer.open(f"/monitors/{made.id}/days/{DAY:%Y-%m-%d}").text
+    assert "No checks on this day." in page
+    assert "No incidents on this day." in page

@@ -243,7 +243,7 @@ def test_what_the_store_refuses_is_listed_at_the_end_and_the_others_are_created(
 def test_more_than_fit_on_a_page_are_told(app, editor, monkeypatch):
     monkeypatch.setattr(imports, "MOST_ROWS", 1)
     editor.open(START).press("Preview", urls="a.example.com\nb.example.com")
-    assert "These are the first 1; 1 more do not fit on this page." in editor.text
+    assert "These are the first 1; 1 more does not fit on this page." in editor.text
     editor.press("Create 1 monitor")
     assert len(rows(app)) == 1
 

@@ -62,9 +62,10 @@ def test_two_monitors_are_no_reason_for_a_contact_and_an_old_channel_is_not_name
     app, editor
 ):
     add(app, ("slack", HOOK))
-    assert "Make a contact" not in save_a_third(editor).text
+    assert "Create a contact from it" not in save_a_third(editor).text
     assert OFFER in editor.open("/monitors/1/clone").press("Save").text
-    assert "Make a contact" not in editor.open("/monitors/1/edit").press("Save", name="X").text
+    editor.open("/monitors/1/edit").press("Save", name="X")
+    assert "Create a contact from it" not in editor.text
 
 
 def test_monitors_that_were_stored_before_hashes_were_kept_are_found(app, editor):

@@ -13,6 +13,7 @@ from functools import cache
 import idna
 from jinja2 import Environment, FileSystemLoader, Template
 
+from app import i18n
 from app.alerts.channels.base import Outgoing
 from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
@@ -84,4 +85,5 @@ def _literal(text: str) -> str:
 @cache
 def _template() -> Template:
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    i18n.install(environment)
     return environment.get_template("alerts/email.html")

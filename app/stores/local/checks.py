@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from app.checks.kinds import is_elsewhere
 from app.db import db
 from app.db.assignments import not_checked
 from app.db.types import Unreadable, readable
@@ -27,7 +28,9 @@ class Checks(Part, base.Checks):
 
         password = fields.get("request_auth_password")
         if secrets_from is not None and password is None:
-            password = found_monitor(db.session, secrets_from).request_auth_password
+            monitor = found_monitor(db.session, secrets_from)
+            if not is_elsewhere(monitor.url, fields["url"]):
+                password = monitor.request_auth_password
         spec = spec_of(fields, readable(password))
         if spec.auth is not None and isinstance(password, Unreadable):
             spec = replace(spec, fault=not_checked({"request_auth_password": password.why}))

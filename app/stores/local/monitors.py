@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, func, or_, select, union_all
 
 from app.checks.kinds import RULE as KINDS_RULE
+from app.checks.kinds import is_elsewhere
 from app.db import DbSession, db, rollups, writing
 from app.db.tables import (
     DomainRow,
@@ -27,6 +28,7 @@ from app.engine import recorder
 from app.errors import Invalid, NotFound
 from app.records import (
     DEFAULT_LOCATIONS,
+    SENT_SECRETS,
     UPTIME_RANGES,
     WORST_FIRST,
     Monitor,
@@ -155,6 +157,7 @@ class Monitors(Part, base.Monitors):
         now = self.now()
         with writing() as session:
             row = found_monitor(session, id)
+            fields = _without_stored_secrets(row, fields)
             pages = set() if IN_WINDOWS.isdisjoint(fields) else pages_showing(session, [id])
             with keeping_calendars(session, pages, now):
                 changed = _change(row, monitor_columns(fields))
@@ -353,7 +356,10 @@ def _groups(
 def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> None:
     if not columns.get("request_auth_username") or "request_auth_password" in columns:
         return
-    password = found_monitor(session, source).request_auth_password
+    monitor = found_monitor(session, source)
+    password = monitor.request_auth_password
+    if is_elsewhere(monitor.url, columns["url"]):
+        return
     if isinstance(password, Unreadable):
         raise Invalid({"request_auth_password": [ENTER_AGAIN]})
     columns["request_auth_password"] = password
@@ -370,6 +376,15 @@ def _check_together(session: DbSession, row: MonitorRow, changed: set[str]) -> N
             errors[name] = [sentence]
     if errors:
         raise Invalid(errors)
+
+
+def _without_stored_secrets(row: MonitorRow, fields: Fields) -> Fields:
+    """``fields``, and with a URL of another server, no secret that was not sent with it. Whoever
+    may change a URL must not learn the stored ones (decisions.md 15).
+    """
+    if "url" not in fields or not is_elsewhere(row.url, fields["url"]):
+        return fields
+    return {**dict.fromkeys(SENT_SECRETS), **fields}
 
 
 def _change(row: MonitorRow, columns: Mapping[str, Any]) -> set[str]:

@@ -4,6 +4,7 @@ from app.web.frame import servers
 from app.web.views import (
     account,
     acknowledge,
+    backups,
     bulk,
     checks,
     contacts,
@@ -56,6 +57,7 @@ ALL = (
     settings,
     wall_links,
     mail_settings,
+    backups,
     account,
     acknowledge,
     jump,

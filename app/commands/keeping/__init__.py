@@ -1,0 +1,1 @@
+"""Backups: ``wakeful backup`` and ``wakeful restore`` (decisions.md 16)."""

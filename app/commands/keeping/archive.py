@@ -1,0 +1,165 @@
+"""The file of a backup: a gzipped tar with a manifest, the database and the secret key. It may be
+encrypted.
+
+``tar xzf`` unpacks one that is not.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tarfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from app.commands.keeping import sealed
+from app.errors import WakefulError
+from app.i18n import N_, _
+
+FORMAT = 1
+MANIFEST, KEY = "manifest.json", "secret_key"
+DATABASES = {"sqlite": "database.sqlite", "postgresql": "database.dump"}
+PIECE = 1024 * 1024
+LARGEST_NOTE = 64 * 1024  # of the manifest and of the key
+PRIVATE = 0o600
+NOT_OURS = N_("This file is not a backup of Wakeful.")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup says of itself. ``database``: the kind, a key of DATABASES. ``revision``: the
+    number of its last migration. ``made_at``: UTC, as ISO 8601. ``with_key``: whether the secret
+    key is inside. ``sha256``: of the database's file, in hex.
+    """
+
+    database: str
+    revision: str
+    made_at: str
+    with_key: bool
+    sha256: str
+    wakeful: str
+    format: int = FORMAT
+
+
+def write(file: BinaryIO, manifest: Manifest, database: Path, key: str, passphrase: str) -> None:
+    """Write the backup into ``file``. ``passphrase``: "" for one that is not encrypted."""
+    stream = cast(BinaryIO, sealed.Sealer(file, passphrase)) if passphrase else file
+    with (
+        gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6) as packed,
+        tarfile.open(fileobj=cast(IO[bytes], packed), mode="w|") as tar,
+    ):
+        _add(tar, MANIFEST, json.dumps(asdict(manifest), indent=1).encode())
+        if manifest.with_key:
+            _add(tar, KEY, key.encode())
+        with database.open("rb") as content:
+            _add_file(tar, DATABASES[manifest.database], content, database.stat().st_size)
+    if passphrase:
+        stream.close()
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    _add_file(tar, name, io.BytesIO(content), len(content))
+
+
+def _add_file(tar: tarfile.TarFile, name: str, content: BinaryIO, size: int) -> None:
+    about = tarfile.TarInfo(name)
+    about.size, about.mode, about.mtime = size, PRIVATE, int(time.time())
+    tar.addfile(about, content)
+
+
+def is_encrypted(file: BinaryIO) -> bool:
+    """Whether a passphrase is needed. Reads ``file`` from its start, and goes back to it."""
+    found = file.read(len(sealed.MAGIC)) == sealed.MAGIC
+    file.seek(0)
+    return found
+
+
+def unpack(file: BinaryIO, folder: Path, passphrase: str) -> tuple[Manifest, Path, str]:
+    """Unpack the backup into ``folder``: its manifest, the database's file, and the key or "".
+
+    Raises WakefulError for a file that is damaged, incomplete, newer or something else.
+    """
+    with _reading():
+        stream: Any = file
+        if passphrase:
+            file.seek(len(sealed.MAGIC))
+            stream = io.BufferedReader(sealed.Opener(file, passphrase))
+        with gzip.GzipFile(fileobj=stream, mode="rb") as plain:
+            found = _members(plain, folder)
+            plain.read()  # to the end: what was cut off behind the last member is noticed too
+        return found
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (gzip.BadGzipFile, tarfile.TarError, json.JSONDecodeError, UnicodeError):
+        raise WakefulError(_(NOT_OURS)) from None
+    except (EOFError, zlib.error):
+        raise WakefulError(_("The backup is damaged or incomplete.")) from None
+
+
+def _members(plain: gzip.GzipFile, folder: Path) -> tuple[Manifest, Path, str]:
+    manifest, key = None, ""
+    with tarfile.open(fileobj=cast(IO[bytes], plain), mode="r|") as tar:
+        for member in tar:
+            content = tar.extractfile(member)
+            if content is None:
+                break
+            if manifest is None:
+                manifest = _manifest(member, content.read(LARGEST_NOTE))
+            elif member.name == KEY:
+                key = content.read(LARGEST_NOTE).decode().strip()
+            elif member.name == DATABASES[manifest.database]:
+                path = folder / member.name
+                if _copied(cast(BinaryIO, content), path) != manifest.sha256:
+                    break
+                return manifest, path, key
+    raise WakefulError(_("The backup is damaged or incomplete.") if manifest else _(NOT_OURS))
+
+
+def _manifest(member: tarfile.TarInfo, raw: bytes) -> Manifest:
+    told = json.loads(raw) if member.name == MANIFEST else None
+    if not isinstance(told, dict) or told.get("database") not in DATABASES:
+        raise WakefulError(_(NOT_OURS))
+    if told.get("format") != FORMAT:
+        raise WakefulError(
+            _(
+                "This backup was made by Wakeful %(version)s, whose format this version does not"
+                " know. Install that version or a newer one.",
+                version=told.get("wakeful"),
+            )
+        )
+    try:
+        return Manifest(**told)
+    except TypeError:
+        raise WakefulError(_(NOT_OURS)) from None
+
+
+def _copied(content: BinaryIO, path: Path) -> str:
+    """Write the content to a new file that only its owner reads; its SHA-256."""
+    digest = hashlib.sha256()
+    with new_file(path) as file:
+        while piece := content.read(PIECE):
+            digest.update(piece)
+            file.write(piece)
+    return digest.hexdigest()
+
+
+def new_file(path: Path) -> BinaryIO:
+    """A new file, open for writing, that only its owner can read."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE), "wb")
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,101 @@
+"""Make a backup while everything runs (``wakeful backup``). Needs an application context."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from app.commands.keeping import archive, postgres
+from app.config import Settings
+from app.db import best_effort, db, schema
+from app.db import settings as settings_table
+from app.errors import WakefulError
+from app.i18n import _
+from app.records import LAST_BACKUP
+from app.rules.time import iso
+from app.version import __version__
+
+
+def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bool = True) -> None:
+    """Write a backup to the new file ``target``, which only its owner can read. ``passphrase``: ""
+    for one that is not encrypted. Raises WakefulError; then there is no file.
+    """
+    if target.exists():
+        raise WakefulError(_("%(file)s exists already. Choose another name.", file=target))
+    schema.refuse_unknown()
+    revision = schema.present()
+    if revision is None:
+        raise WakefulError(_(schema.NO_TABLES))
+    with _writing(target), TemporaryDirectory(prefix=".backup-", dir=target.parent) as folder:
+        database = Path(folder) / archive.DATABASES[db.engine.dialect.name]
+        _copy(database)
+        manifest = archive.Manifest(
+            database=db.engine.dialect.name,
+            revision=revision,
+            made_at=iso(datetime.now(UTC)),
+            with_key=with_key,
+            sha256=archive.digest_of(database),
+            wakeful=__version__,
+        )
+        unfinished = Path(folder) / "backup"
+        with os.fdopen(
+            os.open(unfinished, os.O_CREAT | os.O_WRONLY, archive.PRIVATE), "wb"
+        ) as file:
+            archive.write(file, manifest, database, settings.secret_key, passphrase)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(target)
+    best_effort("The time of the last backup", _note)
+
+
+def _note() -> None:
+    now = datetime.now(UTC)
+    settings_table.keep_setting(LAST_BACKUP, iso(now), now)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise WakefulError(
+            _(
+                "The backup could not be written to %(file)s: %(reason)s.",
+                file=target,
+                reason=fault.strerror or fault,
+            )
+        ) from fault
+
+
+def _copy(path: Path) -> None:
+    """Copy the database as it is at one moment: what is not in its file yet is included."""
+    if db.engine.dialect.name == "postgresql":
+        postgres.dump(db.engine.url, path)
+        return
+    file = db.engine.url.database
+    if not file:
+        raise WakefulError(_("A database in memory cannot be backed up."))
+    schema.copy_sqlite(file, path)
+    if said := damage_of(path):
+        raise WakefulError(
+            _(
+                "The database %(file)s is damaged: %(said)s. Restore a backup.",
+                file=file,
+                said=said,
+            )
+        )
+
+
+def damage_of(path: Path) -> str:
+    """What SQLite finds wrong with a database, in its words; "" if nothing."""
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        except sqlite3.DatabaseError as fault:
+            said = str(fault)
+    return "" if said == "ok" else " ".join(str(said).split())

@@ -1,0 +1,72 @@
+"""Dump and load a PostgreSQL database with its own programs, pg_dump and pg_restore."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from psycopg.conninfo import make_conninfo
+from sqlalchemy import URL
+
+from app.errors import WakefulError
+from app.i18n import _
+
+# What the database holds is ours, whoever owns it there.
+OURS = ("--no-owner", "--no-privileges")
+
+
+def dump(url: URL, path: Path) -> None:
+    """Write the database, as it is at one moment, to ``path`` in pg_dump's own format."""
+    # Its compression is off: the archive compresses everything.
+    _run("pg_dump", ["--format=custom", "--compress=0", *OURS, f"--file={path}"], url)
+
+
+def load(url: URL, path: Path) -> None:
+    """Load a dump into an empty database, whole or not at all."""
+    _run("pg_restore", ["--single-transaction", "--exit-on-error", *OURS, str(path)], url)
+
+
+def check(path: Path) -> None:
+    """Raise WakefulError unless pg_restore can read the dump's list of contents."""
+    _run("pg_restore", ["--list", str(path)], None)
+
+
+def _run(program: str, options: Sequence[str], url: URL | None) -> None:
+    found = shutil.which(program)
+    if found is None:
+        raise WakefulError(
+            _(
+                "%(program)s was not found. Install PostgreSQL's client programs, in a version that"
+                " is not older than the server's.",
+                program=program,
+            )
+        )
+    target, password = _target(url) if url is not None else ([], {})
+    done = subprocess.run(
+        [found, *target, *options],
+        env=os.environ | password,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split()) or str(done.returncode)
+        raise WakefulError(_("%(program)s failed: %(said)s", program=program, said=said[:500]))
+
+
+def _target(url: URL) -> tuple[list[str], dict[str, str]]:
+    """The option that names the database, and the variable with the password: everybody on the
+    machine can read the arguments of a program.
+    """
+    words = url.translate_connect_args(username="user", database="dbname") | dict(url.query)
+    password = words.pop("password", None)
+    return (
+        [f"--dbname={make_conninfo('', **words)}"],
+        {} if password is None else {"PGPASSWORD": str(password)},
+    )

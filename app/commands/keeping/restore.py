@@ -1,0 +1,256 @@
+"""Restore a backup (``wakeful restore``).
+
+The database is unpacked, checked, upgraded and prepared beside the present one, which is replaced
+last and kept. On PostgreSQL, pg_restore loads everything in one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+
+from sqlalchemy import delete, inspect, make_url, text
+
+from app import create_core
+from app.alerts.giving_up import hold_after_restore
+from app.commands.keeping import archive, backup, postgres
+from app.config import PREFIX, SettingError, Settings
+from app.db import db, heartbeats, schema, writing
+from app.db.tables import HeartbeatRow
+from app.errors import WakefulError
+from app.i18n import N_, _
+
+KEY_FILE = "secret_key"
+RUNNING = N_("Wakeful is running on this database. Stop all its processes first.")
+KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """``held``: how many messages wait for a person. ``kept``: the files with what was replaced."""
+
+    manifest: archive.Manifest
+    held: int
+    kept: tuple[Path, ...]
+
+
+def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: bool) -> Restored:
+    """Replace the database, and the secret key, by those of a backup. Raises WakefulError and
+    SettingError; then everything is as it was, or, on PostgreSQL, the error names the dump of it.
+
+    ``settings``: read without making a key. ``force``: also replace a database with tables in it,
+    and another key; both are kept beside.
+    """
+    kind = make_url(settings.database_url).get_backend_name()
+    settings.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = _file(settings).parent if kind == "sqlite" else settings.instance
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".restore-", dir=place) as folder:
+        manifest, database, key = archive.unpack(file, Path(folder), passphrase)
+        if manifest.database != kind:
+            raise WakefulError(
+                _(
+                    "This is a backup of %(found)s, and %(setting)s names %(wanted)s.",
+                    found=KINDS[manifest.database],
+                    setting=f"{PREFIX}DATABASE_URL",
+                    wanted=KINDS[kind],
+                )
+            )
+        if manifest.revision not in schema.known():
+            raise WakefulError(
+                _(schema.NEWER).format(present=manifest.revision, wanted=schema.wanted())
+            )
+        key = _key(settings, key, force=force)
+        settings = replace(settings, secret_key=key)
+        held, kept = (_sqlite if kind == "sqlite" else _postgres)(
+            settings, database, force, datetime.now(UTC)
+        )
+    return Restored(manifest, held, tuple(kept))
+
+
+def _file(settings: Settings) -> Path:
+    name = make_url(settings.database_url).database
+    if not name or name == ":memory:":
+        raise WakefulError(_("A backup cannot be restored into memory."))
+    return Path(name).absolute()
+
+
+def _key(settings: Settings, found: str, *, force: bool) -> str:
+    """The secret key of the restored database. ``found``: the backup's, or ""."""
+    ours = settings.secret_key
+    if not found and not ours:
+        raise SettingError(
+            _("This backup has no secret key. Put the file secret_key into %(folder)s, or set"
+              " %(setting)s.", folder=settings.instance, setting=f"{PREFIX}SECRET_KEY")
+        )  # fmt: skip
+    if not found or found == ours or not ours:
+        return found or ours
+    if _key_is_set():
+        raise SettingError(
+            _("%(setting)s is not the secret key of this backup. Set it to the one in the backup,"
+              " or leave it out.", setting=f"{PREFIX}SECRET_KEY")
+        )  # fmt: skip
+    if not force:
+        raise WakefulError(
+            _("%(file)s is another key than the backup's. Use --force to replace it.",
+              file=settings.instance / KEY_FILE)
+        )  # fmt: skip
+    return found
+
+
+def _key_is_set() -> bool:
+    """Whether the environment has the secret key, and not the instance folder."""
+    return bool(os.environ.get(f"{PREFIX}SECRET_KEY", "").strip())
+
+
+def _sqlite(
+    settings: Settings, database: Path, force: bool, now: datetime
+) -> tuple[int, list[Path]]:
+    path = _file(settings)
+    used = path.exists() and path.stat().st_size > 0
+    if used and not force:
+        raise _not_empty(path)
+    if said := backup.damage_of(database):
+        raise WakefulError(_("The database in the backup is damaged: %(said)s.", said=said))
+    # In a folder of its own: what the preparation notes about its files must not stay.
+    aside = replace(
+        settings, instance=database.parent, database_url=f"sqlite:///{database.as_posix()}"
+    )
+    with _opened(aside):
+        held = _prepare(now)
+    kept = []
+    if path.exists():
+        _refuse_if_open(path)
+        kept.append(_set_aside(path, now))
+    kept += _write_key(settings, now)
+    database.rename(path)
+    with _opened(settings):
+        schema.upgrade()
+    return held, kept
+
+
+def _refuse_if_open(path: Path) -> None:
+    """Also moves what the write-ahead log holds into the file. A log that were left beside the
+    restored database would be taken for its own, and destroy it.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=1)) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+    except sqlite3.OperationalError:
+        raise WakefulError(_(RUNNING)) from None
+    except sqlite3.DatabaseError:
+        # A damaged file is the best reason to restore.
+        mode = "delete"
+    if mode != "delete":
+        raise WakefulError(_(RUNNING))
+
+
+def _postgres(
+    settings: Settings, database: Path, force: bool, now: datetime
+) -> tuple[int, list[Path]]:
+    postgres.check(database)
+    url = make_url(settings.database_url)
+    kept = []
+    with _opened(settings):
+        tables = sorted(
+            {*db.metadata.tables, "alembic_version"} & {*inspect(db.engine).get_table_names()}
+        )
+        if tables and not force:
+            raise _not_empty(schema.place())
+        if "heartbeats" in tables and _alive(now):
+            raise WakefulError(_(RUNNING))
+        if tables:
+            kept.append(_free(settings.instance / f"database.{_stamp(now)}.dump"))
+            postgres.dump(url, kept[0])
+            with db.engine.begin() as connection:
+                for name in tables:
+                    connection.execute(text(f'DROP TABLE "{name}" CASCADE'))
+        try:
+            postgres.load(url, database)
+            held = _prepare(now)
+        except WakefulError as fault:
+            raise WakefulError(" ".join([str(fault), *map(_what_was, kept)])) from fault
+        kept += _write_key(settings, now)
+    return held, kept
+
+
+def _what_was(dump: Path) -> str:
+    return _("pg_restore brings back what was there before from %(file)s.", file=dump)
+
+
+def _alive(now: datetime) -> bool:
+    try:
+        return not all(
+            heartbeats.signs_of(role, now).silent
+            for role in (heartbeats.CHECKER, heartbeats.WORKER)
+        )
+    finally:
+        db.session.remove()
+
+
+def _not_empty(place: object) -> WakefulError:
+    return WakefulError(
+        _("The database %(place)s is not empty. Use --force to replace it; a copy is kept.",
+          place=place)
+    )  # fmt: skip
+
+
+def _prepare(now: datetime) -> int:
+    """Upgrade the restored database, and stop what it would do as if no time had passed since.
+    Returns the number of messages that are held.
+    """
+    schema.upgrade()
+    schema.check_key()
+    with writing() as session:
+        session.execute(delete(HeartbeatRow))  # of processes that are not here
+        return hold_after_restore(session, now)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[None]:
+    with create_core(settings).app_context():
+        try:
+            yield
+        finally:
+            db.session.remove()
+            db.engine.dispose()
+
+
+def _write_key(settings: Settings, now: datetime) -> list[Path]:
+    """Put the secret key in its place, unless it comes from the environment; what was there."""
+    path, kept = settings.instance / KEY_FILE, []
+    if _key_is_set():
+        return []
+    if path.exists():
+        if path.read_text().strip() == settings.secret_key:
+            return []
+        kept.append(_set_aside(path, now))
+    with os.fdopen(
+        os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, archive.PRIVATE), "w"
+    ) as new:
+        new.write(settings.secret_key)
+    return kept
+
+
+def _set_aside(path: Path, now: datetime) -> Path:
+    kept = _free(path.with_name(f"{path.name}.{_stamp(now)}.bak"))
+    path.rename(kept)
+    return kept
+
+
+def _stamp(now: datetime) -> str:
+    return f"{now:%Y%m%dT%H%M%SZ}"
+
+
+def _free(path: Path) -> Path:
+    """``path``, or one like it that nothing has: two restores in one second lose nothing."""
+    others = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    return next(one for one in chain((path,), others) if not one.exists())

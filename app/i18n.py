@@ -1,0 +1,92 @@
+"""Mark and translate the sentences that people read. They stand in one gettext catalogue.
+
+``_`` translates a sentence, ``_n`` one that counts something, both when they are called: inside a
+function, never while a module is imported. ``N_`` marks a constant of a module or a class, which
+``_`` translates where it is shown. Values have names: ``_("%(name)s is down.", name=name)``. A
+sentence without values is taken as it is, one with values needs ``%%`` for a per cent sign.
+
+Templates have ``_`` and ``_n`` too, and ``{% trans %}`` for a sentence with markup in it. Scripts
+take their sentences from ``data-`` attributes of the page.
+``make messages`` collects what is marked in app/translations/messages.pot. There is no second
+language yet: without a chosen translation, every sentence is the English one of the source.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from gettext import NullTranslations
+from typing import Any
+
+_chosen: ContextVar[NullTranslations | None] = ContextVar("translations", default=None)
+
+
+def choose(translations: NullTranslations | None) -> None:
+    """Translate with ``translations`` in this thread or task, until the next choice."""
+    _chosen.set(translations)
+
+
+class Marked(str):
+    """A sentence in English, for ``_`` to translate later. ``pattern`` has the names of
+    ``values`` in it; the text itself has the values.
+    """
+
+    __slots__ = ("pattern", "values")
+
+    pattern: str
+    values: dict[str, Any]
+
+    def __new__(cls, pattern: str, values: dict[str, Any]) -> Marked:
+        marked = super().__new__(cls, pattern % values)
+        marked.pattern, marked.values = pattern, values
+        return marked
+
+
+def N_(sentence: str, /, **values: Any) -> str:
+    """Mark a constant for the catalogue; the English text until ``_`` translates it."""
+    return Marked(sentence, values) if values else sentence
+
+
+def _(sentence: str, /, **values: Any) -> str:
+    """``sentence`` in the chosen language, with ``values`` filled in.
+
+    An empty string stays empty: gettext would answer with the catalogue's header.
+    """
+    if isinstance(sentence, Marked):
+        values = sentence.values
+        sentence = sentence.pattern
+    translations = _chosen.get()
+    text = translations.gettext(sentence) if translations and sentence else sentence
+    return text % values if values else text
+
+
+def _n(one: str, many: str, num: float, /, **values: Any) -> str:
+    """``one`` or ``many``, by the chosen language's rule for the number ``num``.
+
+    ``%(num)s`` stands for the number, unless ``values`` says how it is written.
+    """
+    return _ngettext(one, many, num) % ({"num": num} | values)
+
+
+def _gettext(sentence: str) -> str:
+    translations = _chosen.get()
+    return translations.gettext(sentence) if translations else sentence
+
+
+def _ngettext(one: str, many: str, num: float) -> str:
+    translations = _chosen.get()
+    # A part of one is no plural form's number; English says "1.5 days".
+    if translations and num == int(num):
+        return translations.ngettext(one, many, int(num))
+    return one if num == 1 else many
+
+
+def install(environment: Any) -> None:
+    """Give ``environment``, of Jinja, the extension and the functions.
+
+    Not the extension's new style, which would mark all that ``_`` returns as safe, a label that
+    holds somebody's text too.
+    """
+    environment.add_extension("jinja2.ext.i18n")
+    environment.policies["ext.i18n.trimmed"] = True
+    environment.install_gettext_callables(_gettext, _ngettext, newstyle=False)
+    environment.globals.update(_=_, _n=_n)

@@ -1,0 +1,61 @@
+"""Nobody gets an account with a password that is tried first (decisions.md 15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.access import Access
+from app.access.people import LOGINS_PER_ACCOUNT
+from app.errors import Invalid, Throttled
+from tests.factories import PASSWORD, make_person
+
+ADDRESS = "ada.lovelace@shop-berlin.example"
+COMMON = "one of the most common ones"
+
+
+@pytest.fixture
+def access(app) -> Access:
+    return app.extensions["wakeful.access"]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("password", "said"),
+    [
+        ("1234567", "8 characters or more"),
+        ("12345678", COMMON),
+        ("password", COMMON),
+        ("PassWord", COMMON),
+        ("wakeful1", '"wakeful"'),
+        ("xxLovelace1815", '"lovelace"'),
+        ("my berlin password", '"berlin"'),
+        ("only at shop nine", '"shop"'),
+    ],
+)
+def test_a_password_that_is_tried_first_is_refused(app, access, password, said):
+    with app.app_context():
+        with pytest.raises(Invalid) as refused:
+            access.create_person(ADDRESS, password, "viewer")
+        assert said in " ".join(refused.value.errors["password"])
+        assert access.people() == []
+        person = access.create_person(ADDRESS, PASSWORD, "viewer")
+        with pytest.raises(Invalid):
+            access.change_password(person.id, password)
+        assert access.login(ADDRESS, PASSWORD) is not None
+
+
+@pytest.mark.sqlite
+def test_short_parts_of_the_address_are_no_fault(app, access):
+    with app.app_context():
+        assert access.create_person(ADDRESS, "adamant and 1815", "viewer")
+
+
+@pytest.mark.sqlite
+def test_the_current_password_cannot_be_guessed_in_a_browser_that_was_left_open(app, access):
+    person = make_person(app)
+    with app.app_context():
+        for _attempt in range(LOGINS_PER_ACCOUNT):
+            with pytest.raises(Invalid):
+                access.change_password(person.id, "another password", current="a guess")
+        with pytest.raises(Throttled):
+            access.change_password(person.id, "another password", current=PASSWORD)

@@ -1,0 +1,427 @@
+"""``wakeful backup`` and ``wakeful restore`` (decisions.md 16)."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import re
+import sqlite3
+import stat
+import tarfile
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import requests
+from flask import Flask
+from sqlalchemy import func, select
+from werkzeug import Request, Response
+
+from app import create_core
+from app.commands.keeping import archive, backup, sealed
+from app.commands.keeping.restore import Restored, restore
+from app.config import SettingError, Settings
+from app.db import db, heartbeats, schema, writing
+from app.db.tables import DeliveryRow, MonitorRow
+from app.errors import WakefulError
+from app.records import Channel, DeliveryStatus, Event
+from tests.alerts.conftest import Outbox
+from tests.conftest import SECRET_KEY
+from tests.factories import make_monitor, make_person, now
+from tests.support.loopback import serving
+from tests.support.service import Service, eventually
+from tests.web.visitor import Visitor
+
+ADMIN, PASSWORD = "admin@wakeful.test", "correct horse battery"
+RUNS = r"Wakeful runs at (http://127\.0\.0\.1:\d+) "
+
+PASSPHRASE = "correct horse battery"
+
+
+def back_up(app: Flask, target: Path, **options) -> Path:
+    with app.app_context():
+        backup.make(app.extensions["wakeful.settings"], target, **options)
+    return target
+
+
+def restore_from(
+    path: Path, settings: Settings, *, passphrase: str = "", force: bool = False
+) -> Restored:
+    with path.open("rb") as file:
+        return restore(settings, file, passphrase=passphrase, force=force)
+
+
+def names_in(settings: Settings) -> list[str]:
+    app = create_core(settings)
+    with app.app_context():
+        found = list(db.session.scalars(select(MonitorRow.name).order_by(MonitorRow.id)))
+        db.session.remove()
+        db.engine.dispose()
+    return found
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, settings: Settings) -> Settings:
+    """The settings of a second installation, which has nothing yet, with SQLite."""
+    folder = tmp_path / "elsewhere"
+    return dataclasses.replace(
+        settings, instance=folder, database_url=f"sqlite:///{folder / 'wakeful.db'}", secret_key=""
+    )
+
+
+@pytest.fixture
+def same(core: Flask, settings: Settings) -> Settings:
+    """The settings of the installation itself; its own connections are closed."""
+    with core.app_context():
+        db.session.remove()
+        db.engine.dispose()
+    return settings
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path, "r:gz") as tar:
+        return {one.name: tar.extractfile(one).read() for one in tar}
+
+
+# --- Making one
+
+
+def test_a_backup_has_what_was_committed_while_others_use_the_database(core, tmp_path):
+    make_monitor(core, name="Shop")
+    with core.app_context():
+        db.session.execute(select(MonitorRow.id))  # a reader, so that nothing is checkpointed
+        make_monitor(core, name="Blog")
+        back_up(core, tmp_path / "backup")
+        db.session.remove()
+    found = files_of(tmp_path / "backup")
+    kind = core.config["SQLALCHEMY_DATABASE_URI"].partition(":")[0].partition("+")[0]
+    assert set(found) == {"manifest.json", "secret_key", archive.DATABASES[kind]}
+    assert found["secret_key"].decode() == SECRET_KEY
+    assert stat.S_IMODE(os.stat(tmp_path / "backup").st_mode) == 0o600
+
+
+def test_a_restored_backup_is_the_database_as_it_was(core, same, tmp_path):
+    make_monitor(core, name="Shop")
+    path = back_up(core, tmp_path / "backup")
+    make_monitor(core, name="Made later")
+    with core.app_context():
+        db.session.remove()
+        db.engine.dispose()
+    with pytest.raises(WakefulError, match=r"is not empty. Use --force"):
+        restore_from(path, same)
+    assert names_in(same) == ["Shop", "Made later"]
+    done = restore_from(path, same, force=True)
+    assert names_in(same) == ["Shop"]
+    assert [kept.exists() for kept in done.kept] == [True]
+
+
+@pytest.mark.sqlite
+def test_no_file_is_left_of_a_backup_that_fails(core, tmp_path):
+    target = tmp_path / "backup"
+    with pytest.raises(WakefulError, match=r"could not be written to .*: No such file"):
+        back_up(core, tmp_path / "missing" / "backup")
+    target.write_text("an older backup")
+    with pytest.raises(WakefulError, match=r"exists already. Choose another name"):
+        back_up(core, target)
+    assert target.read_text() == "an older backup"
+    assert not list(tmp_path.glob(".backup-*"))
+
+
+@pytest.mark.sqlite
+def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
+    make_monitor(core)
+    with core.app_context():
+        db.session.remove()
+        db.engine.dispose()
+        file = Path(db.engine.url.database)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    damaged = bytearray(file.read_bytes())
+    damaged[-4096:] = b"\xff" * 4096
+    file.write_bytes(damaged)
+    with pytest.raises(WakefulError, match=r"is damaged: .* Restore a backup"):
+        back_up(core, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.sqlite
+def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
+    admin = Visitor(app).log_in(make_person(app, "admin").email)
+    assert "No backup has been made yet." in admin.open("/settings/backup").text
+    back_up(app, tmp_path / "backup")
+    assert "a moment ago" in admin.open("/settings/backup").text
+    assert (
+        Visitor(app).log_in(make_person(app, "editor").email).open("/settings/backup").status == 403
+    )
+
+
+# --- Onto a second installation
+
+
+@pytest.mark.sqlite
+def test_a_backup_brings_its_key_to_a_second_installation(core, elsewhere, tmp_path):
+    make_monitor(core, name="Shop", request_body="a secret body")
+    restore_from(back_up(core, tmp_path / "backup"), elsewhere)
+    key = elsewhere.instance / "secret_key"
+    assert key.read_text() == SECRET_KEY
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    app = create_core(dataclasses.replace(elsewhere, secret_key=SECRET_KEY))
+    with app.app_context():
+        assert db.session.scalar(select(MonitorRow.request_body)) == "a secret body"
+        db.session.remove()
+        db.engine.dispose()
+    # Nothing is left beside the database, and the installation knows its own.
+    assert {path.name for path in elsewhere.instance.iterdir()} == {
+        "secret_key",
+        "wakeful.db",
+        "databases",
+    }
+    assert (elsewhere.instance / "databases").read_text() == f"{elsewhere.instance}/wakeful.db\n"
+
+
+@pytest.mark.sqlite
+def test_a_backup_without_the_key_needs_the_right_one(core, elsewhere, tmp_path):
+    make_monitor(core, request_body="a secret body")
+    path = back_up(core, tmp_path / "backup", with_key=False)
+    assert "secret_key" not in files_of(path)
+    with pytest.raises(SettingError, match="has no secret key"):
+        restore_from(path, elsewhere)
+    other = dataclasses.replace(elsewhere, secret_key="another key, which is wrong")
+    with pytest.raises(SettingError, match="is not the one that this database was written with"):
+        restore_from(path, other)
+    assert not (elsewhere.instance / "wakeful.db").exists()
+    restore_from(path, dataclasses.replace(elsewhere, secret_key=SECRET_KEY))
+    assert (elsewhere.instance / "wakeful.db").exists()
+
+
+@pytest.mark.sqlite
+def test_another_key_is_replaced_only_by_force_and_kept(core, elsewhere, tmp_path, monkeypatch):
+    path = back_up(core, tmp_path / "backup")
+    elsewhere.instance.mkdir()
+    (elsewhere.instance / "secret_key").write_text("the key that was here")
+    there = dataclasses.replace(elsewhere, secret_key="the key that was here")
+    with pytest.raises(WakefulError, match=r"another key than the backup's. Use --force"):
+        restore_from(path, there)
+    with monkeypatch.context() as patch:
+        patch.setenv("WAKEFUL_SECRET_KEY", "the key that was here")
+        with pytest.raises(SettingError, match="WAKEFUL_SECRET_KEY is not the secret key of this"):
+            restore_from(path, there, force=True)
+    (kept,) = restore_from(path, there, force=True).kept
+    assert kept.read_text() == "the key that was here"
+    assert (elsewhere.instance / "secret_key").read_text() == SECRET_KEY
+
+
+# --- Encrypted
+
+
+@pytest.mark.sqlite
+def test_an_encrypted_backup_needs_its_passphrase(core, elsewhere, tmp_path):
+    make_monitor(core, name="Shop")
+    path = back_up(core, tmp_path / "backup", passphrase=PASSPHRASE)
+    assert SECRET_KEY.encode() not in path.read_bytes()
+    with path.open("rb") as file:
+        assert archive.is_encrypted(file)
+    with pytest.raises(WakefulError, match="The passphrase is wrong"):
+        restore_from(path, elsewhere, passphrase="another passphrase")
+    restore_from(path, elsewhere, passphrase=PASSPHRASE)
+    assert names_in(dataclasses.replace(elsewhere, secret_key=SECRET_KEY)) == ["Shop"]
+
+
+@pytest.mark.parametrize("size", [0, 1, sealed.CHUNK - 1, sealed.CHUNK, sealed.CHUNK + 1, 200_000])
+def test_an_encrypted_stream_is_read_as_it_was_written(size):
+    content, file = os.urandom(size), io.BytesIO()
+    stream = sealed.Sealer(file, PASSPHRASE)
+    for start in range(0, size, 10_000):
+        stream.write(content[start : start + 10_000])
+    stream.close()
+    file.seek(len(sealed.MAGIC))
+    assert io.BufferedReader(sealed.Opener(file, PASSPHRASE)).read() == content
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> bytes:
+    """An encrypted stream of more than two chunks."""
+    file = io.BytesIO()
+    stream = sealed.Sealer(file, PASSPHRASE)
+    stream.write(bytes(150_000))
+    stream.close()
+    return file.getvalue()
+
+
+def opened(raw: bytes) -> bytes:
+    file = io.BytesIO(raw)
+    file.seek(len(sealed.MAGIC))
+    return io.BufferedReader(sealed.Opener(file, PASSPHRASE)).read()
+
+
+def test_an_encrypted_stream_that_was_cut_is_refused(whole):
+    start = len(sealed.MAGIC) + sealed.SALT + sealed.HEADER
+    chunk = sealed.CHUNK + sealed.ADDED
+    for end in (start - 1, start, start + chunk, start + 2 * chunk, len(whole) - 1):
+        with pytest.raises(WakefulError, match=r"incomplete|damaged"):
+            opened(whole[:end])
+    assert len(opened(whole)) == 150_000
+
+
+def test_an_encrypted_stream_that_was_changed_is_refused(whole):
+    for at in (len(sealed.MAGIC), len(sealed.MAGIC) + 20, 100, 70_000, len(whole) - 1):
+        changed = bytearray(whole)
+        changed[at] ^= 1
+        with pytest.raises(WakefulError, match=r"wrong|damaged"):
+            opened(bytes(changed))
+
+
+# --- What is refused
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("cut", [0, 10, 3000, -1])
+def test_a_backup_that_was_cut_is_refused(core, elsewhere, tmp_path, cut):
+    path = back_up(core, tmp_path / "backup")
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(WakefulError, match=r"is not a backup of Wakeful|damaged or incomplete"):
+        restore_from(path, elsewhere)
+    assert not list(elsewhere.instance.iterdir())
+
+
+@pytest.mark.sqlite
+def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
+    path = tmp_path / "backup"
+    path.write_text("root:x:0:0:root")
+    with pytest.raises(WakefulError, match="is not a backup of Wakeful"):
+        restore_from(path, elsewhere)
+    with tarfile.open(path, "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("../../outside"), io.BytesIO())
+    with pytest.raises(WakefulError, match="is not a backup of Wakeful"):
+        restore_from(path, elsewhere)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"revision": "9999"}, "was written by a newer version of Wakeful"),
+        ({"format": 2, "wakeful": "9.0"}, "made by Wakeful 9.0, whose format"),
+        ({"database": "postgresql"}, "backup of PostgreSQL, and WAKEFUL_DATABASE_URL names SQLite"),
+        ({"sha256": "0" * 64}, "damaged or incomplete"),
+    ],
+)
+def test_a_backup_that_does_not_fit_is_refused(core, elsewhere, tmp_path, changes, said):
+    database = tmp_path / "database"
+    with core.app_context():
+        backup._copy(database)
+    manifest = archive.Manifest(
+        "sqlite", schema.wanted(), "2026-01-01T00:00:00Z", True, archive.digest_of(database), "1"
+    )
+    path = tmp_path / "backup"
+    with path.open("wb") as file:
+        archive.write(file, dataclasses.replace(manifest, **changes), database, SECRET_KEY, "")
+    with pytest.raises(WakefulError, match=said):
+        restore_from(path, elsewhere)
+    assert not list(elsewhere.instance.iterdir())
+
+
+def test_a_database_in_use_is_not_replaced(core, same, tmp_path):
+    make_monitor(core, name="Shop")
+    path = back_up(core, tmp_path / "backup")
+    with core.app_context():
+        with writing():
+            heartbeats.write(heartbeats.process_name(heartbeats.CHECKER), now())
+        db.session.execute(select(func.count()).select_from(MonitorRow))  # an open connection
+        with pytest.raises(WakefulError, match="Wakeful is running on this database"):
+            restore_from(path, same, force=True)
+        assert db.session.scalar(select(MonitorRow.name)) == "Shop"
+        db.session.remove()
+
+
+# --- A second installation that runs
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_restored_installation_logs_in_checks_and_alerts(tmp_path):
+    site = Site()
+    with serving(site) as url:
+        first = Service(tmp_path / "first", CANARIES="", CONFIRM_SECONDS="0")
+        first.command("user", "create", ADMIN, "--role", "admin", input=PASSWORD)
+        key = first.command("key", "create", "test", "--scope", "write")
+        first.start()
+        base = first.await_line(RUNS)[1]
+        headers = {"Authorization": f"Bearer {key}"}
+        fields = {
+            "name": "Shop", "url": url, "interval": "60", "alert_condition": "url_unavailable",
+            "alerts[0][key]": "webhook", "alerts[0][value]": f"{url}/hook",
+        }  # fmt: skip
+        made = requests.post(f"{base}/api/v1/monitors", fields, headers=headers, timeout=30)
+        assert made.status_code == 201, made.text
+        one = f"/api/v1/monitors/{made.json()['data']['id']}"
+        eventually(lambda: checked(base, one, headers), "the first check")
+        first.command("backup", str(tmp_path / "backup"))
+        assert first.stop() == 0
+
+        second = Service(tmp_path / "second", CANARIES="", CONFIRM_SECONDS="0")
+        second.command("restore", str(tmp_path / "backup"))
+        site.status = 503
+        second.start()
+        base = second.await_line(RUNS)[1]
+        assert log_in(base).url == f"{base}/"
+        [alert] = eventually(lambda: site.bodies, "the alert")
+        assert (alert["type"], alert["data"]["monitor"]["name"]) == ("incident.opened", "Shop")
+        assert second.stop() == 0
+
+
+def checked(base: str, path: str, headers: dict[str, str]) -> str | None:
+    said = requests.get(base + path, headers=headers, timeout=30).json()
+    return said["data"]["last_checked_at"]
+
+
+def log_in(base: str) -> requests.Response:
+    with requests.Session() as browser:
+        page = browser.get(f"{base}/login", timeout=30).text
+        token = re.search(r'name="csrf_token"[^>]* value="([^"]+)"', page)[1]
+        form = {"csrf_token": token, "email": ADMIN, "password": PASSWORD}
+        return browser.post(f"{base}/login", form, timeout=30)
+
+
+class Site:
+    """A target that answers ``status``, and a webhook that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        self.bodies: list[dict] = []
+
+    def __call__(self, environ, start_response):
+        request = Request(environ)
+        if request.method == "POST":
+            self.bodies.append(request.get_json())
+            return Response(status=204)(environ, start_response)
+        return Response(status=self.status)(environ, start_response)
+
+
+# --- What a restored installation does not do
+
+
+def test_messages_older_than_an_hour_wait_for_a_person(core, same, tmp_path):
+    box = Outbox(core)
+    box.clock.now = now() - timedelta(hours=2)
+    [old] = box.tell(Event.INCIDENT_OPENED, *outage(box))
+    box.clock.now = now() - timedelta(minutes=5)
+    [new] = box.tell(Event.INCIDENT_OPENED, *outage(box))
+    path = back_up(core, tmp_path / "backup")
+    with core.app_context():
+        db.session.remove()
+        db.engine.dispose()
+    assert restore_from(path, same, force=True).held == 1
+    with core.app_context():
+        rows = {row.id: row for row in db.session.scalars(select(DeliveryRow))}
+        assert rows[old].status == DeliveryStatus.FAILED
+        assert rows[old].reason.endswith("when a backup was restored. Retry to send it.")
+        assert rows[new].status == DeliveryStatus.PENDING
+        db.session.remove()
+
+
+def outage(box: Outbox):
+    monitor = box.monitor((Channel.WEBHOOK, "http://127.0.0.1:9/hook"))
+    return monitor, box.incident(monitor)

@@ -1,0 +1,147 @@
+"""Every sentence that people read is marked for translation, and the catalogue has all of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from gettext import GNUTranslations
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+from app import i18n
+from app.i18n import N_, _, _n
+from app.paths import STATIC, TEMPLATES, TRANSLATIONS
+from tests.support import sentences
+
+ROOT = Path(__file__).parents[1]
+CATALOGUE = TRANSLATIONS / "messages.pot"
+
+# Modules with strings that look like sentences and are for nobody but those who read the code, a
+# log or a database, with the reason. A folder ends with a slash.
+NOT_FOR_PEOPLE = {
+    "app/db/migrations/": "SQL",
+    "app/demo/": "made-up names and remarks: data, as people would type it",
+}
+
+
+def _rooms(folder: Path, pattern: str) -> dict[str, list[Path]]:
+    rooms: dict[str, list[Path]] = {}
+    for path in sorted(folder.rglob(pattern)):
+        inside = path.relative_to(folder)
+        room = f"{folder.name}/{inside.parts[0]}" if len(inside.parts) > 1 else folder.name
+        rooms.setdefault(room, []).append(path)
+    return rooms
+
+
+CODE, PAGES = _rooms(ROOT / "app", "*.py"), _rooms(TEMPLATES, "*.html")
+
+
+def _exempt(path: Path) -> bool:
+    name = path.relative_to(ROOT).as_posix()
+    return any(name == one or (one[-1] == "/" and name.startswith(one)) for one in NOT_FOR_PEOPLE)
+
+
+@pytest.mark.parametrize("room", CODE)
+def test_sentences_in_code_are_marked(room):
+    found = {}
+    for path in CODE[room]:
+        source = path.read_text()
+        unmarked = [] if _exempt(path) else sentences.in_code(source)
+        if faults := [*sentences.misused(source), *unmarked]:
+            found[path.relative_to(ROOT).as_posix()] = faults
+    assert found == {}
+
+
+@pytest.mark.parametrize("room", PAGES)
+def test_sentences_in_templates_are_marked(room):
+    found = {
+        path.relative_to(ROOT).as_posix(): faults
+        for path in PAGES[room]
+        if (faults := list(sentences.in_template(path.read_text())))
+    }
+    assert found == {}
+
+
+def test_scripts_take_their_sentences_from_the_page():
+    found = {
+        path.name: texts
+        for path in sorted((STATIC / "js").glob("*.js"))
+        if (texts := list(sentences.in_script(path.read_text())))
+    }
+    # The owner of the site that it is put on can say it in the site's language, with data-title.
+    assert found.pop("status-widget.js") == ["Service status"]
+    assert found == {}
+
+
+def test_a_module_that_is_left_out_has_sentences():
+    for name in NOT_FOR_PEOPLE:
+        paths = sorted((ROOT / name).rglob("*.py")) if name.endswith("/") else [ROOT / name]
+        assert any(list(sentences.in_code(path.read_text())) for path in paths), name
+
+
+def test_the_catalogue_has_all_marked_sentences(tmp_path):
+    """``make messages`` writes it."""
+    target = tmp_path / "messages.pot"
+    subprocess.run(
+        [ROOT / "scripts" / "messages", target],
+        env={"PATH": Path(sys.executable).parent.as_posix() + ":/usr/bin:/bin"},
+        check=True,
+        capture_output=True,
+    )
+    assert target.read_text() == CATALOGUE.read_text(), "run `make messages`"
+
+
+def _compiled(catalogue: Catalog) -> GNUTranslations:
+    file = BytesIO()
+    write_mo(file, catalogue)
+    file.seek(0)
+    return GNUTranslations(file)
+
+
+@pytest.fixture
+def german():
+    catalogue = Catalog(locale="de")
+    catalogue.add("Saved.", "Gespeichert.")
+    catalogue.add("At most %(most)s tags.", "Höchstens %(most)s Schlagwörter.")
+    catalogue.add(("%(num)s monitor", "%(num)s monitors"), ("%(num)s Monitor", "%(num)s Monitore"))
+    i18n.choose(_compiled(catalogue))
+    yield
+    i18n.choose(None)
+
+
+def test_without_a_translation_sentences_are_english():
+    assert _("Saved.") == "Saved."
+    assert _("100 %") == "100 %"
+    assert _("%(name)s is down.", name="50 % off") == "50 % off is down."
+    assert _("") == ""
+    assert [_n("%(num)s monitor", "%(num)s monitors", n) for n in (0, 1, 1.5, 2)] == [
+        "0 monitors",
+        "1 monitor",
+        "1.5 monitors",
+        "2 monitors",
+    ]
+    assert _n("%(num)s monitor", "%(num)s monitors", 10_000, num="10,000") == "10,000 monitors"
+
+
+def test_a_chosen_translation_is_used(german):
+    assert _("Saved.") == "Gespeichert."
+    assert _("") == ""  # and not the header of the catalogue
+    assert _("Not translated.") == "Not translated."
+    assert _n("%(num)s monitor", "%(num)s monitors", 2) == "2 Monitore"
+
+
+def test_a_marked_constant_is_english_until_it_is_translated(german):
+    limit = N_("At most %(most)s tags.", most=20)
+    assert limit == "At most 20 tags."
+    assert _(limit) == "Höchstens 20 Schlagwörter."
+    assert N_("Saved.") == "Saved."
+
+
+def test_the_catalogue_can_be_read():
+    with CATALOGUE.open("rb") as file:
+        assert len(read_po(file)) > 1000

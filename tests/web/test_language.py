@@ -1,0 +1,79 @@
+"""A page is in the first language of the browser's that there is a translation into."""
+
+from __future__ import annotations
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+
+from app.rules.text import REQUIRED
+from app.web.frame import language
+
+pytestmark = pytest.mark.sqlite
+
+GERMAN = {
+    "Contacts": "Kontakte",
+    "New contact": "Neuer Kontakt",
+    "Channels": "Kanäle",
+    "Channel": "Kanal",
+    "%(list)s, row %(row)s: %(input)s": "%(list)s, Zeile %(row)s: %(input)s",
+    "A team or a person, such as Shop team.": "Ein Team oder ein Mensch, etwa das Laden-Team.",
+    "Everything": "Alles",
+    "Please correct the following": "Bitte korrigieren Sie Folgendes",
+    REQUIRED: "Dieses Feld ist nötig.",
+}
+
+
+@pytest.fixture
+def translated(monkeypatch, tmp_path):
+    """A translation into German, from before the application starts."""
+    catalogue = Catalog(locale="de")
+    for sentence, german in GERMAN.items():
+        catalogue.add(sentence, german)
+    catalogue.add(("%(num)s contact", "%(num)s contacts"), ("%(num)s Kontakt", "%(num)s Kontakte"))
+    folder = tmp_path / "translations" / "de" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    with (folder / "messages.mo").open("wb") as file:
+        write_mo(file, catalogue)
+    monkeypatch.setattr(language, "TRANSLATIONS", tmp_path / "translations")
+
+
+@pytest.fixture
+def app(translated, app):
+    return app
+
+
+@pytest.fixture
+def german(editor):
+    editor.client.environ_base["HTTP_ACCEPT_LANGUAGE"] = "de-AT, de;q=0.9, en;q=0.5"
+    return editor
+
+
+def test_a_form_is_in_the_language_of_the_browser(german):
+    text = german.open("/contacts/new").text
+    assert '<html lang="de"' in german.page.text
+    assert "Neuer Kontakt" in text
+    assert "Kanäle" in text
+    assert "Ein Team oder ein Mensch" in text
+    assert 'aria-label="Kanäle, Zeile 1: Kanal"' in german.page.text
+    assert ">Alles</option>" in german.page.text
+
+
+def test_what_is_wrong_with_a_form_is_in_the_language_of_the_browser(german):
+    text = german.open("/contacts/new").press("Save").text
+    assert "Bitte korrigieren Sie Folgendes" in text
+    assert text.count("Dieses Feld ist nötig.") == 2  # above the form and beside the field
+
+
+def test_what_is_counted_has_the_plural_of_the_language(german):
+    german.open("/contacts/new").press(
+        "Save", **{"name": "A", "channels[0][key]": "email", "channels[0][value]": "a@example.com"}
+    )
+    assert "1–1 of 1 Kontakt" in german.open("/contacts").text
+
+
+def test_the_next_visitor_of_the_same_thread_gets_their_own_language(german, viewer):
+    german.open("/contacts")
+    viewer.open("/contacts")
+    assert '<html lang="en"' in viewer.page.text
+    assert "Kontakte" not in viewer.text
