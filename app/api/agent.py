@@ -16,14 +16,15 @@ from flask import Request, Response, current_app
 from app.api.body import JSON, TooLarge, WrongType, read_body
 from app.api.envelope import one, problem
 from app.errors import Invalid
+from app.i18n import N_, _
 
 if TYPE_CHECKING:
     from app.access.agents import AgentPlace
     from app.stores.local.agents import LocalAgents
 
 PREFIX = "/api/v1/agent/"
-UNKNOWN = "No place has this token. Send it in the header Authorization: Bearer <AGENT_TOKEN>."
-NO_PATH = "Nothing exists at this path."
+UNKNOWN = N_("No place has this token. Send it in the header Authorization: Bearer <AGENT_TOKEN>.")
+NO_PATH = N_("Nothing exists at this path.")
 _LONGEST_TOKEN = 256
 
 Handler = Callable[["LocalAgents", "AgentPlace", Mapping[str, Any]], dict[str, Any]]
@@ -53,15 +54,15 @@ def known(request: Request) -> tuple[Handler, AgentPlace] | Response:
     """The handler and the place of a request, or the answer that does not depend on its body."""
     handler = HANDLERS.get(str(request.environ.get("PATH_INFO", "")).removeprefix(PREFIX))
     if handler is None:
-        return problem(404, NO_PATH)
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        return problem(404, _(NO_PATH))
+    scheme, _space, token = request.headers.get("Authorization", "").partition(" ")
     token = token.strip()
     asked = scheme.lower() == "bearer" and 0 < len(token) <= _LONGEST_TOKEN
     place = _agents().place_of(token) if asked else None
     if place is None:
-        return problem(401, UNKNOWN, WWW_Authenticate="Bearer")
+        return problem(401, _(UNKNOWN), WWW_Authenticate="Bearer")
     if request.method != "POST":
-        return problem(405, "This path takes POST.", Allow="POST")
+        return problem(405, _("This path takes POST."), Allow="POST")
     return handler, place
 
 
@@ -75,11 +76,11 @@ def answer(request: Request) -> Response:
     try:
         body = read_body(request)
     except TooLarge:
-        return problem(413, "The body is too large.")
+        return problem(413, _("The body is too large."))
     except WrongType:
-        return problem(415, "Send application/json.")
+        return problem(415, _("Send application/json."))
     if body.kind != JSON or not body.whole:
-        return problem(415, "Send application/json.")
+        return problem(415, _("Send application/json."))
     told = handler(_agents(), place, _read(body.raw))
     # Both times, so that the agent can leave out how long this took when it compares clocks.
     return one({**told, "received": _told(received), "now": _told(datetime.now(UTC))})
@@ -95,7 +96,7 @@ def _read(raw: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        raise Invalid({"body": ["Send a JSON object."]})
+        raise Invalid({"body": [_("Send a JSON object.")]})
     return data
 
 

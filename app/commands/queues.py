@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from app.access.networks import Policies
 from app.config import SettingError, Settings
 from app.engine.carriers import Carrier, RemoteNetwork
+from app.i18n import N_, _
 
-MISSING = "Checks through a queue need Celery: pip install 'wakeful[distributed]'."
+MISSING = N_("Checks through a queue need Celery: pip install 'wakeful[distributed]'.")
 
 
 @contextmanager
@@ -19,7 +20,7 @@ def _extra() -> Iterator[None]:
     except ModuleNotFoundError as fault:
         if fault.name not in ("celery", "kombu", "redis"):
             raise
-        raise SettingError(MISSING) from None
+        raise SettingError(_(MISSING)) from None
 
 
 def queue_carrier(

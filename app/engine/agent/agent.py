@@ -32,6 +32,7 @@ from app.engine.network import Finished, Network
 from app.engine.plan import Job, Plan
 from app.engine.probing import make_prober
 from app.engine.schedule import Claim, Standing
+from app.i18n import _
 from app.net.canary import network_works, parse_canaries
 from app.net.policy import Policy
 from app.records import Cause, Outcome
@@ -56,7 +57,9 @@ class Agent:
     def __init__(self, settings: Settings) -> None:
         for name, value in (("SERVER", settings.server), ("AGENT_TOKEN", settings.agent_token)):
             if value is None:
-                raise SettingError(f"{PREFIX}{name} is missing. The page of the place shows it.")
+                raise SettingError(
+                    _("%(name)s is missing. The page of the place shows it.", name=PREFIX + name)
+                )
         self.settings = settings
         folder = _folder(settings)
         self._clock = Clock()
@@ -213,10 +216,7 @@ class Agent:
     def _follow(self, news: News) -> None:
         if isinstance(news, Greeted):
             log.info("Checking for the place %s.", news.location)
-            self._plan = Plan(news.confirm)
-            self._plan.set_network(not self._was_down, self._clock.now())
-            for job in self._jobs.values():
-                self._plan.put(job, self._clock.now())
+            self._plan.set_confirm(news.confirm, self._clock.now())
         elif isinstance(news, Assigned):
             self._assign(news)
         else:

@@ -32,9 +32,10 @@ from app.db.types import from_ms, to_ms
 from app.engine import recorder
 from app.engine.schedule import Claim, Standing
 from app.errors import Conflict, Invalid
+from app.i18n import N_, _
 from app.records import Outcome
 
-OTHER_KEY = (
+OTHER_KEY = N_(
     "The agent of this place has another key. If its folder was lost, make a new token for the "
     "place and start the agent with it."
 )
@@ -85,12 +86,12 @@ class LocalAgents:
         try:
             key_of(key)
         except ValueError as fault:
-            raise Invalid({"public_key": [f"The key is wrong: {fault}"]}) from None
+            raise Invalid({"public_key": [_("The key is wrong: %(why)s", why=fault)]}) from None
         if place.public_key is None:
             with writing():
                 agents.keep_public_key(place.id, key)
         elif place.public_key != key:
-            raise Conflict(OTHER_KEY)
+            raise Conflict(_(OTHER_KEY))
         return {"location": place.name, "confirm_seconds": self._confirm_seconds}
 
     def assigned(self, place: AgentPlace, since: int | None) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class LocalAgents:
         agent can read it.
         """
         if place.public_key is None:
-            raise Conflict("Send your public key first.")
+            raise Conflict(_("Send your public key first."))
         change = changes.newest()  # before the rows are read: later changes come again
         ids = None if since is None else self._changed(since, change)
         if ids is None:
@@ -196,7 +197,9 @@ def _number(value: Any, most: int) -> int | None:
 def _read(data: Any) -> tuple[list[_Sent], int]:
     """The results of a request, and how many cannot be read. Raises Invalid."""
     if not isinstance(data, list) or len(data) > MOST_RESULTS:
-        raise Invalid({"results": [f"Send a list of at most {MOST_RESULTS} results."]})
+        raise Invalid(
+            {"results": [_("Send a list of at most %(most)d results.", most=MOST_RESULTS)]}
+        )
     sent, wrong = [], 0
     for one in data:
         try:

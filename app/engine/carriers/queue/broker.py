@@ -8,6 +8,7 @@ import redis
 from celery import Celery
 
 from app.config import PREFIX, SettingError, Settings
+from app.i18n import _
 
 TASK = "wakeful.checks"
 # A batch that no prober has taken within this time is refused by all of them, so that a copy of it
@@ -35,7 +36,9 @@ def needed(settings: Settings) -> tuple[str, str]:
     """The address of Redis, and the key. Raises SettingError."""
     for name, value in (("BROKER_URL", settings.broker_url), ("BATCH_KEY", settings.batch_key)):
         if value is None:
-            raise SettingError(f"{PREFIX}{name} is missing: checks go through a queue.")
+            raise SettingError(
+                _("%(name)s is missing: checks go through a queue.", name=PREFIX + name)
+            )
     return settings.broker_url or "", settings.batch_key or ""
 
 
