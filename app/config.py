@@ -22,6 +22,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from app.codec.sealing import key_of
+from app.i18n import _
 from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
 from app.proxies import Network, networks
@@ -105,7 +106,11 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
     if unknown:
         # A misspelt setting that is silently ignored is a policy that silently does not hold.
         raise SettingError(
-            f"{unknown[0]} is not a setting of Wakeful. Known are: {', '.join(sorted(KNOWN))}."
+            _(
+                "%(name)s is not a setting of Wakeful. Known are: %(known)s.",
+                name=unknown[0],
+                known=", ".join(sorted(KNOWN)),
+            )
         )
     get = _Reader(environ)
     instance = Path(get.text("INSTANCE") or "instance").resolve()
@@ -159,7 +164,11 @@ class _Reader:
         try:
             return parse(raw.strip())
         except ValueError as fault:
-            raise SettingError(f"{PREFIX}{name} is wrong: {fault}") from None
+            raise SettingError(_wrong(name, fault)) from None
+
+
+def _wrong(name: str, fault: object) -> str:
+    return _("%(name)s is wrong: %(fault)s", name=PREFIX + name, fault=fault)
 
 
 def _or(value: T | None, default: T) -> T:
@@ -180,7 +189,12 @@ def _kept_secret(instance: Path, make: bool) -> str:
         return _secret_in(instance)
     except OSError as fault:
         raise SettingError(
-            f"{PREFIX}INSTANCE is wrong: {instance} cannot be used as a folder ({fault.strerror})."
+            _(
+                "%(name)s is wrong: %(folder)s cannot be used as a folder (%(error)s).",
+                name=PREFIX + "INSTANCE",
+                folder=instance,
+                error=fault.strerror,
+            )
         ) from None
 
 
@@ -219,10 +233,10 @@ def _database_url(raw: str) -> str:
         url = make_url(raw)
     except ArgumentError:
         raise ValueError(
-            "it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db."
+            _("it is not a database URL such as sqlite:////var/lib/wakeful/wakeful.db.")
         ) from None
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError("it must start with sqlite:// or postgresql://.")
+        raise ValueError(_("it must start with sqlite:// or postgresql://."))
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")  # the plain name would ask for psycopg2
     return url.render_as_string(hide_password=False)
@@ -230,14 +244,14 @@ def _database_url(raw: str) -> str:
 
 def _secret_key(raw: str) -> str:
     if len(raw) < 16:
-        raise ValueError("it must have 16 characters or more.")
+        raise ValueError(_("it must have 16 characters or more."))
     return raw
 
 
 def _bind(raw: str) -> str:
-    host, _, port = raw.rpartition(":")
+    host, _colon, port = raw.rpartition(":")
     if not host or not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise ValueError("it must be an address and a port, such as 127.0.0.1:8000.")
+        raise ValueError(_("it must be an address and a port, such as 127.0.0.1:8000."))
     return raw
 
 
@@ -246,12 +260,14 @@ def _store(raw: str) -> Literal["local", "remote"]:
         return "local"
     if raw == "remote":
         return "remote"
-    raise ValueError("it must be local or remote.")
+    raise ValueError(_("it must be local or remote."))
 
 
 def _location(raw: str) -> str:
     if len(raw) > 64 or not all(c.isalnum() or c in "-_." for c in raw):
-        raise ValueError("it may have letters, digits, dots, dashes and underscores, 64 at most.")
+        raise ValueError(
+            _("it may have letters, digits, dots, dashes and underscores, 64 at most.")
+        )
     return raw
 
 
@@ -264,28 +280,34 @@ def _remotes(get: _Reader) -> tuple[tuple[str, str], ...]:
     urls = [url.strip() for url in (get.text("REMOTE_URL") or "").split(",") if url.strip()]
     keys = [key.strip() for key in (get.text("REMOTE_KEY") or "").split(",") if key.strip()]
     if get.text("STORE") == "remote" and not urls:
-        raise SettingError(f"{PREFIX}REMOTE_URL is missing: {PREFIX}STORE is remote.")
+        raise SettingError(
+            _("%(prefix)sREMOTE_URL is missing: %(prefix)sSTORE is remote.", prefix=PREFIX)
+        )
     if len(urls) != len(keys):
         raise SettingError(
-            f"{PREFIX}REMOTE_URL and {PREFIX}REMOTE_KEY must name the same number of servers."
+            _(
+                "%(prefix)sREMOTE_URL and %(prefix)sREMOTE_KEY must name the same number of "
+                "servers.",
+                prefix=PREFIX,
+            )
         )
     for url in urls:
         try:
             _http_url(url)
         except ValueError as fault:
-            raise SettingError(f"{PREFIX}REMOTE_URL is wrong: {fault}") from None
+            raise SettingError(_wrong("REMOTE_URL", fault)) from None
     urls = [url.rstrip("/").removesuffix("/api/v1") for url in urls]
     # People and addresses tell servers apart by host, port and path.
     places = [url.partition("://")[2].rpartition("@")[2] for url in urls]
     if len(set(places)) < len(places):
-        raise SettingError(f"{PREFIX}REMOTE_URL names one server twice.")
+        raise SettingError(_("%(prefix)sREMOTE_URL names one server twice.", prefix=PREFIX))
     return tuple(zip(urls, keys, strict=True))
 
 
 def _http_url(raw: str) -> str:
     parts = urlsplit(raw)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it must be a URL that starts with http:// or https://.")
+        raise ValueError(_("it must be a URL that starts with http:// or https://."))
     return raw.rstrip("/")
 
 
@@ -299,7 +321,9 @@ def _server(raw: str) -> str:
     url = _http_url(raw).removesuffix("/api/v1")
     parts = urlsplit(url)
     if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
-        raise ValueError("it must start with https://. Only on this machine itself, http:// works.")
+        raise ValueError(
+            _("it must start with https://. Only on this machine itself, http:// works.")
+        )
     return url
 
 
@@ -314,9 +338,8 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
     def parse(raw: str) -> str:
         # The value may hold a password, so the error never repeats it.
         if raw.partition("://")[0] not in schemes or not raw.partition("://")[2]:
-            raise ValueError(
-                f"it must start with {' or '.join(f'{scheme}://' for scheme in schemes)}."
-            )
+            named = _(" or ").join(f"{scheme}://" for scheme in schemes)
+            raise ValueError(_("it must start with %(schemes)s.", schemes=named))
         return raw
 
     return parse
@@ -324,7 +347,7 @@ def _scheme(*schemes: str) -> Callable[[str], str]:
 
 def _bot_token(raw: str) -> str:
     if not TELEGRAM_TOKEN.fullmatch(raw):
-        raise ValueError("it must look like 123456:ABC-DEF. BotFather gives it.")
+        raise ValueError(_("it must look like 123456:ABC-DEF. BotFather gives it."))
     return raw
 
 
@@ -335,7 +358,7 @@ def _webhook_secret(raw: str) -> str:
     except ValueError:
         encoded = ""  # a secret that is no base64 could sign nothing
     if not raw.startswith("whsec_") or len(encoded) < 24:
-        raise ValueError("it must start with whsec_ and hold at least 24 characters of base64.")
+        raise ValueError(_("it must start with whsec_ and hold at least 24 characters of base64."))
     return raw
 
 
@@ -347,7 +370,10 @@ def _networks(raw: str) -> str:
             ipaddress.ip_network(part, strict=False)
         except ValueError:
             raise ValueError(
-                f"{part!r} is no network (CIDR) and none of the words private and loopback."
+                _(
+                    "%(part)s is no network (CIDR) and none of the words private and loopback.",
+                    part=repr(part),
+                )
             ) from None
     return raw
 
@@ -365,11 +391,11 @@ def _readable_by(parse: Callable[[str], object]) -> Callable[[str], str]:
 def _authorities(raw: str) -> str:
     """A file of certificates. One that holds none would be ignored silently."""
     if not Path(raw).is_file():
-        raise ValueError(f"the file {raw} does not exist.")
+        raise ValueError(_("the file %(file)s does not exist.", file=raw))
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(raw)
     except (ssl.SSLError, OSError):
-        raise ValueError(f"{raw} holds no certificates in PEM form.") from None
+        raise ValueError(_("%(file)s holds no certificates in PEM form.", file=raw)) from None
     return raw
 
 
@@ -378,7 +404,10 @@ def _url_or_file(raw: str) -> str:
         return _http_url(raw)
     if not Path(raw).is_file():
         raise ValueError(
-            f"the file {raw} does not exist. Name one, or a URL that starts with https://."
+            _(
+                "the file %(file)s does not exist. Name one, or a URL that starts with https://.",
+                file=raw,
+            )
         )
     return raw
 
@@ -386,7 +415,9 @@ def _url_or_file(raw: str) -> str:
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def parse(raw: str) -> int:
         if not raw.isascii() or not raw.isdigit() or not low <= int(raw) <= high:
-            raise ValueError(f"it must be a whole number from {low} to {high}.")
+            raise ValueError(
+                _("it must be a whole number from %(low)s to %(high)s.", low=low, high=high)
+            )
         return int(raw)
 
     return parse
@@ -398,5 +429,5 @@ def _seconds(raw: str) -> float:
     except ValueError:
         value = -1
     if not 0 <= value <= 3600:
-        raise ValueError("it must be a number of seconds from 0 to 3600.")
+        raise ValueError(_("it must be a number of seconds from 0 to 3600."))
     return value

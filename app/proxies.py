@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from app.i18n import _
+
 log = logging.getLogger(__name__)
 
 Environ: TypeAlias = dict[str, Any]
@@ -107,10 +109,14 @@ def _network(part: str) -> Network:
     try:
         network = ipaddress.ip_network(part, strict=False)
     except ValueError:
-        raise ValueError(f"{part!r} is neither an address nor a network (CIDR).") from None
+        raise ValueError(
+            _("%(part)s is neither an address nor a network (CIDR).", part=repr(part))
+        ) from None
     network = _plain(network)
     if network.prefixlen == 0:
-        raise ValueError(f"{part} trusts everybody. Name the addresses of your proxies.")
+        raise ValueError(
+            _("%(part)s trusts everybody. Name the addresses of your proxies.", part=part)
+        )
     return network
 
 

@@ -24,8 +24,15 @@ CATALOGUE = TRANSLATIONS / "messages.pot"
 # Modules with strings that look like sentences and are for nobody but those who read the code, a
 # log or a database, with the reason. A folder ends with a slash.
 NOT_FOR_PEOPLE = {
+    "app/api/health.py": "help texts of metrics",
+    "app/api/openapi.py": "the API's document, in English",
+    "app/api/schemas.py": "the API's document, in English",
     "app/db/migrations/": "SQL",
     "app/demo/": "made-up names and remarks: data, as people would type it",
+    "app/engine/agent/buffer.py": "SQL",
+    "app/engine/carriers/queue/prober.py": "a prober's log",
+    "app/forms/queries.py": "parameters of lists, in the API's document",
+    "app/net/networks.py": "titles of standards and manuals",
 }
 
 

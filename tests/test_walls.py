@@ -34,7 +34,8 @@ DATABASE = {
 # The floors of app/, from the ground up: a room imports only from floors below its own, and rooms
 # of one floor do not import each other. ``app`` is app/__init__.py, which puts them together.
 FLOORS = (
-    {"app.errors", "app.i18n", "app.paths", "app.records", "app.slots", "app.version"},
+    {"app.i18n"},
+    {"app.errors", "app.paths", "app.records", "app.slots", "app.version"},
     {"app.rules"},
     {"app.codec"},
     {"app.stats", "app.imports"},

@@ -13,6 +13,7 @@ from flask import current_app
 from itsdangerous import BadData, SignatureExpired, URLSafeTimedSerializer
 
 from app.errors import Denied
+from app.i18n import _
 
 LIFETIME_SECONDS = 7 * 24 * 3600
 _SALT = "wakeful acknowledge v1"
@@ -28,9 +29,9 @@ class Acknowledgement:
     via: str
 
 
-def make_token(incident_id: int, via: str = "a link in an alert") -> str:
+def make_token(incident_id: int, via: str | None = None) -> str:
     """The token of a link to the acknowledge page. Needs an application context."""
-    return str(_serializer().dumps([incident_id, via]))
+    return str(_serializer().dumps([incident_id, via or _("a link in an alert")]))
 
 
 def read_token(token: str) -> Acknowledgement:
@@ -39,11 +40,11 @@ def read_token(token: str) -> Acknowledgement:
         incident_id, via = _serializer().loads(token, max_age=LIFETIME_SECONDS)
     except SignatureExpired:
         raise Denied(
-            "This link has expired. Open the incident in the dashboard to acknowledge it."
+            _("This link has expired. Open the incident in the dashboard to acknowledge it.")
         ) from None
     except (BadData, TypeError, ValueError):
         raise Denied(
-            "This link is not valid. Copy it whole from the message, or open the dashboard."
+            _("This link is not valid. Copy it whole from the message, or open the dashboard.")
         ) from None
     return Acknowledgement(int(incident_id), str(via))
 

@@ -17,12 +17,13 @@ from app.db import DbSession, db, writing
 from app.db.clocks import SKEW
 from app.db.tables import InvitationRow
 from app.errors import Denied, NotFound
+from app.i18n import N_, _
 from app.records import Invitation, Person
 
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)
 KEPT_AFTER = timedelta(days=30)  # an expired one can be renewed this long
-VOID = "This invitation is not valid any more. Ask an admin for a new one."
+VOID = N_("This invitation is not valid any more. Ask an admin for a new one.")
 
 
 class Invitations(People):
@@ -70,7 +71,7 @@ class Invitations(People):
         """Make the account, and log in. Raises Denied if the link is not valid, and Invalid."""
         found = self.invitation(token)
         if found is None:
-            raise Denied(VOID)
+            raise Denied(_(VOID))
         check_account(found.email, found.role, password, name=name, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with writing() as session:
@@ -78,7 +79,7 @@ class Invitations(People):
             # renewal or a revocation.
             its = delete(InvitationRow).where(InvitationRow.digest == digest_of(token))
             if session.execute(its.returning(InvitationRow.id)).first() is None:
-                raise Denied(VOID)
+                raise Denied(_(VOID))
             person = self._add_person(
                 session, found.email, hash_, found.role, name=name, time_zone=time_zone
             )

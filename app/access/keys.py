@@ -14,6 +14,7 @@ from sqlalchemy import or_, select, update
 from app.db import best_effort, db, writing
 from app.db.tables import ApiKeyRow
 from app.errors import Invalid, NotFound
+from app.i18n import _
 from app.records import MAX_NAME, ApiKey, Scope
 
 PREFIX_LENGTH = 8
@@ -30,7 +31,7 @@ class Keys:
     ) -> tuple[ApiKey, str]:
         """A new key and its whole text, which cannot be read again. Raises Invalid."""
         _check(name, scope, expires_at, self.clock())
-        prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
+        prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _place in range(PREFIX_LENGTH))
         text = f"wk_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
         row = ApiKeyRow(
             prefix=prefix,
@@ -107,11 +108,13 @@ def _digest(text: str) -> str:
 def _check(name: str, scope: str, expires_at: datetime | None, now: datetime) -> None:
     errors: dict[str, list[str]] = {}
     if not name.strip() or len(name) > MAX_NAME:
-        errors["name"] = [f"Give the key a name of at most {MAX_NAME} characters."]
+        errors["name"] = [_("Give the key a name of at most %(most)s characters.", most=MAX_NAME)]
     if scope not in list(Scope):
-        errors["scope"] = [f"Choose one of: {', '.join(Scope)}."]
+        errors["scope"] = [_("Choose one of: %(scopes)s.", scopes=", ".join(Scope))]
     if expires_at is not None and expires_at <= now:
-        errors["expires_at"] = ["The key would have expired already. Choose a time in the future."]
+        errors["expires_at"] = [
+            _("The key would have expired already. Choose a time in the future.")
+        ]
     if errors:
         raise Invalid(errors)
 

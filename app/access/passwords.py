@@ -19,7 +19,7 @@ from app.i18n import N_, _
 from app.rules import text
 from app.slots import BUSY_SECONDS, PASSWORDS, Slots
 
-BUSY = "Many people are logging in at this moment."
+BUSY = N_("Many people are logging in at this moment.")
 _AT_ONCE = Slots(2, patience=5.0)
 
 _hasher = PasswordHasher()
@@ -44,7 +44,7 @@ def _turn() -> Iterator[None]:
                 if free:
                     yield
                     return
-    raise Throttled(BUSY, BUSY_SECONDS)
+    raise Throttled(_(BUSY), BUSY_SECONDS)
 
 
 COMMON = N_("This password is one of the most common ones, which are tried first. Choose another.")

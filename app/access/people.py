@@ -15,6 +15,7 @@ from app.access.counters import Counters, origin_of
 from app.db import DbSession, db, writing
 from app.db.tables import InvitationRow, PersonRow, RecoveryRow, SessionRow
 from app.errors import Conflict, Invalid, NotFound, Throttled
+from app.i18n import N_, _
 from app.records import MAX_PERSON_NAME, Person, Role
 from app.rules import text
 from app.rules.time import is_zone
@@ -22,8 +23,8 @@ from app.rules.time import is_zone
 THEMES = ("auto", "light", "dark")
 ENDS_SESSIONS = ("email", "role", "disabled")
 EDITABLE = frozenset({"email", "name", "role", "time_zone", "theme", "disabled"})
-LAST_ADMIN = "This is the last admin. Make another person an admin first."
-TOO_MANY_LOGINS = "Too many attempts to log in. Wait a few minutes and try again."
+LAST_ADMIN = N_("This is the last admin. Make another person an admin first.")
+TOO_MANY_LOGINS = N_("Too many attempts to log in. Wait a few minutes and try again.")
 
 # Failed attempts allowed in a window. The limit of an account stops a guesser with many addresses,
 # that of an address stops one who tries one password on many accounts. The window is short, because
@@ -114,7 +115,7 @@ class People(Counters):
         counter = account_counter(person.email)
         self._throttle(counter, LOGINS_PER_ACCOUNT)
         if not passwords.matches(person.password_hash, password):
-            raise Invalid({"current_password": ["The current password is wrong."]})
+            raise Invalid({"current_password": [_("The current password is wrong.")]})
         self.uncount(counter, LOGIN_WINDOW_SECONDS)
 
     def has_logged_in(self, email: str) -> bool:
@@ -154,7 +155,7 @@ class People(Counters):
     def _throttle(self, counter: str, limit: int) -> None:
         if self.count(counter, LOGIN_WINDOW_SECONDS) > limit:
             seconds = self.seconds_left(LOGIN_WINDOW_SECONDS)
-            raise Throttled(TOO_MANY_LOGINS, seconds)
+            raise Throttled(_(TOO_MANY_LOGINS), seconds)
 
     def _logged_in(self, id: int, new_hash: str | None) -> Person:
         with writing() as session:
@@ -232,7 +233,7 @@ def check_invited(email: str, role: str) -> None:
 
 def _check(fields: Mapping[str, Any], password: str | None = None) -> None:
     unknown = set(fields) - EDITABLE
-    errors = {name: ["This cannot be changed."] for name in sorted(unknown)}
+    errors = {name: [_("This cannot be changed.")] for name in sorted(unknown)}
     for name, value in fields.items():
         sentence = _fault(name, value)
         if sentence:
@@ -258,11 +259,11 @@ def _fault(name: str, value: Any) -> str | None:
     if name == "name" and value is not None:
         return refused(lambda one: text.length(one, MAX_PERSON_NAME), value)
     if name == "role" and value not in list(Role):
-        return f"Choose one of: {', '.join(Role)}."
+        return _("Choose one of: %(roles)s.", roles=", ".join(Role))
     if name == "theme" and value not in THEMES:
-        return f"Choose one of: {', '.join(THEMES)}."
+        return _("Choose one of: %(themes)s.", themes=", ".join(THEMES))
     if name == "time_zone" and not is_zone(value):
-        return "This time zone is not known. Use a name such as Europe/Berlin."
+        return _("This time zone is not known. Use a name such as Europe/Berlin.")
     return None
 
 
@@ -270,7 +271,7 @@ def refuse_taken(session: DbSession, email: str, but: int | None = None) -> None
     statement = select(PersonRow.id).where(PersonRow.email_folded == email.casefold())
     holder = session.execute(statement).scalar_one_or_none()
     if holder is not None and holder != but:
-        raise Invalid({"email": ["Somebody already has this email address."]})
+        raise Invalid({"email": [_("Somebody already has this email address.")]})
 
 
 def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
@@ -283,7 +284,7 @@ def _refuse_last_admin(session: DbSession, row: PersonRow) -> None:
         .with_for_update()
     ).all()
     if len(admins) <= 1:
-        raise Conflict(LAST_ADMIN)
+        raise Conflict(_(LAST_ADMIN))
 
 
 def account_counter(email: str) -> str:

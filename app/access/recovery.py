@@ -23,6 +23,7 @@ from app.db import db, writing
 from app.db.clocks import SKEW
 from app.db.tables import PersonRow, RecoveryRow
 from app.errors import Denied, Invalid, NotFound, Throttled
+from app.i18n import N_, _
 from app.records import Person
 
 BY_MAIL = timedelta(hours=1)
@@ -30,8 +31,8 @@ BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always ther
 ASKED_SECONDS = 3600
 ASKED_PER_ADDRESS = 10  # of a client
 MAILS_PER_ACCOUNT = 3  # nobody's mailbox is filled by others
-VOID = "This link is not valid any more. Ask for a new one."
-TOO_MANY = "Too many requests for a new password. Wait and try again."
+VOID = N_("This link is not valid any more. Ask for a new one.")
+TOO_MANY = N_("Too many requests for a new password. Wait and try again.")
 
 
 class Recovery(People):
@@ -40,7 +41,7 @@ class Recovery(People):
         does is the same for known and unknown addresses. Raises Throttled.
         """
         if self.count(f"recovery:address:{origin_of(address)}", ASKED_SECONDS) > ASKED_PER_ADDRESS:
-            raise Throttled(TOO_MANY, self.seconds_left(ASKED_SECONDS))
+            raise Throttled(_(TOO_MANY), self.seconds_left(ASKED_SECONDS))
         digest = hashlib.sha256(email.casefold().encode("utf-8", "surrogatepass")).hexdigest()
         return self.count(f"recovery:account:{digest[:32]}", ASKED_SECONDS) <= MAILS_PER_ACCOUNT
 
@@ -80,7 +81,7 @@ class Recovery(People):
         """
         person = self.recovering(token)
         if person is None:
-            raise Denied(VOID)
+            raise Denied(_(VOID))
         if sentence := passwords.refused(password, person.email):
             raise Invalid({"password": [sentence]})
         hash_ = passwords.hashed(password)
@@ -89,7 +90,7 @@ class Recovery(People):
             its = delete(RecoveryRow).where(RecoveryRow.digest == digest_of(token))
             row = session.get(PersonRow, person.id, with_for_update=True)
             if session.execute(its.returning(RecoveryRow.id)).first() is None or row is None:
-                raise Denied(VOID)
+                raise Denied(_(VOID))
             row.password_hash = hash_
             end_sessions(session, person.id)
         # Who guessed passwords until now must not keep the owner out.

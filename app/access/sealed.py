@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from flask import current_app
 
 from app.errors import Denied
+from app.i18n import N_, _
 
 LIFETIME_SECONDS = 24 * 3600
-LOST = "This page is too old, or it is not complete. Start again."
+LOST = N_("This page is too old, or it is not complete. Start again.")
 
 
 def seal(data: Any, purpose: str) -> str:
@@ -31,7 +32,7 @@ def unseal(text: str, purpose: str) -> Any:
     try:
         packed = _fernet(purpose).decrypt(text.encode(), ttl=LIFETIME_SECONDS)
     except (InvalidToken, ValueError):
-        raise Denied(LOST) from None
+        raise Denied(_(LOST)) from None
     return json.loads(zlib.decompress(packed))
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from app.db import settings, writing
 from app.db.types import Unreadable, readable
 from app.errors import Conflict
+from app.i18n import _
 from app.records import Notice
 
 
@@ -52,5 +53,11 @@ class SettingsTable:
 def _usable(name: str) -> str | None:
     kept = settings.stored_setting(name)
     if isinstance(kept, Unreadable):
-        raise Conflict(f"The stored setting {name} cannot be read, because {kept.why}.")
+        raise Conflict(
+            _(
+                "The stored setting %(name)s cannot be read, because %(why)s.",
+                name=name,
+                why=_(kept.why),
+            )
+        )
     return kept

@@ -16,10 +16,11 @@ from app.db import db, schema, writing
 from app.db.settings import remove_setting
 from app.db.tables import PersonRow
 from app.errors import Denied
+from app.i18n import N_, _
 from app.records import Person, Role
 
 SETUP_TOKEN = "setup_token"  # noqa: S105 - the setting's name
-VOID = "This set-up link is not valid any more. Log in, or ask an admin for an account."
+VOID = N_("This set-up link is not valid any more. Log in, or ask an admin for an account.")
 
 
 class Setup(People, SettingsTable):
@@ -52,13 +53,13 @@ class Setup(People, SettingsTable):
         used up, and Invalid.
         """
         if not self.is_setup_token(token):
-            raise Denied(VOID)
+            raise Denied(_(VOID))
         check_account(email, Role.ADMIN, password, time_zone=time_zone)
         hash_ = passwords.hashed(password)
         with writing() as session:
             # Remove the token's row first: of two visitors at once, the second finds it gone.
             if not remove_setting(SETUP_TOKEN) or _anybody():
-                raise Denied(VOID)
+                raise Denied(_(VOID))
             person = self._add_person(session, email, hash_, Role.ADMIN, time_zone=time_zone)
         return self._logged_in(person.id, None)
 

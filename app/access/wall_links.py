@@ -15,12 +15,13 @@ from sqlalchemy import select, update
 from app.db import best_effort, db, writing
 from app.db.tables import WallLinkRow
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _
 from app.records import WallLink
 
 TOKEN_BYTES = 24
 TOUCH_AFTER = timedelta(minutes=10)  # a screen asks every few seconds, and must not write as often
 MOST_LINKS = 50
-TOO_MANY = f"There are {MOST_LINKS} links already. Revoke one that is not used."
+TOO_MANY = N_("There are %(most)s links already. Revoke one that is not used.", most=MOST_LINKS)
 
 
 class WallLinks:
@@ -34,7 +35,7 @@ class WallLinks:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with writing() as session:
             if len(self.wall_links()) >= MOST_LINKS:
-                raise Invalid({"name": [TOO_MANY]})
+                raise Invalid({"name": [_(TOO_MANY)]})
             row = WallLinkRow(
                 name=name,
                 digest=_digest(token),

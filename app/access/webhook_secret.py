@@ -16,6 +16,7 @@ from typing import Protocol
 
 from app.config import Settings
 from app.errors import Conflict
+from app.i18n import _
 
 PREFIX = "whsec_"  # Standard Webhooks: this, and base64
 SETTING = "webhook_secret"
@@ -77,8 +78,10 @@ def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
     """
     if shown_at(settings, access) is not None:
         raise Conflict(
-            "The secret was shown once already. On the server, wakeful webhook-secret prints it; "
-            "or change it, and see the new one once."
+            _(
+                "The secret was shown once already. On the server, wakeful webhook-secret prints "
+                "it; or change it, and see the new one once."
+            )
         )
     secret = webhook_secret(settings, access)
     kept = {"secret": _mark(secret), "at": now.astimezone(UTC).isoformat()}
@@ -94,7 +97,7 @@ def _mark(secret: str) -> str:
 def rotate(settings: Settings, access: SettingsAccess, now: datetime) -> str:
     """Make a new secret; the old one also signs for 24 hours. Raises Conflict."""
     if settings.webhook_secret:
-        raise Conflict("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart.")
+        raise Conflict(_("WAKEFUL_WEBHOOK_SECRET sets the secret. Change it there, and restart."))
     if not is_unreadable(settings, access):
         old = webhook_secret(settings, access)
         kept = {"secret": old, "until": (now + OVERLAP).astimezone(UTC).isoformat()}

@@ -18,12 +18,13 @@ from app.db import AnySession
 from app.db.faults import unavailable
 from app.db.tables import DeliveryRow
 from app.db.types import OutOfRange, Unreadable, Why
+from app.i18n import N_, _
 from app.records import NOT_SENT, DeliveryStatus
 
 log = logging.getLogger(__name__)
 
 RESTORED_OLD = timedelta(hours=1)  # decisions.md 16
-RESTORED = f"{NOT_SENT}it was older than an hour when a backup was restored. Retry to send it."
+RESTORED = N_("it was older than an hour when a backup was restored. Retry to send it.")
 
 
 def give_up(session: AnySession, id: int, reason: str) -> None:
@@ -61,7 +62,11 @@ def _fault(row: DeliveryRow) -> str | None:
     name, why = next(unreadable_parts(row), ("message", Why.ODD))
     if not isinstance(row.value, Unreadable) and has_message(row):
         return None
-    return f"{NOT_SENT}its stored {name} cannot be read, because {why}."
+    if name == "target":
+        said = _("its stored target cannot be read, because %(why)s.", why=_(why))
+    else:
+        said = _("its stored message cannot be read, because %(why)s.", why=_(why))
+    return NOT_SENT + said
 
 
 def unreadable_parts(row: DeliveryRow) -> Iterator[tuple[str, str]]:
@@ -119,7 +124,7 @@ def hold_after_restore(session: AnySession, now: datetime) -> int:
     done = session.execute(
         update_deliveries()
         .where(waits, DeliveryRow.created_at < now - RESTORED_OLD)
-        .values(status=DeliveryStatus.FAILED, reason=RESTORED, **AT_REST)
+        .values(status=DeliveryStatus.FAILED, reason=NOT_SENT + _(RESTORED), **AT_REST)
     )
     return int(done.rowcount)  # type: ignore[attr-defined]
 
@@ -140,6 +145,7 @@ def give_up_failing(session: AnySession, lane: str, judge: Callable[[int], objec
             if unavailable(fault):
                 raise
             log.exception("Delivery %d is given up.", id)
-            give_up(session, id, f"{NOT_SENT}it cannot be read ({type(fault).__name__}).")
+            said = _("it cannot be read (%(fault)s).", fault=type(fault).__name__)
+            give_up(session, id, NOT_SENT + said)
             failing.append(id)
     return failing

@@ -20,6 +20,7 @@ from app.config import Settings
 from app.db import AnySession, db
 from app.db.tables import IncidentRow, MonitorRow
 from app.errors import Conflict
+from app.i18n import N_, _
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
@@ -27,7 +28,7 @@ from app.records import NOT_SENT, Channel
 from app.rules.channel_values import CHANNELS
 
 MAX_OTHERS = 200
-SUBSCRIBER_NETWORKS = "in WAKEFUL_SUBSCRIBER_NETWORKS"
+SUBSCRIBER_NETWORKS = N_("in WAKEFUL_SUBSCRIBER_NETWORKS")
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +85,8 @@ class Jobs:
             except Exception as fault:
                 # One message that cannot be composed must not stop all the others.
                 log.exception("Delivery %d could not be written.", claim.id)
-                reason = f"{NOT_SENT}Wakeful could not write it ({type(fault).__name__})."
-                give_up(db.session, claim.id, reason)
+                said = _("Wakeful could not write it (%(fault)s).", fault=type(fault).__name__)
+                give_up(db.session, claim.id, NOT_SENT + said)
         return jobs
 
     def _tools_for(self, claim: Claim, tools: Tools) -> Tools:
@@ -107,8 +108,8 @@ def _reader(claim: Claim) -> str:
     acknowledgement is shown under this name.
     """
     if claim.channel == Channel.EMAIL:
-        return f"email to {claim.value}"
-    return f"{CHANNELS[Channel(claim.channel)].label} message"
+        return _("email to %(address)s", address=claim.value)
+    return _("%(channel)s message", channel=_(CHANNELS[Channel(claim.channel)].label))
 
 
 def _others_down(session: AnySession) -> dict[int, str]:

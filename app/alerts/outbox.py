@@ -38,6 +38,7 @@ from app.db import AnySession, writing
 from app.db.tables import ContactRow, DeliveryRow, IncidentRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Conflict, Invalid, NotFound
+from app.i18n import N_, _
 from app.records import QUIET_HOURS, Channel, DeliveryStatus, Event
 from app.rules.time import iso
 from app.rules.unreadable import alerts_unreadable, channels_unreadable
@@ -76,13 +77,13 @@ def update_deliveries() -> Update:
 class Reason(StrEnum):
     """Why a row is held back. The delivery log shows it, so that nothing is held back silently."""
 
-    BURST = "burst"
-    FLAPPING = "flapping"
-    OUTAGE_NOT_DELIVERED = "outage not delivered"
+    BURST = N_("burst")
+    FLAPPING = N_("flapping")
+    OUTAGE_NOT_DELIVERED = N_("outage not delivered")
     QUIET_HOURS = QUIET_HOURS
-    SETTLED = "settled"  # a reminder whose incident was acknowledged or ended meanwhile
-    BY_HAND = "retried by hand"  # while it is pending again; nothing holds it back
-    GIVEN_UP = "given up by hand"
+    SETTLED = N_("settled")  # a reminder whose incident was acknowledged or ended meanwhile
+    BY_HAND = N_("retried by hand")  # while it is pending again; nothing holds it back
+    GIVEN_UP = N_("given up by hand")
 
 
 def enqueue(
@@ -305,7 +306,7 @@ def send_test_to(
     with writing() as session:
         monitor = None if monitor_id is None else session.get(MonitorRow, monitor_id)
         if monitor_id is not None and monitor is None:
-            raise Invalid({"monitor_id": ["There is no monitor with this id."]})
+            raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
         rows = _write(session, Event.TEST, _own(targets), monitor, None, now)
         return tuple(row.id for row in rows)
 
@@ -342,9 +343,9 @@ def give_up(delivery_id: int, now: datetime) -> None:
     with writing() as session:
         row = _alert(session, delivery_id)
         if row.status not in (DeliveryStatus.PENDING, DeliveryStatus.HELD):
-            raise Conflict("This message is no longer pending, so it cannot be given up.")
+            raise Conflict(_("This message is no longer pending, so it cannot be given up."))
         if row.lease_until is not None and row.lease_until > now:
-            raise Conflict("This message is being sent at this moment. Try again in a minute.")
+            raise Conflict(_("This message is being sent at this moment. Try again in a minute."))
         row.status, row.reason = DeliveryStatus.FAILED, Reason.GIVEN_UP
         for name, value in AT_REST.items():
             setattr(row, name, value)
@@ -370,13 +371,13 @@ def retry(delivery_id: int, now: datetime) -> None:
     with writing() as session:
         row = _alert(session, delivery_id)
         if row.status == DeliveryStatus.DELIVERED:
-            raise Conflict("This message was delivered already, so it cannot be sent again.")
+            raise Conflict(_("This message was delivered already, so it cannot be sent again."))
         if row.lease_until is not None and row.lease_until > now:
             return  # it is being sent at this moment
         if isinstance(row.value, Unreadable):
-            raise Conflict("This message's target cannot be read, so it cannot be sent again.")
+            raise Conflict(_("This message's target cannot be read, so it cannot be sent again."))
         if isinstance(row.facts, Unreadable):
-            raise Conflict("This message's text cannot be read, so it cannot be sent again.")
+            raise Conflict(_("This message's text cannot be read, so it cannot be sent again."))
         row.status = DeliveryStatus.PENDING
         row.reason = Reason.BY_HAND
         row.covered_by = None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from app.i18n import _
 from app.records import NOT_SENT
 
 # Seconds before each retry; the last one repeats. With the jitter, the first retry comes within 5 s
@@ -26,8 +27,8 @@ def began(facts: Mapping[str, Any], created_at: datetime) -> datetime:
 def given_up(answer: str | None) -> str:
     """Why a message failed after 24 hours. ``answer``: the last one; None without an attempt."""
     if answer is None:
-        return f"{NOT_SENT}it could not be sent within 24 hours."
-    return f"Given up after 24 hours. The last answer: {answer}"
+        return NOT_SENT + _("it could not be sent within 24 hours.")
+    return _("Given up after 24 hours. The last answer: %(answer)s", answer=answer)
 
 
 def pause(attempts: int, asked: float | None, rng: random.Random) -> float:

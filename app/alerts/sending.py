@@ -9,6 +9,7 @@ from app.alerts.channels import subscriber_webhook
 from app.alerts.channels.answer import Answer, permanent, retry
 from app.alerts.channels.base import Sender
 from app.alerts.jobs import Job
+from app.i18n import _
 
 log = logging.getLogger(__name__)
 
@@ -18,12 +19,12 @@ def send(job: Job, senders: Mapping[str, Sender]) -> Answer:
     try:
         sender = senders.get(_name(job))
         if sender is None:
-            return permanent(f"No channel is called {job.claim.channel}.")
+            return permanent(_("No channel is called %(channel)s.", channel=job.claim.channel))
         return sender(job.outgoing, job.tools)
     except Exception as fault:
         # The error's text and the values in its traceback may contain the channel's secrets.
         log.error("Sending delivery %d failed with %s.", job.claim.id, type(fault).__name__)
-        return retry(f"Sending failed inside Wakeful ({type(fault).__name__}).")
+        return retry(_("Sending failed inside Wakeful (%(fault)s).", fault=type(fault).__name__))
 
 
 def _name(job: Job) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from app.i18n import N_, _
 from app.records import Event
+from app.rules.figures import INSTANT, UNITS
 
 MAX_NAME_SHOWN = 80
 MAX_URL_SHOWN = 200
 CLOCK_FORMAT = "%Y-%m-%d %H:%M UTC"
-_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
 def read_moment(text: str) -> datetime:
@@ -26,16 +27,17 @@ def duration(seconds: float) -> str:
     """``2 hours 5 minutes``: the two largest units, which are exact enough for a message."""
     left = max(0, round(seconds))
     parts: list[str] = []
-    for name, size in _UNITS:
+    for size, written in UNITS:
         count, left = divmod(left, size)
         if count:
-            parts.append(count_of(count, name))
+            parts.append(written(count))
         elif parts:
             break
-    return " ".join(parts[:2]) or "less than a second"
+    return " ".join(parts[:2]) or _(INSTANT)
 
 
 def count_of(count: int, noun: str) -> str:
+    """For the log, which is in English."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -46,15 +48,15 @@ def shorten(text: str, limit: int) -> str:
 
 
 EVENT_LABELS: dict[str, str] = {
-    Event.INCIDENT_OPENED: "Down",
-    Event.INCIDENT_ACKNOWLEDGED: "Acknowledged",
-    Event.INCIDENT_RESOLVED: "Up again",
-    Event.INCIDENT_REMINDER: "Still down",
-    Event.INCIDENTS_OPENED: "Down (several)",
-    Event.INCIDENTS_RESOLVED: "Up again (several)",
-    Event.INCIDENTS_DIGEST: "Quiet hours",
-    Event.CERTIFICATE_EXPIRING: "Certificate expires",
-    Event.DOMAIN_EXPIRING: "Domain expires",
-    Event.REPORT_MONTHLY: "Monthly report",
-    Event.TEST: "Test",
+    Event.INCIDENT_OPENED: N_("Down"),
+    Event.INCIDENT_ACKNOWLEDGED: N_("Acknowledged"),
+    Event.INCIDENT_RESOLVED: N_("Up again"),
+    Event.INCIDENT_REMINDER: N_("Still down"),
+    Event.INCIDENTS_OPENED: N_("Down (several)"),
+    Event.INCIDENTS_RESOLVED: N_("Up again (several)"),
+    Event.INCIDENTS_DIGEST: N_("Quiet hours"),
+    Event.CERTIFICATE_EXPIRING: N_("Certificate expires"),
+    Event.DOMAIN_EXPIRING: N_("Domain expires"),
+    Event.REPORT_MONTHLY: N_("Monthly report"),
+    Event.TEST: N_("Test"),
 }

@@ -31,6 +31,7 @@ from app.alerts.steps import Steps
 from app.config import Settings
 from app.db import AnySession, db, faults, heartbeats, writing
 from app.db.faults import unavailable
+from app.i18n import _
 
 log = logging.getLogger(__name__)
 
@@ -171,7 +172,7 @@ class Worker:
         done = [
             one
             for one in self._unstored
-            if any(self._lanes_of(one.claim) is lanes for lanes, *_ in kinds)
+            if any(self._lanes_of(one.claim) is lanes for lanes, *_other in kinds)
         ]
         returning = {one.claim.lane for one in done}
         self._do_chores(now)
@@ -180,9 +181,9 @@ class Worker:
             for lanes, find, most in kinds
         ]
         db.session.rollback()  # ends the read transaction, which would keep an old snapshot
-        if not done and not any(names for *_, names in due):
+        if not done and not any(names for *_other, names in due):
             self._more = False
-            self._stuck = self._stuck and any(lanes.asleep(now) for lanes, *_ in due)
+            self._stuck = self._stuck and any(lanes.asleep(now) for lanes, *_other in due)
             return []
         tools = self._jobs.tools(now)
         with writing() as session:
@@ -200,7 +201,7 @@ class Worker:
         # Only after the commit: a turn that fails is repeated with the same outcomes.
         stored = set(map(id, done))
         self._unstored = [one for one in self._unstored if id(one) not in stored]
-        for lanes, *_ in kinds:
+        for lanes, *_other in kinds:
             lanes.busy -= returning
         for job in jobs:
             self._lanes_of(job.claim).busy.add(job.claim.lane)
@@ -300,7 +301,7 @@ class Worker:
                 due_now.retry_soon(db.session, claim.lane, now)
             subscribers.note(db.session, claim, answer, now)
         if step.failed:  # otherwise it would be sent again and again
-            reason = f"Its outcome could not be stored. The answer: {answer.text}"
+            reason = _("Its outcome could not be stored. The answer: %(text)s", text=answer.text)
             giving_up.give_up(db.session, claim.id, reason)
 
     def _write_heartbeat(self) -> None:
@@ -318,8 +319,11 @@ class Worker:
                 with self.app.app_context():
                     self._store_all()
             except Exception as fault:
-                what = "The outcome of sent messages could not be stored. They may be sent again."
-                faults.tell(log, what, fault)
+                faults.tell(
+                    log,
+                    "The outcome of sent messages could not be stored. They may be sent again.",
+                    fault,
+                )
                 return
 
     def _store_all(self) -> None:

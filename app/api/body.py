@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 from flask import Request
 
 from app.errors import Invalid
+from app.i18n import _
 from app.records import MAX_BODY_BYTES, MOST_FIELDS
 from app.rules.brackets import Members, Pairs, Typed, flatten
 
@@ -42,7 +43,7 @@ class Body:
     def pairs(self) -> Pairs:
         """The fields. Raises Invalid with ``errors.body`` if they cannot be read."""
         if not self.whole:
-            raise Invalid({"body": ["The body is incomplete. Send it again."]})
+            raise Invalid({"body": [_("The body is incomplete. Send it again.")]})
         if not self.raw:
             return []
         text = _decoded(self.raw, "body")
@@ -91,14 +92,14 @@ def _decoded(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise Invalid({where: ["This is not UTF-8. Send text in UTF-8."]}) from None
+        raise Invalid({where: [_("This is not UTF-8. Send text in UTF-8.")]}) from None
 
 
 def _form(text: str, where: str) -> Pairs:
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except UnicodeDecodeError:
-        sentence = "A value is not UTF-8 behind its percent signs. Send text in UTF-8."
+        sentence = _("A value is not UTF-8 behind its percent signs. Send text in UTF-8.")
     except ValueError:
         sentence = _too_many()
     raise Invalid({where: [sentence]})
@@ -116,12 +117,11 @@ def _json(text: str) -> Pairs:
             parse_constant=_refuse_constant,
         )
     except ValueError as fault:
-        place = f" (character {fault.pos + 1})" if isinstance(fault, json.JSONDecodeError) else ""
-        raise Invalid({"body": [f"This is not valid JSON{place}."]}) from None
+        raise Invalid({"body": [_not_json(fault)]}) from None
     except RecursionError:
-        raise Invalid({"body": ["This JSON is nested too deeply."]}) from None
+        raise Invalid({"body": [_("This JSON is nested too deeply.")]}) from None
     if not isinstance(document, Members):
-        raise Invalid({"body": ['Send a JSON object, such as {"name": "value"}.']})
+        raise Invalid({"body": [_('Send a JSON object, such as {"name": "value"}.')]})
     pairs = flatten(document)
     if len(pairs) > MOST_FIELDS:
         raise Invalid({"body": [_too_many()]})
@@ -129,11 +129,17 @@ def _json(text: str) -> Pairs:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not valid JSON.")
+    raise ValueError(name)
+
+
+def _not_json(fault: ValueError) -> str:
+    if isinstance(fault, json.JSONDecodeError):
+        return _("This is not valid JSON (character %(place)s).", place=fault.pos + 1)
+    return _("This is not valid JSON.")
 
 
 def _too_many() -> str:
-    return f"There are too many fields. Send {MOST_FIELDS:,} at most."
+    return _("There are too many fields. Send %(most)s at most.", most=f"{MOST_FIELDS:,}")
 
 
 __all__ = ["FORM", "JSON", "Body", "TooLarge", "WrongType", "read_body", "read_query"]

@@ -19,14 +19,15 @@ from app.api.body import TooLarge, WrongType, read_body, read_query
 from app.api.call import Call
 from app.api.envelope import problem
 from app.api.operations import PREFIX, Path, find
+from app.i18n import N_, _
 from app.records import MAX_BODY_BYTES, ApiKey, Scope
 from app.stores.away import unavailable
 
 log = logging.getLogger("wakeful.api")
 
 READING = ("GET", "HEAD", "OPTIONS")
-NO_PATH = "Nothing exists at this path."
-REMOTE = (
+NO_PATH = N_("Nothing exists at this path.")
+REMOTE = N_(
     "This installation shows another server's monitors and has no API of its own. "
     "Send requests to that server."
 )
@@ -37,7 +38,7 @@ def dispatch(request: Request) -> Response:
     try:
         return _answer(request)
     except HTTPException as fault:  # the framework refuses the request, such as an invalid Host
-        return problem(fault.code or 400, fault.description or "The request cannot be read.")
+        return problem(fault.code or 400, fault.description or _("The request cannot be read."))
     except Exception as fault:
         if away := unavailable(fault):
             log.warning("%s %s: %s", request.method, request.path, away)
@@ -47,8 +48,10 @@ def dispatch(request: Request) -> Response:
         log.exception("Request %s failed: %s %s", request_id, request.method, request.path)
         return problem(
             500,
-            "Something went wrong in Wakeful, not in your request. The log has the details under "
-            "this request id.",
+            _(
+                "Something went wrong in Wakeful, not in your request. The log has the details"
+                " under this request id."
+            ),
             details={"request_id": request_id},
             X_Request_Id=request_id,
         )
@@ -70,16 +73,16 @@ def _is_agents(request: Request) -> bool:
 def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | None]:
     """The path, the ids in it and the key; the answer if the path is unknown or the key invalid."""
     if current_app.extensions["wakeful.settings"].store != "local":
-        return problem(404, REMOTE)
+        return problem(404, _(REMOTE))
     # As sent: the framework's ``path`` removes a double slash at the start.
     sent_path: str = request.environ.get("PATH_INFO", "")
     found = find(sent_path.removeprefix(PREFIX)) if sent_path.startswith(PREFIX) else None
     if found is None:
-        return problem(404, NO_PATH)
+        return problem(404, _(NO_PATH))
     path, ids = found
     key = None if path.public else keys.authenticate(request)
     if key is None and not path.public:
-        return problem(401, keys.UNAUTHENTICATED, WWW_Authenticate="Bearer")
+        return problem(401, _(keys.UNAUTHENTICATED), WWW_Authenticate="Bearer")
     return path, ids, key
 
 
@@ -99,7 +102,11 @@ def _answer(request: Request) -> Response:
     if limit.exceeded:
         response = problem(
             429,
-            f"More than {limit.limit} requests in a minute. Try again in {limit.reset} s.",
+            _(
+                "More than %(limit)s requests in a minute. Try again in %(reset)s s.",
+                limit=limit.limit,
+                reset=limit.reset,
+            ),
             Retry_After=str(limit.reset),
         )
     else:
@@ -115,17 +122,23 @@ def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | No
         return Response(status=204, headers={"Allow": allow})
     operation = path.operations.get(method)
     if operation is None:
-        return problem(405, f"This path takes {allow}.", Allow=allow)
+        return problem(405, _("This path takes %(allow)s.", allow=allow), Allow=allow)
     writes = operation.private or method not in READING
     if key is not None and writes and key.scope != Scope.WRITE:
-        return problem(403, "This key may only read. Use a key with the scope write.")
+        return problem(403, _("This key may only read. Use a key with the scope write."))
     try:
         body = read_body(request)
     except TooLarge:
-        return problem(413, f"The body is too large. At most {MAX_BODY_BYTES:,} bytes are read.")
+        return problem(
+            413,
+            _(
+                "The body is too large. At most %(most)s bytes are read.",
+                most=f"{MAX_BODY_BYTES:,}",
+            ),
+        )
     except WrongType:
         return problem(
-            415, "Send the fields as application/x-www-form-urlencoded or as application/json."
+            415, _("Send the fields as application/x-www-form-urlencoded or as application/json.")
         )
     try:
         return operation.handler(Call(key, ids, body, lambda: read_query(request)))

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from app.api.envelope import answer, problem
 from app.codec import plain
 from app.errors import WakefulError
+from app.i18n import _
 from app.records import DeliveryQuery, DeliveryStatus, IncidentQuery, IncidentStatus
 from app.stores import current_store
 from app.stores.health import Health, health
@@ -57,14 +58,14 @@ def _checks_here() -> bool:
 def _metrics() -> Response:
     token = current_app.extensions["wakeful.settings"].metrics_token
     if token is not None and not _is_bearer(token):
-        return problem(401, "A token is needed here.", WWW_Authenticate="Bearer")
+        return problem(401, _("A token is needed here."), WWW_Authenticate="Bearer")
     registry = CollectorRegistry()
     registry.register(_Figures())
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
 def _is_bearer(token: str) -> bool:
-    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    scheme, _space, sent = request.headers.get("Authorization", "").partition(" ")
     same = hmac.compare_digest(sent.strip().encode("utf-8", "replace"), token.encode())
     return scheme.lower() == "bearer" and same
 

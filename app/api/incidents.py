@@ -11,6 +11,7 @@ from app.codec import json_of
 from app.forms import binding
 from app.forms.incident import IncidentStoreForm, IncidentUpdateForm
 from app.forms.queries import IncidentQueryForm
+from app.i18n import _
 
 INCIDENTS = "/incidents"
 INCIDENT = "/incidents/{id}"
@@ -39,7 +40,7 @@ def show(call: Call) -> Response:
 )
 def update(call: Call) -> Response:
     fields = call.changes(IncidentUpdateForm, call.store.incidents.get(call.id))
-    by = f"API key {call.key.name}" if call.key else None
+    by = _("API key %(name)s", name=call.key.name) if call.key else None
     return one(json_of(call.store.incidents.update(call.id, fields, by=by)))
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from flask import Request, current_app
 
+from app.i18n import N_
 from app.records import ApiKey
 from app.stores import current_access
 
-UNAUTHENTICATED = (
+UNAUTHENTICATED = N_(
     "A valid API key is required. Send it in the header Authorization: Bearer <API_KEY>."
 )
 WINDOW_SECONDS = 60
@@ -18,7 +19,7 @@ _LONGEST_KEY = 256
 
 def authenticate(request: Request) -> ApiKey | None:
     """The key in the Authorization header, or None. Cookies are ignored."""
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    scheme, _space, secret = request.headers.get("Authorization", "").partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret or len(secret) > _LONGEST_KEY:
         return None

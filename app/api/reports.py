@@ -10,6 +10,7 @@ from app.api.operations import operation
 from app.errors import Invalid
 from app.forms import binding
 from app.forms.queries import ReportQueryForm
+from app.i18n import _
 from app.records import MAX_REPORT_MONITORS
 from app.rules.time import iso
 from app.stats.report import ALL
@@ -24,7 +25,13 @@ def show(call: Call) -> Response:
     if not ids:
         ids = [known.id for known in call.store.monitors.refs(limit=MAX_REPORT_MONITORS + 1)]
         if len(ids) > MAX_REPORT_MONITORS:
-            raise Invalid({"monitors": [f"There are more than {MAX_REPORT_MONITORS}. Name some."]})
+            raise Invalid(
+                {
+                    "monitors": [
+                        _("There are more than %(most)s. Name some.", most=MAX_REPORT_MONITORS)
+                    ]
+                }
+            )
     figures = call.store.results.report(ids, asked["from"], asked["to"], days=asked["days"])
     return one(
         {

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.utils import CryptographyDeprecationWarning
 from cryptography.x509.oid import NameOID
 
+from app.i18n import _, _n
 from app.records import Cause
 from app.rules.time import days_left
 
@@ -92,7 +93,7 @@ def _title(name: x509.Name) -> str:
     for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.ORGANIZATION_NAME):
         for attribute in name.get_attributes_for_oid(oid):
             return str(attribute.value)
-    return name.rfc4514_string() or "(no name)"
+    return name.rfc4514_string() or _("(no name)")
 
 
 def fits_host(certificate: Certificate, host: str) -> bool:
@@ -104,7 +105,7 @@ def fits_host(certificate: Certificate, host: str) -> bool:
     if address is not None:
         return str(address) in certificate.addresses
     host = host.lower()
-    _, dot, parent = host.partition(".")
+    _name, dot, parent = host.partition(".")
     wildcard = f"*.{parent}" if dot and "." in parent else None
     return any(name in (host, wildcard) for name in certificate.names)
 
@@ -178,15 +179,29 @@ def wrong_host(leaf: Certificate, host: str) -> Judgement:
     if host in leaf.names:
         return Judgement(
             Cause.TLS_HOSTNAME,
-            f"The certificate names {host} as if it were a host name, not as an address.",
+            _(
+                "The certificate names %(host)s as if it were a host name, not as an address.",
+                host=host,
+            ),
         )
     if names:
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return Judgement(Cause.TLS_HOSTNAME, f"The certificate is for {shown}, not for {host}.")
+        shown, more = ", ".join(names[:3]), len(names) - 3
+        if more > 0:
+            shown = _n(
+                "%(names)s and %(num)s more", "%(names)s and %(num)s more", more, names=shown
+            )
+        return Judgement(
+            Cause.TLS_HOSTNAME,
+            _("The certificate is for %(shown)s, not for %(host)s.", shown=shown, host=host),
+        )
     return Judgement(
         Cause.TLS_HOSTNAME,
-        f"The certificate for {leaf.subject} names no host in its alternative names, "
-        f"so it is not valid for {host}.",
+        _(
+            "The certificate for %(subject)s names no host in its alternative names, so it is "
+            "not valid for %(host)s.",
+            subject=leaf.subject,
+            host=host,
+        ),
     )
 
 
@@ -211,14 +226,22 @@ def _dates(path: Sequence[Certificate], now: datetime) -> Judgement | None:
         if one.not_after < now:
             return Judgement(
                 Cause.TLS_EXPIRED,
-                f"{_which(one, place)} expired {_ago(one.not_after, now)} "
-                f"({one.not_after:%Y-%m-%d}).",
+                _(
+                    "%(which)s expired %(ago)s (%(date)s).",
+                    which=_which(one, place),
+                    ago=_ago(one.not_after, now),
+                    date=f"{one.not_after:%Y-%m-%d}",
+                ),
             )
     for place, one in enumerate(path):
         if one.not_before > now:
             return Judgement(
                 Cause.TLS_NOT_YET_VALID,
-                f"{_which(one, place)} is not valid before {one.not_before:%Y-%m-%d %H:%M} UTC.",
+                _(
+                    "%(which)s is not valid before %(time)s UTC.",
+                    which=_which(one, place),
+                    time=f"{one.not_before:%Y-%m-%d %H:%M}",
+                ),
             )
     return None
 
@@ -231,17 +254,28 @@ def _authority(path: Sequence[Certificate], trust: TrustStore) -> Judgement | No
         if leaf.self_issued and _signed(leaf.parsed, leaf.parsed):
             return Judgement(
                 Cause.TLS_SELF_SIGNED,
-                f"The certificate for {leaf.subject} is self-signed: no authority vouches for it.",
+                _(
+                    "The certificate for %(subject)s is self-signed: no authority vouches for it.",
+                    subject=leaf.subject,
+                ),
             )
         return Judgement(
             Cause.TLS_INCOMPLETE_CHAIN,
-            f"The server sent the certificate for {leaf.subject} without that of its issuer, "
-            f"{leaf.issuer}.",
+            _(
+                "The server sent the certificate for %(subject)s without that of its issuer, "
+                "%(issuer)s.",
+                subject=leaf.subject,
+                issuer=leaf.issuer,
+            ),
         )
     return Judgement(
         Cause.TLS_UNTRUSTED,
-        f"The certificate for {leaf.subject} comes from an authority that is not trusted: "
-        f"{last.issuer}.",
+        _(
+            "The certificate for %(subject)s comes from an authority that is not trusted: "
+            "%(issuer)s.",
+            subject=leaf.subject,
+            issuer=last.issuer,
+        ),
     )
 
 
@@ -259,17 +293,18 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 def _which(certificate: Certificate, place: int) -> str:
     if place == 0:
-        return f"The certificate for {certificate.subject}"
+        return _("The certificate for %(subject)s", subject=certificate.subject)
     if certificate.self_issued:
-        return f"The certificate of the authority {certificate.subject}"
-    return f"The intermediate certificate {certificate.subject}"
+        return _("The certificate of the authority %(subject)s", subject=certificate.subject)
+    return _("The intermediate certificate %(subject)s", subject=certificate.subject)
 
 
 def _ago(then: datetime, now: datetime) -> str:
     """Hours on the first day, then calendar days (the sentence has the date too)."""
     minutes = int((now - then).total_seconds()) // 60
     days, hours = -days_left(then, now), minutes // 60
-    for count, unit in ((days if hours >= 24 else 0, "day"), (hours, "hour")):
-        if count:
-            return f"{count} {unit}{'s' if count != 1 else ''} ago"
-    return f"{minutes} minute{'s' if minutes != 1 else ''} ago"
+    if days and hours >= 24:
+        return _n("%(num)s day ago", "%(num)s days ago", days)
+    if hours:
+        return _n("%(num)s hour ago", "%(num)s hours ago", hours)
+    return _n("%(num)s minute ago", "%(num)s minutes ago", minutes)

@@ -13,6 +13,7 @@ from typing import Any
 
 from app.checks.tcp import address as tcp
 from app.checks.tools import Checks, Tools
+from app.i18n import N_, _
 from app.records import Monitor
 from app.rules.url import DEFAULT_PORTS, Target, parse_url, scheme_of, take_apart
 
@@ -73,7 +74,7 @@ HTTP = Kind(
             "accepted_statuses", "follow_redirects", "verify_tls", "ssl_alert_days",
         }
     ),
-    searched="the response",
+    searched=N_("the response"),
     phases=("dns", "connect", "tls", "ttfb", "download"),
     checks=_http,
 )  # fmt: skip
@@ -85,7 +86,7 @@ TCP = Kind(
     schemes=(tcp.SCHEME,),
     read=tcp.read,
     fields=frozenset({"alert_condition", "alert_text_lookup"}),
-    searched="the first 1 KiB that the server sends first",
+    searched=N_("the first 1 KiB that the server sends first"),
     phases=("dns", "connect", "ttfb", "download"),
     checks=_tcp,
 )
@@ -95,7 +96,9 @@ KINDS = (HTTP, TCP)
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 # Every field that some kind knows and another may not, in alphabetical order.
 FIELDS = tuple(sorted(frozenset[str]().union(*(kind.fields for kind in KINDS))))
-STRANGE = "Monitors of the kind {} do not have this field. Leave it empty or at its default."
+STRANGE = N_(
+    "Monitors of the kind %(kind)s do not have this field. Leave it empty or at its default."
+)
 
 
 def kind_of(url: str) -> Kind | None:
@@ -110,7 +113,7 @@ def read_url(url: str) -> tuple[Kind, Target]:
     if kind is not None:
         return kind, kind.read(url)
     take_apart(url, dict.fromkeys(_BY_SCHEME))
-    raise ValueError("The URL has a scheme of no kind.")
+    raise ValueError(_("The URL has a scheme of no kind."))
 
 
 def is_elsewhere(stored: str, url: str) -> bool:
@@ -137,7 +140,7 @@ def strange_fields(url: str, values: Mapping[str, Any]) -> Sequence[tuple[str, s
     if kind is None:
         return ()
     return [
-        (name, STRANGE.format(kind.name))
+        (name, _(STRANGE, kind=kind.name))
         for name, value in values.items()
         if name in FIELDS and name not in kind.fields and not _says_nothing(name, value)
     ]

@@ -9,6 +9,7 @@ from functools import partial
 
 from app.checks.outcome import Failure
 from app.checks.tools import Broken, Tools, guarded
+from app.i18n import _
 from app.net.loop import Timer
 from app.net.policy import Policy, Refusal
 from app.net.resolver import Resolved
@@ -102,5 +103,7 @@ class LookUp:
     def _blocked(self, refusal: Refusal) -> Failure:
         sentence = refusal.sentence
         if self._target.address is None:
-            sentence = f"{self._target.ascii_host} resolves to a closed address. {sentence}"
+            host = self._target.ascii_host
+            resolved = _("%(host)s resolves to a closed address.", host=host)
+            sentence = f"{resolved} {sentence}"
         return Failure(Cause.BLOCKED_BY_POLICY, sentence)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from app.i18n import N_, _
 from app.records import Cause, CheckSpec, Outcome, Result, Verdict
 
 UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
@@ -38,7 +39,11 @@ def verdict_of(
         return Verdict.UP, None
     return Verdict.DEGRADED, Failure(
         Cause.SLOW_RESPONSE,
-        f"The answer took {response_ms} ms, longer than the {spec.slow_after} ms set as slow.",
+        _(
+            "The answer took %(time)s ms, longer than the %(limit)s ms set as slow.",
+            time=response_ms,
+            limit=spec.slow_after,
+        ),
     )
 
 
@@ -49,22 +54,29 @@ def connect_failure(number: int, place: str, seconds: float) -> Failure | None:
     if number == errno.ECONNREFUSED:
         return Failure(
             Cause.CONNECTION_REFUSED,
-            f"The connection was refused by {place}: nothing listens there.",
+            _("The connection was refused by %(place)s: nothing listens there.", place=place),
         )
     if number == errno.ETIMEDOUT:
         return Failure(
             Cause.TIMEOUT_CONNECT,
-            f"No TCP connection to {place}: the network gave up after {seconds * 1000:.0f} ms.",
+            _(
+                "No TCP connection to %(place)s: the network gave up after %(seconds)s ms.",
+                place=place,
+                seconds=f"{seconds * 1000:.0f}",
+            ),
         )
     if number in RESET:
         return Failure(
-            Cause.CONNECTION_RESET, f"The connection was reset by {place} as soon as it was made."
+            Cause.CONNECTION_RESET,
+            _("The connection was reset by %(place)s as soon as it was made.", place=place),
         )
     if number in UNREACHABLE:
-        to = "network" if number == errno.ENETUNREACH else "host"
-        return Failure(
-            Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: no route to the {to}."
+        sentence = (
+            N_("The host cannot be reached at %(place)s: no route to the network.")
+            if number == errno.ENETUNREACH
+            else N_("The host cannot be reached at %(place)s: no route to the host.")
         )
+        return Failure(Cause.HOST_UNREACHABLE, _(sentence, place=place))
     return None
 
 

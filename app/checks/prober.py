@@ -16,6 +16,7 @@ from functools import partial
 from app.checks.kinds import KINDS, read_url
 from app.checks.outcome import check_error
 from app.checks.tools import Done, Tools
+from app.i18n import _
 from app.net.families import Families
 from app.net.hosts import Server, SystemNames
 from app.net.loop import Loop
@@ -105,7 +106,7 @@ class Prober:
 
         self.submit(spec, done)
         if not ready.wait(spec.timeout + _GRACE_SECONDS):
-            raise TimeoutError("The prober did not finish the check in time.")
+            raise TimeoutError(_("The prober did not finish the check in time."))
         return outcomes[0]
 
     def close(self, timeout: float = 0.0) -> list[CheckSpec]:
@@ -150,7 +151,9 @@ class Prober:
             log.error(
                 "A check failed by a fault of ours (monitor %s)", spec.monitor_id, exc_info=error
             )
-            sentence = f"The check itself failed: {type(error).__name__}. The log says more."
+            sentence = _(
+                "The check itself failed: %(fault)s. The log says more.", fault=type(error).__name__
+            )
             finish(check_error(spec, self._tools.location, sentence))
 
         if spec.fault is not None:
@@ -160,7 +163,13 @@ class Prober:
         try:
             kind, target = read_url(spec.url)
         except ValueError as error:
-            finish(check_error(spec, self._tools.location, f"The URL cannot be checked. {error}"))
+            finish(
+                check_error(
+                    spec,
+                    self._tools.location,
+                    _("The URL cannot be checked.") + f" {error}",
+                )
+            )
             return
         try:
             self.checks[kind.name].start(spec, target, self._policy(), finish, broken)
@@ -185,7 +194,7 @@ class Prober:
 
 def _places() -> int:
     """How many checks may hold connections at once, by the limit on this process's open files."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
         return MAX_AT_ONCE
     return max(10, min(MAX_AT_ONCE, (soft - _FILES_OF_OTHERS) // _FILES_A_CHECK))

@@ -45,7 +45,7 @@ class BatchKey:
         try:
             return json.loads(self._cipher.decrypt(nonce, rest, about.encode()))
         except (InvalidTag, ValueError):
-            raise Forged("This was not made with this key, or for something else.") from None
+            raise Forged("not made with this key") from None
 
 
 def key_of(text: str) -> bytes:
@@ -85,7 +85,7 @@ def unseal(private: bytes, sealed: bytes, about: str) -> Any:
         cipher = AESGCM(_derived(shared, theirs + public_key_of(private)))
         return json.loads(cipher.decrypt(_NO_NONCE, rest, about.encode()))
     except (InvalidTag, ValueError):
-        raise Forged("This was not made for this key, or for something else.") from None
+        raise Forged("not made for this key") from None
 
 
 def _derived(shared: bytes, salt: bytes) -> bytes:

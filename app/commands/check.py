@@ -13,15 +13,16 @@ from app.checks.kinds import Kind, kind_of
 from app.config import Settings
 from app.db import db, schema
 from app.engine.probing import make_prober
+from app.i18n import N_, _, _n
 from app.records import CheckSpec, Outcome, Timings
 from app.rules.time import days_left
 
 PHASES = {
     "dns": "DNS",
-    "connect": "Connect",
+    "connect": N_("Connect"),
     "tls": "TLS",
-    "ttfb": "First byte",
-    "download": "Download",
+    "ttfb": N_("First byte"),
+    "download": N_("Download"),
 }
 
 
@@ -49,26 +50,32 @@ def lines(spec: CheckSpec, outcome: Outcome) -> Iterator[str]:
     result = outcome.result
     kind = kind_of(spec.url)
     yield f"{spec.request_method} {spec.url}" if _has(kind, "request_method") else spec.url
-    yield _line("Verdict", str(result.verdict))
+    yield _line(_("Verdict"), str(result.verdict))
     if result.cause:
-        yield _line("Cause", f"{result.cause} ({result.cause_code})")
+        yield _line(_("Cause"), f"{result.cause} ({result.cause_code})")
     if result.status_code is not None:
-        yield _line("Status", str(result.status_code))
+        yield _line(_("Status"), str(result.status_code))
     for url in result.redirects:
-        yield _line("Redirect", url)
+        yield _line(_("Redirect"), url)
     if result.ip:
         version = f" (HTTP/{result.http_version})" if result.http_version else ""
-        yield _line("Address", f"{result.ip}{version}")
+        yield _line(_("Address"), f"{result.ip}{version}")
     yield from _phases(result.timings, kind.phases if kind else PHASES)
     if result.response_time is not None:
-        yield _line("Total", f"{result.response_time} ms")
+        yield _line(_("Total"), f"{result.response_time} ms")
     if outcome.ssl_expires_at is not None:
         left = days_left(outcome.ssl_expires_at, datetime.now(UTC))
-        yield _line("Certificate", f"until {outcome.ssl_expires_at:%Y-%m-%d} ({left} days)")
+        until = _n(
+            "until %(date)s (%(num)s day)",
+            "until %(date)s (%(num)s days)",
+            left,
+            date=f"{outcome.ssl_expires_at:%Y-%m-%d}",
+        )
+        yield _line(_("Certificate"), until)
     if outcome.matched:
-        yield _line("Found", outcome.matched)
+        yield _line(_("Found"), outcome.matched)
     for warning in result.warnings:
-        yield _line("Warning", warning)
+        yield _line(_("Warning"), warning)
 
 
 def _has(kind: Kind | None, field: str) -> bool:
@@ -78,7 +85,7 @@ def _has(kind: Kind | None, field: str) -> bool:
 def _phases(timings: Timings, phases: Iterable[str]) -> Iterator[str]:
     for field in phases:
         ms = getattr(timings, field)
-        yield _line(PHASES[field], "-" if ms is None else f"{ms} ms")
+        yield _line(_(PHASES[field]), "-" if ms is None else f"{ms} ms")
 
 
 def _line(name: str, value: str) -> str:

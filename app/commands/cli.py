@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # imported where it is used: a checker starts faster without
     from flask import Flask
 
     from app.access import Access
+    from app.commands.doctor import Finding
     from app.stores import Store
 
 # The options of ``wakeful check`` that set a monitor's fields.
@@ -119,7 +120,7 @@ def web(fd: int | None) -> None:
     "--carrier",
     type=click.Choice(["local", "queue"]),
     default="local",
-    help="Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL.",
+    help=_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
 )
 def checker(carrier: str) -> None:
     """Run checks until told to stop."""
@@ -138,7 +139,7 @@ def checker(carrier: str) -> None:
 
 
 @cli.command()
-@click.option("--location", metavar="NAME", help="The place; default: WAKEFUL_LOCATION.")
+@click.option("--location", metavar="NAME", help=_("The place; default: WAKEFUL_LOCATION."))
 def prober(location: str | None) -> None:
     """Make the checks that checkers send through the queue. Needs no database."""
     from app.commands.queues import run_prober
@@ -218,12 +219,12 @@ def database() -> None:
 
 
 @database.command()
-@click.option("--new", is_flag=True, help="Create a new SQLite file in place of a lost one.")
+@click.option("--new", is_flag=True, help=N_("Create a new SQLite file in place of a lost one."))
 def upgrade(new: bool) -> None:
     """Bring the database's tables up to date. Safe to repeat."""
     with _opened(read()):
         schema.upgrade(new=new)
-        click.echo(f"The database is up to date ({schema.present()}).")
+        click.echo(_("The database is up to date (%(revision)s).", revision=schema.present()))
 
 
 # --- Backups
@@ -235,8 +236,12 @@ SHORTEST_PASSPHRASE = 8
 
 @cli.command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--encrypt", is_flag=True, help="Encrypt it with a passphrase, which is asked twice.")
-@click.option("--without-key", is_flag=True, help="Leave the secret key out; keep it elsewhere.")
+@click.option(
+    "--encrypt", is_flag=True, help=N_("Encrypt it with a passphrase, which is asked twice.")
+)
+@click.option(
+    "--without-key", is_flag=True, help=N_("Leave the secret key out; keep it elsewhere.")
+)
 def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
     """Write the database and the secret key to FILE, while Wakeful runs.
 
@@ -259,7 +264,7 @@ def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
 @cli.command("restore")
 @click.argument("file", type=click.File("rb"))
 @click.option(
-    "--force", is_flag=True, help="Replace a database that is not empty, and another key."
+    "--force", is_flag=True, help=N_("Replace a database that is not empty, and another key.")
 )
 def restore_file(file: BinaryIO, force: bool) -> None:
     """Restore a backup from FILE. Stop Wakeful first.
@@ -325,12 +330,12 @@ def user() -> None:
 def user_create(email: str, role: str) -> None:
     """Create an account. The password is read from standard input or prompted for."""
     if sys.stdin.isatty():
-        password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        password = click.prompt(_("Password"), hide_input=True, confirmation_prompt=True)
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     with _access() as access:
         access.create_person(email, password, role)
-    click.echo(f"{email} can log in as {role}.")
+    click.echo(_("%(email)s can log in as %(role)s.", email=email, role=role))
 
 
 @cli.group()
@@ -341,7 +346,7 @@ def key() -> None:
 @key.command("create")
 @click.argument("name")
 @click.option("--scope", type=click.Choice([scope.value for scope in Scope]), required=True)
-@click.option("--expires", metavar="TIME", help="UTC, as 2027-01-31T00:00:00; default: never.")
+@click.option("--expires", metavar="TIME", help=N_("UTC, as 2027-01-31T00:00:00; default: never."))
 def key_create(name: str, scope: str, expires: str | None) -> None:
     """Create an API key and print it. It is shown only once."""
     moment = None if expires is None else _moment(expires)
@@ -357,13 +362,13 @@ def key_list() -> None:
         keys = access.keys()
     now = datetime.now(UTC)
     for one in keys:
-        state = "valid"
+        state = _("valid")
         if one.revoked_at is not None:
-            state = "revoked"
+            state = _("revoked")
         elif one.expires_at is not None:
-            word = "expired" if one.expires_at <= now else "until"
-            state = f"{word} {iso(one.expires_at)}"
-        used = iso(one.last_used_at) if one.last_used_at else "never used"
+            word = N_("expired %(time)s") if one.expires_at <= now else N_("until %(time)s")
+            state = _(word, time=iso(one.expires_at))
+        used = iso(one.last_used_at) if one.last_used_at else _("never used")
         click.echo("\t".join([one.prefix, one.scope, one.name, state, used]))
 
 
@@ -373,7 +378,7 @@ def key_revoke(prefix: str) -> None:
     """Revoke the API key with this PREFIX."""
     with _access() as access:
         access.revoke_key(prefix)
-    click.echo(f"API key {prefix} revoked.")
+    click.echo(_("API key %(prefix)s revoked.", prefix=prefix))
 
 
 @cli.command("webhook-secret")
@@ -390,7 +395,7 @@ def _moment(raw: str) -> datetime:
         moment = datetime.fromisoformat(raw)
     except ValueError:
         raise click.BadParameter(
-            "it must be a time such as 2027-01-31T00:00:00.", param_hint="--expires"
+            _("it must be a time such as 2027-01-31T00:00:00."), param_hint="--expires"
         ) from None
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -400,32 +405,32 @@ def _moment(raw: str) -> datetime:
 
 @cli.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Show what would be created, and create nothing.")
+@click.option("--dry-run", is_flag=True, help=N_("Show what would be created, and create nothing."))
 @click.option(
     "--format",
     "format_",
     type=click.Choice(list(FORMATS)),
-    help="The format of FILE. Default: detected.",
+    help=N_("The format of FILE. Default: detected."),
 )
 @click.option(
     "--interval",
     type=click.Choice([str(seconds) for seconds in INTERVALS]),
     default="60",
-    help="Seconds between checks, for entries without an interval.",
+    help=N_("Seconds between checks, for entries without an interval."),
 )
 @click.option(
-    "--tag", "tags", multiple=True, help="Add this tag to every monitor. May be repeated."
+    "--tag", "tags", multiple=True, help=N_("Add this tag to every monitor. May be repeated.")
 )
 @click.option(
     "--contact",
     "contacts",
     multiple=True,
-    help="Add this contact to every monitor. May be repeated.",
+    help=N_("Add this contact to every monitor. May be repeated."),
 )
 @click.option(
-    "--duplicates", is_flag=True, help="Also create monitors whose URL is already monitored."
+    "--duplicates", is_flag=True, help=N_("Also create monitors whose URL is already monitored.")
 )
-@click.option("--server", help="The server to import into, if REMOTE_URL names several.")
+@click.option("--server", help=N_("The server to import into, if REMOTE_URL names several."))
 def import_file(
     file: str,
     dry_run: bool,
@@ -467,7 +472,11 @@ def _store_of(app: Flask, server: str | None) -> Store:
     if server is None and len(names) < 2:
         return cast("Store", getattr(store, "chosen", store))
     if server not in names:
-        known = f"It is one of: {', '.join(names)}." if names else "This installation has none."
+        known = (
+            _("It is one of: %(names)s.", names=", ".join(names))
+            if names
+            else _("This installation has none.")
+        )
         raise click.BadParameter(known, param_hint="--server")
     return cast("Store", store.stores[names.index(server)])
 
@@ -479,8 +488,8 @@ def _store_of(app: Flask, server: str | None) -> Store:
 @click.argument("url")
 @click.option("--method", type=click.Choice([m.value for m in RequestMethod]), default="GET")
 @click.option("--timeout", type=click.IntRange(1, 60), default=30, metavar="SECONDS")
-@click.option("--text", help="Fail if the answer contains this text.")
-@click.option("--no-text", help="Fail if the answer does not contain this text.")
+@click.option("--text", help=N_("Fail if the answer contains this text."))
+@click.option("--no-text", help=N_("Fail if the answer does not contain this text."))
 def check(url: str, method: str, timeout: int, text: str | None, no_text: str | None) -> None:
     """Check URL once, now, and show every phase. Nothing is stored. Exit code 1 unless it is up."""
     # Imported here: a checker needs no forms and starts faster without them.
@@ -490,7 +499,7 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
     from app.stores.local.checks import spec_of
 
     if text is not None and no_text is not None:
-        raise click.UsageError("Give --text or --no-text, not both.")
+        raise click.UsageError(_("Give --text or --no-text, not both."))
     pairs = [("url", url), ("request_method", method), ("timeout", str(timeout))]
     for condition, lookup in (
         (AlertCondition.URL_TEXT, text),
@@ -515,17 +524,21 @@ def check(url: str, method: str, timeout: int, text: str | None, no_text: str | 
 @cli.command()
 def doctor() -> None:
     """Examine everything that this installation needs, and report what is wrong."""
-    from app.commands.doctor import examine
+    from app.commands.doctor import Finding, examine
 
     settings = read(make=False)
-    click.echo("ok     settings: They are valid.")
+    _report(Finding(_("settings"), _("They are valid.")))
     wrong = 0
     with _opened(settings) as app:
         for finding in examine(app, settings):
             wrong += finding.fault
-            word = "WRONG" if finding.fault else "ok"
-            click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
+            _report(finding)
     sys.exit(1 if wrong else 0)
+
+
+def _report(finding: Finding) -> None:
+    word = _("WRONG") if finding.fault else _("ok")
+    click.echo(f"{word:<6} {finding.subject}: {finding.sentence}")
 
 
 if __name__ == "__main__":

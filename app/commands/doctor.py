@@ -26,6 +26,7 @@ from app.db.settings import setting
 from app.db.tables import MonitorRow, MonitorStateRow
 from app.db.types import readable
 from app.errors import WakefulError
+from app.i18n import N_, _, _n
 from app.net.canary import (
     MEMORY,
     Said,
@@ -45,39 +46,47 @@ CLOCK_OFF = timedelta(seconds=5)
 
 # What ends it, by the table that a value cannot be read of.
 MENDED_BY = {
-    "monitors": "Edit the monitor and enter it again, or remove it.",
-    "monitor_evidence": "It is dropped when the next incident of that monitor opens.",
-    "incidents": "The incident stands without its evidence. Deleting the incident ends this.",
-    "deliveries": "Nothing to do: it is deleted when it is old enough.",
-    "settings": "Set it again on the Settings page.",
-    "maintenance_windows": "The window does not apply. Edit it and save it again, or delete it.",
-    "markers": "Edit the marker through the API, or delete it.",
-    "monitor_states": "The next check of that monitor replaces it.",
-    "contacts": "Nobody is alerted through it. Edit the contact and enter its channels again.",
-    "subscribers": "Nothing is sent to this subscriber. Subscribing again fixes it.",
-    "people": "An admin can set it on the People page. If no admin is left, create one:"
-    " wakeful user create EMAIL --role admin",
-    "invitations": "It invites a viewer. Revoke it on the People page, and invite again.",
-    "status_pages": "Edit the page and choose its visibility again. "
-    "Until then, only people with an account see it.",
-    "posts": "Correct the post, or delete it.",
-    "post_updates": "Correct the update, or delete its post.",
-    "report_mails": "Delete the monthly report and set it up again.",
-    "report_mails_sent": "Delete the monthly report and set it up again.",
-    "post_templates": "Edit the template and save it again, or delete it.",
+    "monitors": N_("Edit the monitor and enter it again, or remove it."),
+    "monitor_evidence": N_("It is dropped when the next incident of that monitor opens."),
+    "incidents": N_("The incident stands without its evidence. Deleting the incident ends this."),
+    "deliveries": N_("Nothing to do: it is deleted when it is old enough."),
+    "settings": N_("Set it again on the Settings page."),
+    "maintenance_windows": N_(
+        "The window does not apply. Edit it and save it again, or delete it."
+    ),
+    "markers": N_("Edit the marker through the API, or delete it."),
+    "monitor_states": N_("The next check of that monitor replaces it."),
+    "contacts": N_("Nobody is alerted through it. Edit the contact and enter its channels again."),
+    "subscribers": N_("Nothing is sent to this subscriber. Subscribing again fixes it."),
+    "people": N_(
+        "An admin can set it on the People page. If no admin is left, create one:"
+        " wakeful user create EMAIL --role admin"
+    ),
+    "invitations": N_("It invites a viewer. Revoke it on the People page, and invite again."),
+    "status_pages": N_(
+        "Edit the page and choose its visibility again. "
+        "Until then, only people with an account see it."
+    ),
+    "posts": N_("Correct the post, or delete it."),
+    "post_updates": N_("Correct the update, or delete its post."),
+    "report_mails": N_("Delete the monthly report and set it up again."),
+    "report_mails_sent": N_("Delete the monthly report and set it up again."),
+    "post_templates": N_("Edit the template and save it again, or delete it."),
 }
-STORED_WHOLE = "All stored secrets, texts and times can be read. (Check results are not examined.)"
-UNKNOWN = (
+STORED_WHOLE = N_(
+    "All stored secrets, texts and times can be read. (Check results are not examined.)"
+)
+UNKNOWN = N_(
     "Without the tables, the stored values, the clock, checkers, alert workers and allowed "
     "networks cannot be examined. Run this command again when the database works."
 )
-MENDED_BY_NONE = "The rest works without it. Restore a backup to get it back."
+MENDED_BY_NONE = N_("The rest works without it. Restore a backup to get it back.")
 # Settings that nobody sets: Wakeful replaces them.
 HEALS = {
-    MEMORY: "The next start of a checker replaces it.",
-    SETUP_TOKEN: "The next start makes another.",
+    MEMORY: N_("The next start of a checker replaces it."),
+    SETUP_TOKEN: N_("The next start makes another."),
 }
-PARTS = {heartbeats.CHECKER: "checker", heartbeats.WORKER: "alert worker"}
+PARTS = {heartbeats.CHECKER: N_("checker"), heartbeats.WORKER: N_("alert worker")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +137,10 @@ def _reason(fault: Exception) -> str:
     if isinstance(fault, WakefulError | SettingError):
         return str(fault)
     lines = str(fault).splitlines() or [""]
-    return (
-        f"This examination failed because of a bug in Wakeful: {type(fault).__name__}: {lines[0]}"
+    return _(
+        "This examination failed because of a bug in Wakeful: %(fault)s: %(text)s",
+        fault=type(fault).__name__,
+        text=lines[0],
     )
 
 
@@ -137,22 +148,36 @@ def _folder(subject: _Subject) -> Iterator[Finding]:
     settings = subject.settings
     folder = settings.instance
     if not folder.is_dir():
-        missing = f"The folder {folder} does not exist. Check that its disk is mounted."
-        yield Finding("folder", f"{missing} Only a first start creates it.", fault=True)
+        missing = _(
+            "The folder %(folder)s does not exist. Check that its disk is mounted.", folder=folder
+        )
+        yield Finding(_("folder"), missing + " " + _("Only a first start creates it."), fault=True)
     elif not os.access(folder, os.W_OK):
-        yield Finding("folder", f"{folder} cannot be written. Give Wakeful write permission.", True)
+        yield Finding(
+            _("folder"),
+            _("%(folder)s cannot be written. Give Wakeful write permission.", folder=folder),
+            True,
+        )
     else:
-        yield Finding("folder", f"{folder} can be written.")
+        yield Finding(_("folder"), _("%(folder)s can be written.", folder=folder))
     key = folder / "secret_key"
     if not settings.secret_key:
         yield Finding(
-            "secret key",
-            f"The file {key} does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key back: "
-            "without it, no encrypted value can be read. Only a first start creates a key.",
+            _("secret key"),
+            _(
+                "The file %(key)s does not exist, and WAKEFUL_SECRET_KEY is not set. Put the key "
+                "back: without it, no encrypted value can be read. Only a first start creates a "
+                "key.",
+                key=key,
+            ),
             fault=True,
         )
     elif key.exists() and key.stat().st_mode & 0o077:
-        yield Finding("secret key", f"Others can read {key}. Run: chmod 600 {key}", fault=True)
+        yield Finding(
+            _("secret key"),
+            _("Others can read %(key)s. Run: chmod 600 %(key)s", key=key),
+            fault=True,
+        )
 
 
 def _database(subject: _Subject) -> Iterator[Finding]:
@@ -160,29 +185,34 @@ def _database(subject: _Subject) -> Iterator[Finding]:
     version = db.session.scalar(
         text("SELECT sqlite_version()" if kind == "sqlite" else "SHOW server_version")
     )
-    yield Finding("database", f"{kind} {version} answers.")
+    yield Finding(_("database"), _("%(database)s answers.", database=f"{kind} {version}"))
     if sentence := schema.fault():
-        yield Finding("tables", sentence, fault=True)
+        yield Finding(_("tables"), sentence, fault=True)
         return
     subject.tables = True
-    yield Finding("tables", f"They are up to date ({schema.wanted()}).")
+    yield Finding(_("tables"), _("They are up to date (%(revision)s).", revision=schema.wanted()))
     if sentence := cannot_write():
-        yield Finding("database", sentence, fault=True)
+        yield Finding(_("database"), sentence, fault=True)
     monitors = db.session.scalar(select(func.count()).select_from(MonitorRow)) or 0
     if subject.settings.secret_key:
         schema.check_key()
-    yield Finding("monitors", f"{monitors:,} {'is' if monitors == 1 else 'are'} stored.")
+    yield Finding(
+        _("monitors"),
+        _n("%(num)s is stored.", "%(num)s are stored.", monitors, num=f"{monitors:,}"),
+    )
 
 
 def _rights(subject: _Subject) -> Iterator[Finding]:
     file = Path(schema.place())
     if db.engine.dialect.name == "sqlite" and _is_open_to_all(file):
-        sentence = f"Everybody on this machine can open {file}. Run: chmod o= {file}*"
-        yield Finding("file", sentence, fault=True)
+        sentence = _(
+            "Everybody on this machine can open %(file)s. Run: chmod o= %(file)s*", file=file
+        )
+        yield Finding(_("file"), sentence, fault=True)
 
 
 def _unknown(subject: _Subject) -> Iterator[Finding]:
-    yield Finding("not examined", UNKNOWN, fault=True)
+    yield Finding(_("not examined"), _(UNKNOWN), fault=True)
 
 
 def _file(subject: _Subject) -> Iterator[Finding]:
@@ -190,10 +220,14 @@ def _file(subject: _Subject) -> Iterator[Finding]:
         return
     found = integrity.faults(SECONDS)
     for fault in found or ():
-        yield Finding("file", f"{DAMAGED} SQLite says: {fault}", fault=True)
+        yield Finding(
+            _("file"), _(DAMAGED) + " " + _("SQLite says: %(fault)s", fault=fault), fault=True
+        )
     if not found:
-        whole = "Reading all of it took too long." if found is None else "SQLite finds no damage."
-        yield Finding("file", whole)
+        whole = (
+            _("Reading all of it took too long.") if found is None else _("SQLite finds no damage.")
+        )
+        yield Finding(_("file"), whole)
 
 
 def _is_open_to_all(file: Path) -> bool:
@@ -213,9 +247,9 @@ def _secrets(subject: _Subject) -> Iterator[Finding]:
         heals = HEALS.get(broken.id) if broken.table == "settings" else None
         advice = heals or MENDED_BY.get(broken.table, MENDED_BY_NONE)
         nothing_to_do = heals is not None or broken.table == "deliveries"
-        yield Finding("stored values", f"{broken}. {advice}", fault=not nothing_to_do)
+        yield Finding(_("stored values"), f"{broken}. {_(advice)}", fault=not nothing_to_do)
     if whole:
-        yield Finding("stored values", STORED_WHOLE)
+        yield Finding(_("stored values"), _(STORED_WHOLE))
 
 
 def _clock(subject: _Subject) -> Iterator[Finding]:
@@ -230,10 +264,12 @@ def _clock(subject: _Subject) -> Iterator[Finding]:
         ahead = ahead or abs(theirs - now) > CLOCK_OFF
     if ahead:
         yield Finding(
-            "clock", "This machine's clock and the stored times disagree. Set it by NTP.", True
+            _("clock"),
+            _("This machine's clock and the stored times disagree. Set it by NTP."),
+            True,
         )
     else:
-        yield Finding("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC here.")
+        yield Finding(_("clock"), _("It is %(time)s UTC here.", time=f"{now:%Y-%m-%d %H:%M:%S}"))
 
 
 def _parts(subject: _Subject) -> Iterator[Finding]:
@@ -242,19 +278,29 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
     # A missing part is no fault where there is nothing to check.
     needed = bool(db.session.scalar(select(exists().where(MonitorRow.paused.is_(False)))))
     now = datetime.now(UTC)
-    for part, name in PARTS.items():
+    for part, label in PARTS.items():
+        name = _(label)
         signs = heartbeats.signs_of(part, now)
-        last = "of a time to come" if signs.at is None else f"of {signs.at:%Y-%m-%d %H:%M:%S} UTC"
+        last = (
+            _("of a time to come")
+            if signs.at is None
+            else _("of %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
+        )
         if not signs.ever:
-            start = f"Start one: wakeful serve, or wakeful {part}"
-            yield Finding(name, f"None has run yet. {start}", fault=needed)
+            sentence = _(
+                "None has run yet. Start one: wakeful serve, or wakeful %(part)s", part=part
+            )
+            yield Finding(name, sentence, fault=needed)
         elif not signs.silent:
-            yield Finding(name, "It runs.")
+            yield Finding(name, _("It runs."))
         elif cannot_write():
-            what = f"It may run: while the database cannot be written, its last sign is {last}."
+            what = _(
+                "It may run: while the database cannot be written, its last sign is %(last)s.",
+                last=last,
+            )
             yield Finding(name, what)
         else:
-            yield Finding(name, f"None runs: the last sign is {last}.", fault=needed)
+            yield Finding(name, _("None runs: the last sign is %(last)s.", last=last), fault=needed)
         if part == heartbeats.CHECKER and not signs.silent:
             for place in health.left_alone(now):
                 yield Finding(name, str(place), fault=True)
@@ -262,10 +308,18 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
 
 def _policy(subject: _Subject) -> Iterator[Finding]:
     settings = subject.settings
-    where = "WAKEFUL_ALLOW_NETWORKS" if networks.are_locked(settings) else "the Settings page"
+    locked = networks.are_locked(settings)
+    where = "WAKEFUL_ALLOW_NETWORKS" if locked else _("the Settings page")
     allowed = networks.allowed_networks(settings)
-    opened = f"public addresses and {allowed}" if allowed else "public addresses only"
-    yield Finding("policy", f"Checks and alerts may reach {opened} ({where}).")
+    opened = (
+        _("public addresses and %(networks)s", networks=allowed)
+        if allowed
+        else _("public addresses only")
+    )
+    yield Finding(
+        _("policy"),
+        _("Checks and alerts may reach %(opened)s (%(where)s).", opened=opened, where=where),
+    )
 
 
 def _names(subject: _Subject) -> Iterator[Finding]:
@@ -282,11 +336,17 @@ def _names(subject: _Subject) -> Iterator[Finding]:
         # The root's name servers: any resolver that works knows them, and no name is given away.
         resolver.resolve(".", "NS", lifetime=SECONDS)
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
-        yield Finding("names", f"{asked} answer.")  # a resolver that knows no root, but answers
+        yield Finding(
+            _("names"), _("%(servers)s answer.", servers=asked)
+        )  # a resolver that knows no root, but answers
     except dns.exception.DNSException as fault:
-        yield Finding("names", f"{asked} do not answer: {type(fault).__name__}.", fault=True)
+        yield Finding(
+            _("names"),
+            _("%(servers)s do not answer: %(fault)s.", servers=asked, fault=type(fault).__name__),
+            fault=True,
+        )
     else:
-        yield Finding("names", f"{asked} answer.")
+        yield Finding(_("names"), _("%(servers)s answer.", servers=asked))
 
 
 def _canaries(subject: _Subject) -> Iterator[Finding]:
@@ -294,23 +354,32 @@ def _canaries(subject: _Subject) -> Iterator[Finding]:
     accepted = have_accepted(read_memory(kept, subject.settings.location))
     for name, said in ask(parse_canaries(subject.settings.canaries), SECONDS).items():
         if said is Said.ACCEPTED:
-            yield Finding("canary", f"{name} answers.")
+            yield Finding(_("canary"), _("%(name)s answers.", name=name))
         elif said is Said.NOTHING:
-            yield Finding("canary", f"{name} does not answer.", fault=True)
+            yield Finding(_("canary"), _("%(name)s does not answer.", name=name), fault=True)
         elif name in accepted:
             yield Finding(
-                "canary",
-                f"{name} refuses, but has accepted before. A firewall in between may refuse in its "
-                "place.",
+                _("canary"),
+                _(
+                    "%(name)s refuses, but has accepted before. A firewall in between may refuse "
+                    "in its place.",
+                    name=name,
+                ),
                 fault=True,
             )
         elif not subject.tables:
-            yield Finding("canary", f"{name} refuses. Whether it ever accepted is unknown.")
+            yield Finding(
+                _("canary"), _("%(name)s refuses. Whether it ever accepted is unknown.", name=name)
+            )
         else:
             yield Finding(
-                "canary",
-                f"{name} refuses, and has never accepted. In WAKEFUL_CANARIES, name a host that "
-                "accepts connections: a firewall in your network could refuse in its place.",
+                _("canary"),
+                _(
+                    "%(name)s refuses, and has never accepted. In WAKEFUL_CANARIES, name a host "
+                    "that accepts connections: a firewall in your network could refuse in its "
+                    "place.",
+                    name=name,
+                ),
             )
 
 
@@ -323,16 +392,20 @@ def _mail(subject: _Subject) -> Iterator[Finding]:
     try:
         server = parse(url)
     except ValueError as fault:
-        yield Finding("mail", str(fault), fault=True)
+        yield Finding(_("mail"), str(fault), fault=True)
         return
     try:
         with _greeted(server) as smtp:
             smtp.noop()
     except (OSError, smtplib.SMTPException) as fault:
         name = type(fault).__name__
-        yield Finding("mail", f"{server.host} does not answer: {name}.", fault=True)
+        yield Finding(
+            _("mail"),
+            _("%(name)s does not answer: %(fault)s.", name=server.host, fault=name),
+            fault=True,
+        )
     else:
-        yield Finding("mail", f"{server.host} answers.")
+        yield Finding(_("mail"), _("%(name)s answers.", name=server.host))
 
 
 def _greeted(server: Server) -> smtplib.SMTP:
@@ -344,13 +417,18 @@ def _greeted(server: Server) -> smtplib.SMTP:
 
 def _no_mail(monitors: int | None) -> Finding:
     """``monitors``: how many alert by email; None if that cannot be read."""
-    unset = "No mail server is set up, so no email can be sent"
     if monitors is None:
-        return Finding("mail", f"{unset}.")
+        return Finding(_("mail"), _("No mail server is set up, so no email can be sent."))
     if not monitors:
-        return Finding("mail", f"{unset}. No monitor uses email.")
-    those = "1 monitor alerts" if monitors == 1 else f"{monitors:,} monitors alert"
-    return Finding("mail", f"{unset}, and {those} by email.", fault=True)
+        sentence = _("No mail server is set up, so no email can be sent. No monitor uses email.")
+        return Finding(_("mail"), sentence)
+    sentence = _n(
+        "No mail server is set up, so no email can be sent, and %(num)s monitor alerts by email.",
+        "No mail server is set up, so no email can be sent, and %(num)s monitors alert by email.",
+        monitors,
+        num=f"{monitors:,}",
+    )
+    return Finding(_("mail"), sentence, fault=True)
 
 
 def _monitors_with_email() -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from app.errors import WakefulError
+from app.i18n import _, _n
 from app.imports import files
 from app.imports.candidates import NotReadable, Reading, shown
 from app.stores.importing import Importer, Row, counts
@@ -30,26 +31,32 @@ def read(path: str, format: str) -> Reading:
     except NotReadable as fault:
         raise WakefulError(str(fault)) from None
     except OSError as fault:
-        raise WakefulError(f"The file cannot be read: {fault.strerror}.") from None
+        raise WakefulError(_("The file cannot be read: %(error)s.", error=fault.strerror)) from None
 
 
 def run(importer: Importer, reading: Reading, *, dry_run: bool, duplicates: bool) -> int:
     """Print what each entry becomes and create those that can be. Returns the exit code."""
     rows = importer.dry_run(reading.candidates)
-    click.echo(f"{reading.source}: {_number(len(rows), 'entry', 'entries')}.")
+    click.echo(_entries(reading.source, len(rows)))
     for line in (*reading.remarks, *_lines(rows, duplicates)):
         click.echo(line)
     chosen = [row for row in rows if _is_chosen(row, duplicates)]
     if dry_run:
-        click.echo(
-            f"Dry run, nothing is created: {_summary(rows, len(chosen), 'would be created')}"
+        count = len(chosen)
+        would = _n(
+            "%(num)s monitor would be created",
+            "%(num)s monitors would be created",
+            count,
+            num=f"{count:,}",
         )
+        summary = _summary(rows, would)
+        click.echo(_("Dry run, nothing is created: %(summary)s", summary=summary))
         return _code(len(rows), len(chosen))
     refused = _create(importer, chosen)
     made = len(chosen) - len(refused)
     for row, why in refused:
-        click.echo(f"not created  {_place(row)}: {why}")
-    click.echo(_summary(rows, made, "created"))
+        click.echo(_("not created  %(entry)s: %(why)s", entry=_place(row), why=why))
+    click.echo(_summary(rows, _created(made)))
     return _code(len(rows), made)
 
 
@@ -59,13 +66,18 @@ def _create(importer: Importer, chosen: Sequence[Row]) -> list[tuple[Row, str]]:
     made = 0
     if not chosen:
         return []
-    with click.progressbar(chosen, label="Creating monitors", file=sys.stderr) as bar:
+    with click.progressbar(chosen, label=_("Creating monitors"), file=sys.stderr) as bar:
         for row in bar:
             try:
                 why = importer.create(row.judged)
             except WakefulError as fault:
-                sentence = f"{_number(made, 'monitor', 'monitors')} created, then it stopped at"
-                raise WakefulError(f"{sentence} {_place(row)}: {fault}") from fault
+                sentence = _(
+                    "%(created)s, then it stopped at %(entry)s: %(fault)s",
+                    created=_created(made),
+                    entry=_place(row),
+                    fault=fault,
+                )
+                raise WakefulError(sentence) from fault
             if why:
                 refused.append((row, why))
             made += not why
@@ -78,19 +90,20 @@ def _is_chosen(row: Row, duplicates: bool) -> bool:
 
 def _lines(rows: Sequence[Row], duplicates: bool) -> Iterator[str]:
     for row in rows:
-        word = "create" if _is_chosen(row, duplicates) else "skip"
+        word = _("create") if _is_chosen(row, duplicates) else _("skip")
         yield f"{word:<7} {_place(row)}"
         for sentence in (*row.judged.faults, *_twin(row), *row.judged.remarks):
             yield f"        - {sentence}"
         if row.judged.fits and row.judged.candidate.paused:
-            yield "        - Starts paused."
+            yield "        - " + _("Starts paused.")
 
 
 def _twin(row: Row) -> Iterator[str]:
     if row.watched_by:
-        yield f"Duplicate: already monitored as {shown(row.watched_by)}."
+        yield _("Duplicate: already monitored as %(name)s.", name=shown(row.watched_by))
     elif row.repeats:
-        yield f"Duplicate: same URL as {row.repeats[:1].lower()}{row.repeats[1:]}."
+        place = f"{row.repeats[:1].lower()}{row.repeats[1:]}"
+        yield _("Duplicate: same URL as %(place)s.", place=place)
 
 
 def _place(row: Row) -> str:
@@ -99,18 +112,30 @@ def _place(row: Row) -> str:
     return f"{one.candidate.place}: {name}{shown(one.url)}".rstrip()
 
 
-def _summary(rows: Sequence[Row], made: int, word: str) -> str:
+def _summary(rows: Sequence[Row], made: str) -> str:
+    """``made``: how many monitors came or would come of them, in words."""
     found = counts(rows)
-    parts = [f"{_number(made, 'monitor', 'monitors')} {word}"]
+    parts = [made]
     if found.unfit:
-        parts.append(f"{found.unfit} cannot be imported")
+        parts.append(_n("%(num)s cannot be imported", "%(num)s cannot be imported", found.unfit))
     if found.duplicates:
-        parts.append(_number(found.duplicates, "duplicate", "duplicates"))
+        count = f"{found.duplicates:,}"
+        parts.append(_n("%(num)s duplicate", "%(num)s duplicates", found.duplicates, num=count))
     return f"{', '.join(parts)}."
 
 
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
+def _entries(source: str, count: int) -> str:
+    return _n(
+        "%(source)s: %(num)s entry.",
+        "%(source)s: %(num)s entries.",
+        count,
+        source=source,
+        num=f"{count:,}",
+    )
+
+
+def _created(count: int) -> str:
+    return _n("%(num)s monitor created", "%(num)s monitors created", count, num=f"{count:,}")
 
 
 def _code(count: int, made: int) -> int:

@@ -27,6 +27,7 @@ from app import create_core
 from app.access import Access
 from app.config import SettingError, Settings
 from app.db import db, faults, heartbeats, patience, schema
+from app.i18n import _
 
 log = logging.getLogger(__name__)
 
@@ -215,8 +216,12 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
             left = deadline - time.monotonic()
             if fault.errno != errno.EADDRINUSE or left <= 0:
                 raise SettingError(
-                    f"Wakeful cannot listen on {bind}: {fault.strerror}. Is it running already? "
-                    "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001."
+                    _(
+                        "Wakeful cannot listen on %(bind)s: %(error)s. Is it running already? "
+                        "WAKEFUL_BIND chooses another address, such as 127.0.0.1:8001.",
+                        bind=bind,
+                        error=fault.strerror,
+                    )
                 ) from None
         if not told:
             log.warning("%s is in use. Waiting up to %g s for it.", bind, patience)
@@ -225,7 +230,7 @@ def listen(bind: str, patience: float = 0.0) -> socket.socket:
 
 
 def _listener(bind: str) -> socket.socket:
-    host, _, port = bind.rpartition(":")
+    host, _colon, port = bind.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -261,10 +266,10 @@ def _interruptible() -> Iterator[None]:
 def greet(settings: Settings, listener: socket.socket) -> str:
     """Print the addresses; returns the one that people use."""
     base = settings.public_url or _local_url(listener)
-    click.echo(f"Wakeful runs at {base} (Ctrl-C stops it)")
+    click.echo(_("Wakeful runs at %(address)s (Ctrl-C stops it)", address=base))
     if settings.public_url:
         # Needed to configure the proxy; with port 0, it is shown nowhere else.
-        click.echo(f"It listens on {_local_url(listener)}")
+        click.echo(_("It listens on %(address)s", address=_local_url(listener)))
     return base
 
 
@@ -272,7 +277,12 @@ def offer_set_up(settings: Settings, base: str) -> None:
     """Print the set-up link of a new installation. Needs an application context."""
     access = Access(settings)
     if access.setup_needed():
-        click.echo(f"Create the first account here: {base}/setup/{access.setup_token()}")
+        click.echo(
+            _(
+                "Create the first account here: %(link)s",
+                link=f"{base}/setup/{access.setup_token()}",
+            )
+        )
 
 
 def _local_url(listener: socket.socket) -> str:

@@ -28,6 +28,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.commands.bodies import Malformed
 from app.commands.connection import Connection
+from app.i18n import N_, _
 from app.records import MAX_BODY_BYTES, MAX_FORM_BYTES
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ _EXPIRY_PAUSE = 0.2  # seconds between two checks for late connections
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _DRAINED_BYTES = 8 * MAX_BODY_BYTES
 _BODY_NEEDED = object()
-_LATE = "The request did not arrive in time."
+_LATE = N_("The request did not arrive in time.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
     # --- connections come and go
 
     def accept(self, listener: socket.socket) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _turn in range(_ACCEPTED_AT_ONCE):
             try:
                 client, address = listener.accept()
             except OSError as fault:
@@ -157,7 +158,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
         try:
             conn.parse(self.cfg, self._limits.body_bytes)
         except (NoMoreData, StopIteration):
-            self._refuse(conn, LimitRequestHeaders("The header is too large."))
+            self._refuse(conn, LimitRequestHeaders(_("The header is too large.")))
         except Exception as fault:
             self._refuse(conn, fault)
         else:
@@ -332,11 +333,11 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn ships no types
 def _late(conn: Connection) -> bytes:
     """The 408 response; JSON if the path is known to be the API's."""
     if conn.request is not None and conn.request.path.startswith("/api/"):
-        kind, text = "application/json", json.dumps({"message": _LATE, "status": 408})
+        kind, text = "application/json", json.dumps({"message": _(_LATE), "status": 408})
     else:
-        kind, text = "text/plain", _LATE + "\n"
+        kind, text = "text/plain", _(_LATE) + "\n"
     head = (
         "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-        f"Content-Type: {kind}\r\nContent-Length: {len(text)}\r\n\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(text.encode())}\r\n\r\n"
     )
     return (head + text).encode()

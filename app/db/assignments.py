@@ -16,6 +16,7 @@ from app.db import AnySession, db, shards
 from app.db.journal import insert_new
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, MonitorStateRow
 from app.db.types import Replaced, Unreadable, Why, readable, to_ms
+from app.i18n import N_, _
 from app.records import CHECK_FIELDS, CheckSpec, Pair, words_of
 
 AT_ONCE = 500  # ids in one statement
@@ -194,8 +195,15 @@ def _spec(row: Any) -> CheckSpec:
 def not_checked(broken: Mapping[str, Why]) -> str:
     """Why a check is not made, and what to do; ``broken`` by the name of the field."""
     what = words_of(list(broken))
-    remove = "" if broken.keys() & CHECK_FIELDS.keys() else f", or remove the {what}"
-    return (
-        f"Not checked: the stored {what} cannot be read, because {next(iter(broken.values()))}."
-        f" Edit the monitor and enter the {what} again{remove}."
+    sentence = (
+        N_(
+            "Not checked: the stored %(what)s cannot be read, because %(why)s. Edit the monitor"
+            " and enter the %(what)s again."
+        )
+        if broken.keys() & CHECK_FIELDS.keys()
+        else N_(
+            "Not checked: the stored %(what)s cannot be read, because %(why)s. Edit the monitor"
+            " and enter the %(what)s again, or remove the %(what)s."
+        )
     )
+    return _(sentence, what=what, why=_(next(iter(broken.values()))))

@@ -22,6 +22,8 @@ import psycopg
 from sqlalchemy import Connection, Engine, Integer, String, Text, event, exc
 from sqlalchemy.engine import ExceptionContext
 
+from app.i18n import N_, _
+
 BUSY_TIMEOUT_MS = 10_000
 ANSWER_SECONDS = 15.0  # how long a statement may take on PostgreSQL, where nothing else is said
 CONNECT_SECONDS = 5.0
@@ -48,9 +50,11 @@ _LIBPQ = {
 # The file became read-only or its disk failed while a connection was being opened: SQLite never
 # opens it again by itself, so the connection would fail for ever.
 _UNUSABLE_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
-ABSENT = "No database exists at {path}. Put it back, or create a new one: wakeful db upgrade --new"
-EMPTY = (
-    "The database at {path} is empty. Put the right one there, or prepare this one for use: "
+ABSENT = N_(
+    "No database exists at %(path)s. Put it back, or create a new one: wakeful db upgrade --new"
+)
+EMPTY = N_(
+    "The database at %(path)s is empty. Put the right one there, or prepare this one for use: "
     "wakeful db upgrade --new"
 )
 # The server became a standby: another one takes writes now.
@@ -187,7 +191,7 @@ def _prepare_sqlite(engine: Engine) -> None:
         version = cursor.execute("PRAGMA schema_version").fetchone()[0]  # 0 without any table
         cursor.close()
         if version == 0 and path is not None and not _creating.get():
-            raise NoDatabase(EMPTY.format(path=path))
+            raise NoDatabase(_(EMPTY, path=path))
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -214,7 +218,7 @@ def _keep_to_file(engine: Engine, path: str) -> None:
     def _open(dialect: Any, record: Any, _arguments: Any, options: dict[str, Any]) -> Any:
         mode = "rwc" if _creating.get() else "rw"
         if mode == "rw" and _is_missing(path):
-            raise NoDatabase(ABSENT.format(path=path))
+            raise NoDatabase(_(ABSENT, path=path))
         opened = dialect.connect(f"{Path(path).as_uri()}?mode={mode}", **options, uri=True)
         if record is not None:
             record.info |= {"file": _identity(path), "opened": time.monotonic()}

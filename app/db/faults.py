@@ -11,21 +11,25 @@ from sqlalchemy import exc
 
 from app.db.connections import NoDatabase, NotCurrent, primary_code
 from app.errors import Unavailable
+from app.i18n import N_, _
 
 RETRY_SECONDS = 5
 LOG_EVERY = 60.0  # seconds between two equal lines in the log
-NO_ANSWER = "The database does not answer."
-AGAIN = " Try again in a moment."
-AWAY = f"{NO_ANSWER}{AGAIN}"
-BUSY = f"The database is busy: something else has been writing to it for too long.{AGAIN}"
-READ_ONLY = "The database can be read but not written: its file or its server is read-only."
-FULL = "The disk that the database is on is full, so nothing can be stored. Free some space."
-DAMAGED = "The database file is damaged. Restore a backup."
-CANNOT_OPEN = (
-    "The database at {path} cannot be opened. Check that Wakeful can read and write this file,"
-    " its folder and the files beside it ({path}-wal, {path}-shm)."
+NO_ANSWER = N_("The database does not answer.")
+AGAIN = N_(" Try again in a moment.")
+AWAY = N_("The database does not answer. Try again in a moment.")
+BUSY = N_(
+    "The database is busy: something else has been writing to it for too long. Try again in a"
+    " moment."
 )
-FAILING = "The disk that the database is on does not work. Check its file, folder and disk."
+READ_ONLY = N_("The database can be read but not written: its file or its server is read-only.")
+FULL = N_("The disk that the database is on is full, so nothing can be stored. Free some space.")
+DAMAGED = N_("The database file is damaged. Restore a backup.")
+CANNOT_OPEN = N_(
+    "The database at %(path)s cannot be opened. Check that Wakeful can read and write this file,"
+    " its folder and the files beside it (%(path)s-wal, %(path)s-shm)."
+)
+FAILING = N_("The disk that the database is on does not work. Check its file, folder and disk.")
 
 _SQLITE = {
     sqlite3.SQLITE_BUSY: BUSY,
@@ -44,14 +48,14 @@ _POSTGRES = {"53100": FULL, "25006": READ_ONLY}  # by SQLSTATE
 def unavailable(fault: BaseException) -> Unavailable | None:
     """A database failure as an ``Unavailable``; None for a bug, such as a wrong statement."""
     if isinstance(fault, exc.TimeoutError):  # all connections of the pool are in use
-        return Unavailable(AWAY, RETRY_SECONDS, unsent=True)
+        return Unavailable(_(AWAY), RETRY_SECONDS, unsent=True)
     if not isinstance(fault, exc.DBAPIError):
         return None
     code = primary_code(fault.orig)
     if code is not None:
         sentence = _of_sqlite(fault.orig, code)
         # SQLite runs in this process: what it did not commit was not written.
-        if sentence == DAMAGED:
+        if sentence == _(DAMAGED):
             return Unavailable(sentence, unsent=True, passes=False)
         return Unavailable(sentence, RETRY_SECONDS, unsent=True) if sentence else None
     if isinstance(fault.orig, NotCurrent):
@@ -62,7 +66,7 @@ def unavailable(fault: BaseException) -> Unavailable | None:
         return None
     # Without a statement, the commit may have failed, and it may have reached the server.
     unsent = fault.statement is not None
-    return Unavailable(_POSTGRES.get(state or "", AWAY), RETRY_SECONDS, unsent=unsent)
+    return Unavailable(_(_POSTGRES.get(state or "", AWAY)), RETRY_SECONDS, unsent=unsent)
 
 
 def passes(fault: BaseException) -> bool:
@@ -90,13 +94,14 @@ def _of_sqlite(fault: BaseException | None, code: int) -> str | None:
     if isinstance(fault, NoDatabase):
         return str(fault)
     sentence = _SQLITE.get(code)
-    return sentence and sentence.format(path=getattr(fault, "path", None) or "its place")
+    path = getattr(fault, "path", None) or _("its place")
+    return sentence and _(sentence, path=path)
 
 
 def short(fault: BaseException) -> str:
     """Why the database cannot be used, for the public: without the name or address of a server."""
     found = unavailable(fault)
-    return NO_ANSWER if found is None or str(found) == AWAY else str(found)
+    return _(NO_ANSWER) if found is None or str(found) == _(AWAY) else str(found)
 
 
 def sentence_of(fault: Exception) -> str:
@@ -104,15 +109,16 @@ def sentence_of(fault: Exception) -> str:
     says more.
     """
     found = unavailable(fault)
-    if found is not None and str(found) != AWAY:
+    if found is not None and str(found) != _(AWAY):
         return str(found)
     lines = str(getattr(fault, "orig", None) or fault).strip().splitlines()
-    return f"The database cannot be used: {lines[0] if lines else type(fault).__name__}"
+    why = lines[0] if lines else type(fault).__name__
+    return _("The database cannot be used: %(why)s", why=why)
 
 
 def cause_of(fault: Exception) -> str:
     """``sentence_of`` for the log, where nobody is to try again."""
-    return sentence_of(fault).removesuffix(AGAIN)
+    return sentence_of(fault).removesuffix(_(AGAIN))
 
 
 _told: dict[tuple[str, str], float] = {}
@@ -127,7 +133,7 @@ def tell(log: logging.Logger, what: str, fault: Exception) -> None:
         log.error("%s", what, exc_info=fault)
         return
     # The part itself tries again, and nobody else is to.
-    sentence = f"{what} {str(cause).removesuffix(AGAIN)}"
+    sentence = f"{what} {str(cause).removesuffix(_(AGAIN))}"
     key, now = (log.name, sentence), time.monotonic()
     if now - _told.get(key, float("-inf")) >= LOG_EVERY:
         _told[key] = now

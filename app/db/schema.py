@@ -22,6 +22,7 @@ from app.config import SettingError
 from app.db import db, patience, unreadable
 from app.db.connections import NotCurrent, creating
 from app.errors import WakefulError
+from app.i18n import N_, _
 from app.paths import MIGRATIONS
 
 log = logging.getLogger(__name__)
@@ -30,24 +31,25 @@ log = logging.getLogger(__name__)
 IN_USE = (
     "monitors", "monitor_states", "contacts", "maintenance_windows", "settings", "people",
 )  # fmt: skip
-OLD = "The database is not up to date. Run: wakeful db upgrade"
-NO_TABLES = (
+OLD = N_("The database is not up to date. Run: wakeful db upgrade")
+NO_TABLES = N_(
     "The database has no Wakeful tables. Check whether WAKEFUL_DATABASE_URL names the right"
     " one. To prepare a new database, run: wakeful db upgrade"
 )
-NEWER = (
-    "The database was written by a newer version of Wakeful (revision {present}; this version knows"
-    " {wanted}). Install the newer version, or restore a backup."
+NEWER = N_(
+    "The database was written by a newer version of Wakeful (revision %(present)s; this version"
+    " knows %(wanted)s). Install the newer version, or restore a backup."
 )
-COPY_BESIDE = " The upgrade has left a copy of the database from before it: {copy}"
-UNVERSIONED = (
+COPY_BESIDE = N_("The upgrade has left a copy of the database from before it: %(copy)s")
+UNVERSIONED = N_(
     "The database has tables of Wakeful but not their version: its table alembic_version"
     " is missing or empty. Restore a backup."
 )
 # Where the disk of the instance folder is not mounted, a start cannot tell this from a first one.
 NEW = "No database was found. Creating a new one: %s"
-NO_COPY = (
-    "The database could not be copied to {copy} before its upgrade: {reason} Nothing was changed."
+NO_COPY = N_(
+    "The database could not be copied to %(copy)s before its upgrade: %(reason)s Nothing was"
+    " changed."
 )
 
 
@@ -85,8 +87,8 @@ def place() -> str:
     """Where the database is, for people: the path of a file, or name and server."""
     url = db.engine.url
     if db.engine.dialect.name == "sqlite":
-        return os.path.abspath(url.database) if url.database else "in memory"
-    return f"{url.database} on {url.host or 'this machine'}"
+        return os.path.abspath(url.database) if url.database else _("in memory")
+    return _("%(database)s on %(host)s", database=url.database, host=url.host or _("this machine"))
 
 
 def present() -> str | None:
@@ -116,7 +118,7 @@ def fault() -> str | None:
 def require() -> None:
     """Raises WakefulError unless this version can work with the database."""
     if sentence := fault():
-        raise WakefulError(sentence)
+        raise WakefulError(_(sentence))
 
 
 def refuse_unknown() -> None:
@@ -139,7 +141,7 @@ def refuse_until_current() -> None:
         connection.rollback()
         if sentence is not None:
             connection.close()
-            raise OperationalError(None, None, NotCurrent(sentence))
+            raise OperationalError(None, None, NotCurrent(_(sentence)))
         current = True
 
     event.listen(db.engine, "engine_connect", look)
@@ -160,7 +162,7 @@ def before_migrating(connection: Connection) -> None:
     try:
         copy_sqlite(file, copy)
     except (OSError, sqlite3.Error) as trouble:
-        raise WakefulError(NO_COPY.format(copy=copy, reason=f"{trouble}.")) from trouble
+        raise WakefulError(_(NO_COPY, copy=copy, reason=f"{trouble}.")) from trouble
     log.warning("Upgrading the database from %s to %s. Its copy: %s", found, wanted(), copy)
 
 
@@ -171,9 +173,11 @@ def check_key() -> None:
     if unreadable.key_is_wrong():
         # The usual reason is a lost or changed key file.
         raise SettingError(
-            "The stored secrets cannot be read: WAKEFUL_SECRET_KEY is not the one"
-            " that this database was written with. Put back the file secret_key in the instance"
-            " folder, or the setting."
+            _(
+                "The stored secrets cannot be read: WAKEFUL_SECRET_KEY is not the one"
+                " that this database was written with. Put back the file secret_key in the instance"
+                " folder, or the setting."
+            )
         )
 
 
@@ -190,7 +194,7 @@ def read_secrets() -> None:
 def _refuse_unknown(connection: Connection) -> None:
     sentence = _fault(connection)
     if sentence not in (None, OLD, NO_TABLES):
-        raise WakefulError(sentence)
+        raise WakefulError(_(sentence))
 
 
 def _fault(connection: Connection) -> str | None:
@@ -204,8 +208,8 @@ def _fault(connection: Connection) -> str | None:
 
 def _newer(found: str) -> str:
     copy = _newest_copy()
-    beside = COPY_BESIDE.format(copy=copy) if copy else ""
-    return NEWER.format(present=found, wanted=wanted()) + beside
+    beside = " " + _(COPY_BESIDE, copy=copy) if copy else ""
+    return _(NEWER, present=found, wanted=wanted()) + beside
 
 
 def _newest_copy() -> Path | None:

@@ -24,6 +24,7 @@ from flask import current_app
 from sqlalchemy import JSON, BigInteger, Dialect, Integer, SmallInteger, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from app.i18n import N_
 from app.records import AUTO
 
 T = TypeVar("T")
@@ -41,9 +42,9 @@ def from_ms(ms: float) -> datetime:
 class Why(StrEnum):
     """Why a stored value cannot be read, as the end of a sentence."""
 
-    OTHER_KEY = "the value was written with another WAKEFUL_SECRET_KEY, or changed since"
-    DAMAGED = "the value is damaged"
-    ODD = "the value is not what Wakeful writes there"
+    OTHER_KEY = N_("the value was written with another WAKEFUL_SECRET_KEY, or changed since")
+    DAMAGED = N_("the value is damaged")
+    ODD = N_("the value is not what Wakeful writes there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Moment(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("A naive datetime reached the database.")
+            raise TypeError("A naive datetime reached the database.")
         return to_ms(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:

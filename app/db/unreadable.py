@@ -42,6 +42,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.db.types import CheckedJson, Encrypted, Unreadable, Why
+from app.i18n import N_, _
 from app.records import CHECK_FIELDS, SECRET_FIELDS
 from app.rules.recurrence import repeat_faults
 
@@ -53,33 +54,33 @@ SAMPLED = 20  # rows of a table that are enough to recognise a wrong key
 # How pages call the rows of a table and, where it is not its name, what a column holds. Those of
 # monitors: ``SECRET_FIELDS`` and ``CHECK_FIELDS``.
 _NOUNS = {
-    "monitors": "monitor",
-    "monitor_states": "monitor",
-    "monitor_evidence": "monitor",
-    "maintenance_windows": "maintenance window",
-    "markers": "marker",
-    "people": "person",
-    "invitations": "invitation",
-    "incidents": "incident",
-    "deliveries": "delivery",
-    "contacts": "contact",
-    "status_pages": "status page",
-    "status_page_groups": "group of status pages",
-    "posts": "post",
-    "post_updates": "update of a post",
-    "post_templates": "post template",
-    "subscribers": "subscriber",
-    "report_mails": "monthly report",
-    "report_mails_sent": "monthly report",
+    "monitors": N_("monitor"),
+    "monitor_states": N_("monitor"),
+    "monitor_evidence": N_("monitor"),
+    "maintenance_windows": N_("maintenance window"),
+    "markers": N_("marker"),
+    "people": N_("person"),
+    "invitations": N_("invitation"),
+    "incidents": N_("incident"),
+    "deliveries": N_("delivery"),
+    "contacts": N_("contact"),
+    "status_pages": N_("status page"),
+    "status_page_groups": N_("group of status pages"),
+    "posts": N_("post"),
+    "post_updates": N_("update of a post"),
+    "post_templates": N_("post template"),
+    "subscribers": N_("subscriber"),
+    "report_mails": N_("monthly report"),
+    "report_mails_sent": N_("monthly report"),
 }
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "monitors": SECRET_FIELDS | CHECK_FIELDS,
     "monitor_evidence": {
-        "last_good": "last good check kept",
-        "failing": "failing checks kept",
+        "last_good": N_("last good check kept"),
+        "failing": N_("failing checks kept"),
     },
-    "deliveries": {"value": "target", "facts": "message"},
-    "subscribers": {"value": "target"},
+    "deliveries": {"value": N_("target"), "facts": N_("message")},
+    "subscribers": {"value": N_("target")},
 }
 # The column by which people know a row.
 _KNOWN_BY: Mapping[str, InstrumentedAttribute[str]] = {
@@ -108,18 +109,26 @@ class Broken:
     name: str | None = None
 
     def __str__(self) -> str:
-        return f"The {self._what} cannot be read, because {self.why}"
+        return _("The %(what)s cannot be read, because %(why)s", what=self._what, why=_(self.why))
 
     @property
     def _what(self) -> str:
         if self.table == SettingRow.__tablename__:
-            return f"setting {self.id}"
+            return _("setting %(name)s", name=self.id)
         words = self.field.replace("_", " ")
         noun = _NOUNS.get(self.table)
         if noun is None:
-            return f"{words} in the table {self.table} of row {self.id}"
-        row = f'"{self.name}" ({noun} {self.id})' if self.name else f"{noun} {self.id}"
-        return f"{_FIELDS.get(self.table, {}).get(self.field, words)} of {row}"
+            return _(
+                "%(field)s in the table %(table)s of row %(id)s",
+                field=words,
+                table=self.table,
+                id=self.id,
+            )
+        row = f"{_(noun)} {self.id}"
+        if self.name:
+            row = f'"{self.name}" ({row})'
+        field = _(_FIELDS.get(self.table, {}).get(self.field, words))
+        return _("%(field)s of %(row)s", field=field, row=row)
 
 
 def scan(only: Iterable[str] = ()) -> Iterator[Broken]:

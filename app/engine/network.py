@@ -17,6 +17,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 
 from app.engine.schedule import Claim
+from app.i18n import N_, _
 from app.net.networks import LOOPBACK, special
 from app.records import CONFIRMATIONS, TIMEOUT_SECONDS, Cause, Outcome, Verdict
 
@@ -35,7 +36,7 @@ CONFIRMED_OFTEN = CONFIRMATIONS[1] + 1
 # Longer than any check lasts.
 LAST_CHECKS_SECONDS = 1.5 * TIMEOUT_SECONDS[1]
 
-SENTENCE = (
+SENTENCE = N_(
     "Wakeful's own network does not work: neither this address nor any canary could be reached."
 )
 
@@ -205,6 +206,6 @@ def unknown(outcome: Outcome) -> Outcome:
         outcome.result,
         verdict=Verdict.UNKNOWN,
         cause_code=Cause.NETWORK_DOWN,
-        cause=SENTENCE,
+        cause=_(SENTENCE),
     )
     return replace(outcome, result=result)

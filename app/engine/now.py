@@ -22,11 +22,12 @@ from app.engine.canaries import Canaries
 from app.engine.network import may_be_ours, unknown
 from app.engine.probing import make_prober
 from app.errors import NotFound, Throttled, Unavailable
+from app.i18n import N_, _
 from app.records import CheckSpec, Notice, Outcome, Result
 from app.slots import BUSY_SECONDS, LONG_WAITS
 
 _KEY = "wakeful.prober"
-BUSY = "Many checks on request are running at this moment. Try again in a few seconds."
+BUSY = N_("Many checks on request are running at this moment. Try again in a few seconds.")
 _lock = threading.Lock()
 
 
@@ -72,7 +73,7 @@ def check_fields(spec: CheckSpec) -> Outcome:
     """
     with LONG_WAITS.taken() as free:
         if not free:
-            raise Throttled(BUSY, BUSY_SECONDS)
+            raise Throttled(_(BUSY), BUSY_SECONDS)
         return _checked(spec)
 
 
@@ -82,7 +83,7 @@ def _checked(spec: CheckSpec) -> Outcome:
     try:
         outcome = own.prober.check(spec)
     except TimeoutError:
-        raise Unavailable("The check did not come back in time. Try again.") from None
+        raise Unavailable(_("The check did not come back in time. Try again.")) from None
     settings: Settings = current_app.extensions["wakeful.settings"]
     if may_be_ours(outcome) and not _network_works(settings):
         return unknown(outcome)

@@ -26,6 +26,7 @@ from app.db.tables import (
     StatusPageRow,
 )
 from app.engine.recorder.quiet import Quiet
+from app.i18n import N_, _
 from app.records import PostState
 from app.rules.public_causes import draft
 
@@ -36,9 +37,9 @@ TOGETHER = timedelta(minutes=1)  # incidents that began within it are told in on
 # Open posts about trouble: maintenance is another matter.
 _OPEN = (PostState.INVESTIGATING, PostState.IDENTIFIED, PostState.MONITORING)
 
-RESOLVED = "The problem is resolved."
-BEGUN = "The maintenance has begun."
-COMPLETED = "The maintenance is complete."
+RESOLVED = N_("The problem is resolved.")
+BEGUN = N_("The maintenance has begun.")
+COMPLETED = N_("The maintenance is complete.")
 
 
 def tend(now: datetime) -> int:
@@ -200,7 +201,7 @@ def _resolve(session: AnySession, post_id: int, now: datetime) -> bool:
     )
     if session.scalar(select(lasts)):
         return False
-    _add_update(session, post, PostState.RESOLVED, RESOLVED, now)
+    _add_update(session, post, PostState.RESOLVED, _(RESOLVED), now)
     return True
 
 
@@ -236,7 +237,8 @@ def _move(session: AnySession, post_id: int, now: datetime) -> bool:
         state = PostState.COMPLETED
     else:
         return False
-    _add_update(session, post, state, COMPLETED if state is PostState.COMPLETED else BEGUN, now)
+    body = _(COMPLETED if state is PostState.COMPLETED else BEGUN)
+    _add_update(session, post, state, body, now)
     return True
 
 

@@ -13,6 +13,7 @@ from app.errors import Invalid
 from app.forms import queries
 from app.forms.lists import ListField
 from app.forms.schema import TWICE, UNKNOWN, Context, SchemaField, SchemaForm, Sent
+from app.i18n import _
 from app.records import (
     MAX_ID,
     DeliveryQuery,
@@ -127,15 +128,17 @@ def _faulty_names(form: SchemaForm, sent: Sent) -> dict[str, list[str]]:
         name = names[raw]
         field = fields.get(name.field) if name else None
         if name is None or field is None or field.extra:
-            errors[_shown(name.dotted if name else raw)] = [UNKNOWN]
+            errors[_shown(name.dotted if name else raw)] = [_(UNKNOWN)]
             continue
         fault = field.takes(name)
         if fault:
             errors[_shown(name.dotted if isinstance(field, ListField) else name.field)] = [fault]
         elif len(values) > 1:
-            errors[_shown(name.dotted)] = [TWICE]
+            errors[_shown(name.dotted)] = [_(TWICE)]
         elif name.index is None and name.field in with_index:
-            errors[name.field] = [f"Send {name.field} either bare or with an index, not both."]
+            errors[name.field] = [
+                _("Send %(field)s either bare or with an index, not both.", field=name.field)
+            ]
     return errors
 
 

@@ -43,6 +43,7 @@ from app.forms.schema import Context, SchemaForm
 from app.forms.shared_channel import SharedChannelForm
 from app.forms.status_page import StatusPageForm
 from app.forms.window import WindowForm
+from app.i18n import N_, _
 from app.records import (
     AUTO,
     CHECK_FIELDS,
@@ -55,7 +56,7 @@ from app.records import (
 )
 from app.rules.brackets import parse, write
 
-ENTER_OR_DELETE = (
+ENTER_OR_DELETE = N_(
     "The stored channels cannot be read, and this would delete them. Enter them again, or select "
     "the box that deletes them."
 )
@@ -167,7 +168,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         """The labels of the fields that both this form and, since it was opened, others changed."""
         marks = self._marks()
         return [
-            str(self[name].label.text)
+            _(self[name].label.text)
             for name in self.fields()
             if name in marks and marks[name] != self._mark(name, getattr(self.record, name))
         ]
@@ -186,7 +187,7 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
         """(id of the input, label, sentence) of every fault, for the summary at the top of the
         page."""
         found = [
-            (input_id, str(field.label.text), sentence)
+            (input_id, _(field.label.text), sentence)
             for field in self.schema_fields()
             for input_id, sentence in field.inputs_with_errors()
         ]
@@ -194,14 +195,14 @@ class BrowserForm(FlaskForm, SchemaForm):  # type: ignore[misc]
             found.insert(0, ("", "", self.trouble))
         csrf = self._fields.get("csrf_token")
         if csrf is not None and csrf.errors:
-            found.append(("", "", "This page was open for too long. Send the form again."))
+            found.append(("", "", _("This page was open for too long. Send the form again.")))
         return found
 
 
 class _WithPassword(BrowserForm):
     """A stored password is never shown: an empty field keeps it, a checked box removes it."""
 
-    remove_password = ExtraSwitch("Remove the stored password", default=False)
+    remove_password = ExtraSwitch(N_("Remove the stored password"), default=False)
 
     def takes_stored_password(self) -> bool:
         typed_or_removed = self.request_auth_password.data or self.remove_password.data
@@ -246,8 +247,8 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
     chosen when the form is saved replaces it.
     """
 
-    remove_unreadable = ExtraSwitch("Delete what cannot be read", default=False)
-    contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
+    remove_unreadable = ExtraSwitch(N_("Delete what cannot be read"), default=False)
+    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
 
     def values(self) -> dict[str, Any]:
         """With the ticked contacts among the alerts, before the monitor's own channels."""
@@ -266,10 +267,15 @@ class BrowserMonitorForm(_WithCertificate, MonitorForm):
         super().check_together()
         alerts, lost = self.values()["alerts"], getattr(self.record, "unreadable", ())
         if len(alerts) > MAX_ALERTS:
-            self.alerts.fault(f"Too many contacts and channels. Use {MAX_ALERTS} at most.")
+            self.alerts.fault(
+                _(
+                    "Too many contacts and channels. Use %(most)s at most.",
+                    most=MAX_ALERTS,
+                )
+            )
         deletes = "alerts" in lost and not own_alerts(alerts) and not self.clone
         if deletes and "alerts" in self.fields() and not self.remove_unreadable.data:
-            self.alerts.fault(ENTER_OR_DELETE)
+            self.alerts.fault(_(ENTER_OR_DELETE))
 
     def _mark(self, name: str, value: Any) -> str:
         """Contacts are boxes: their order among the alerts is nobody's change."""

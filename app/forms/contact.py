@@ -6,59 +6,60 @@ from app.forms.fields import Switch, Text, Word, looks_masked
 from app.forms.lists import PairList
 from app.forms.monitor import CHANNEL_CHOICES, check_channel, quiet_hours_fields
 from app.forms.schema import SchemaForm
+from app.i18n import N_, _
 from app.records import MAX_ALERTS, MAX_CONTACT_NAME, MinSeverity
 from app.rules.together import quiet_hours
 
-DIGITS_ALONE = "A name of digits alone could be mistaken for an id. Add a letter."
-LIKE_A_MASK = "This looks like a masked value. Choose another name."
-NO_CHANNEL = "Add at least one channel."
+DIGITS_ALONE = N_("A name of digits alone could be mistaken for an id. Add a letter.")
+LIKE_A_MASK = N_("This looks like a masked value. Choose another name.")
+NO_CHANNEL = N_("Add at least one channel.")
 
 
 def check_name(value: str) -> None:
     if value.strip().isdecimal():
-        raise ValueError(DIGITS_ALONE)
+        raise ValueError(_(DIGITS_ALONE))
     if looks_masked(value.strip()):
-        raise ValueError(LIKE_A_MASK)
+        raise ValueError(_(LIKE_A_MASK))
 
 
 class ContactForm(SchemaForm):
     """A named set of channels."""
 
     name = Text(
-        "Name",
+        N_("Name"),
         required=True,
         most=MAX_CONTACT_NAME,
         rule=check_name,
-        description="A team or a person, such as Shop team.",
+        description=N_("A team or a person, such as Shop team."),
     )
     channels = PairList(
-        "Channels",
+        N_("Channels"),
         most=MAX_ALERTS,
         check=check_channel,
-        key_label="Channel",
-        value_label="Value",
+        key_label=N_("Channel"),
+        value_label=N_("Value"),
         key_choices=CHANNEL_CHOICES,
-        missing="This channel is incomplete. Send both its key and its value.",
-        description="Stored values are shown masked.",
+        missing=N_("This channel is incomplete. Send both its key and its value."),
+        description=N_("Stored values are shown masked."),
     )
     min_severity = Word(
-        "Alerts about",
+        N_("Alerts about"),
         words=MinSeverity,
         labels={
-            MinSeverity.ALL: "Everything",
-            MinSeverity.DOWN: "Incidents only, not expiring certificates and domains",
+            MinSeverity.ALL: N_("Everything"),
+            MinSeverity.DOWN: N_("Incidents only, not expiring certificates and domains"),
         }.__getitem__,
         default=MinSeverity.ALL,
     )
     acknowledgements = Switch(
-        "Alert when somebody acknowledges an incident",
+        N_("Alert when somebody acknowledges an incident"),
         default=True,
-        description="So that others know that it is being handled.",
+        description=N_("So that others know that it is being handled."),
     )
     default = Switch(
-        "Add to new monitors",
+        N_("Add to new monitors"),
         default=False,
-        description="Monitors that are created on the dashboard start with this contact.",
+        description=N_("Monitors that are created on the dashboard start with this contact."),
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
 
@@ -66,7 +67,7 @@ class ContactForm(SchemaForm):
         # Channels that cannot be read stay as they are until somebody enters them again.
         kept = "channels" in getattr(self.record, "unreadable", ())
         if self.flawless(self.channels) and not self.channels.data and not kept:
-            self.channels.fault(NO_CHANNEL)
+            self.channels.fault(_(NO_CHANNEL))
         if self.flawless(self.quiet_start, self.quiet_end):
             known = {field.short_name: field for field in self.schema_fields()}
             for name, sentence in quiet_hours(self.quiet_start.data, self.quiet_end.data):
@@ -75,12 +76,12 @@ class ContactForm(SchemaForm):
 
 class ContactDeletionForm(SchemaForm):
     replace_with = Text(
-        "Replace with",
+        N_("Replace with"),
         most=MAX_CONTACT_NAME,
-        description="The name or id of the contact that takes its place.",
+        description=N_("The name or id of the contact that takes its place."),
     )
-    force = Switch("Delete anyway", default=False, description="Even if monitors use it.")
+    force = Switch(N_("Delete anyway"), default=False, description=N_("Even if monitors use it."))
 
     def check_together(self) -> None:
         if self.replace_with.data is not None and self.force.data:
-            self.force.fault("Send either force or replace_with, not both.")
+            self.force.fault(_("Send either force or replace_with, not both."))

@@ -27,7 +27,12 @@ from app.rules import text, zones
 from app.rules.brackets import Name, Typed
 from app.rules.quiet_hours import parse_clock, parse_zone
 
-MASK_WITHOUT_STORED = "This value is masked, and no stored value matches it. Send the value itself."
+MASK_WITHOUT_STORED = N_(
+    "This value is masked, and no stored value matches it. Send the value itself."
+)
+
+
+Labels = Sequence[tuple[Any, str]]
 
 
 def form_of(field: Field) -> SchemaForm:
@@ -54,7 +59,7 @@ class OneValue(SchemaField):
             self.flags.required = True
 
     def takes(self, name: Name) -> str | None:
-        return None if name.index is None else text.ONE_VALUE
+        return None if name.index is None else _(text.ONE_VALUE)
 
     def process_formdata(self, valuelist: list[Any]) -> None:
         self.sent = bool(valuelist)
@@ -81,7 +86,7 @@ class OneValue(SchemaField):
 
     def pre_validate(self, form: BaseForm) -> None:
         if self.required and self.data is None and not self.process_errors:
-            raise ValidationError(text.REQUIRED)
+            raise ValidationError(_(text.REQUIRED))
 
 
 class Text(OneValue):
@@ -118,7 +123,7 @@ class Text(OneValue):
             text.size(value, self.most_bytes)
         text.characters(value, lines=self.lines)
         if self.required and not value.strip():
-            raise ValueError(text.REQUIRED)
+            raise ValueError(_(text.REQUIRED))
         if self.rule is not None:
             self.rule(value)
         return value
@@ -173,7 +178,7 @@ class Secret(Text):
         if isinstance(stored, str) and _same_lines(read) == _same_lines(mask(stored)):
             return stored
         if looks_masked(read):
-            raise ValueError(MASK_WITHOUT_STORED)
+            raise ValueError(_(MASK_WITHOUT_STORED))
         return read
 
     def show(self, data: Any) -> str:
@@ -223,9 +228,9 @@ class Number(OneValue):
         number = text.integer(value)
         if number < self.low or (self.high is not None and number > self.high):
             raise ValueError(
-                f"Enter a whole number from {self.low} to {self.high}."
+                _("Enter a whole number from %(low)s to %(high)s.", low=self.low, high=self.high)
                 if self.high is not None
-                else f"Enter a whole number, {self.low} or more."
+                else _("Enter a whole number, %(low)s or more.", low=self.low)
             )
         return number
 
@@ -249,20 +254,29 @@ class Ids(OneValue):
     def read(self, value: str) -> tuple[int, ...]:
         ids = tuple(dict.fromkeys(text.record_id(part) for part in value.split(",")))
         if len(ids) > self.most:
-            raise ValueError(f"Too many ids: {len(ids)}. Send {self.most} at most.")
+            raise ValueError(
+                _("Too many ids: %(count)s. Send %(most)s at most.", count=len(ids), most=self.most)
+            )
         return ids
 
 
 class Options(OneValue, SelectFieldBase):
     """One of a few values. ``choices`` are (text, label) for a select; an optional field starts
-    with ``none``."""
+    with ``none``. ``labels`` that count something are a function, called for each form: at import
+    nobody has chosen a language.
+    """
 
     widget = widgets.Select()
 
     def __init__(
-        self, *args: Any, labels: Sequence[tuple[Any, str]], none: str | None = None, **kwargs: Any
+        self,
+        *args: Any,
+        labels: Labels | Callable[[], Labels],
+        none: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        labels = labels() if callable(labels) else labels
         self.allowed = {str(value): value for value, _label in labels}
         self.choices = [("", none)] if none is not None else []
         self.choices += [(str(value), label) for value, label in labels]
@@ -438,16 +452,19 @@ def typed_in(zone: ZoneInfo, value: str) -> datetime:
     if len(value) == len("2026-11-21T08:00"):
         value += ":00"  # browsers omit seconds of zero
     if len(value) != len("2026-11-21T08:00:00"):
-        raise ValueError(text.MOMENT)
+        raise ValueError(_(text.MOMENT))
     wall = text.moment(value).replace(tzinfo=None)
     try:
         there = wall.replace(tzinfo=zone).astimezone(UTC)
         back = there.astimezone(zone).replace(tzinfo=None)
     except OverflowError:
-        raise ValueError(text.NO_SUCH_TIME) from None
+        raise ValueError(_(text.NO_SUCH_TIME)) from None
     if back != wall:
         raise ValueError(
-            f"This time does not exist in {zone.key}: the clocks go forward. "
-            "Choose a time one hour later."
+            _(
+                "This time does not exist in %(zone)s: the clocks go forward. "
+                "Choose a time one hour later.",
+                zone=zone.key,
+            )
         )
     return there

@@ -11,13 +11,13 @@ from app.forms import binding
 from app.forms.fields import with_scheme
 from app.forms.monitor import OWN_FIELDS, MonitorForm, name_of, warns_by_default
 from app.forms.schema import Context
+from app.i18n import N_, _
 from app.imports.candidates import Candidate, shown
 from app.records import CONTACT, DEFAULT_SSL_ALERT_DAYS, MAX_NAME, Pair
 from app.rules import brackets
 
 # Values that no sentence and no page repeats.
 SECRETS = ("request_headers", "request_auth_password", "request_body", "alerts")
-NOT_HERE = "{} dropped: this server does not support it."
 _LABELS = {
     name: str(field_.kwargs.get("label") or (field_.args[0] if field_.args else name))
     for name in dir(MonitorForm)
@@ -119,14 +119,18 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _drop_own_fields(values: dict[str, Any]) -> list[str]:
     lost = [name for name in OWN_FIELDS if values.pop(name, ()) not in ((), "")]
-    return [NOT_HERE.format(_LABELS[name]) for name in lost]
+    return [_not_here(_LABELS[name]) for name in lost]
 
 
 def _drop_contacts(values: dict[str, Any]) -> list[str]:
     kept = tuple(one for one in values["alerts"] if one.key != CONTACT)
     lost = kept != values["alerts"]
     values["alerts"] = kept
-    return [NOT_HERE.format("Contacts")] if lost else []
+    return [_not_here(N_("Contacts"))] if lost else []
+
+
+def _not_here(label: str) -> str:
+    return _("%(field)s dropped: this server does not support it.", field=_(label))
 
 
 def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
@@ -134,7 +138,7 @@ def _faults(fault: Invalid, values: Mapping[str, Any]) -> list[str]:
     said = []
     for name, sentences in fault.errors.items():
         field_ = name.partition(".")[0]
-        label, value = _LABELS.get(field_, field_), values.get(field_)
+        label, value = _(_LABELS.get(field_, field_)), values.get(field_)
         tells = isinstance(value, str) and value and field_ not in SECRETS
         quoted = f' "{shown(value)}"' if tells and isinstance(value, str) else ""
         said += [f"{label}{quoted}: {sentence}" for sentence in sentences]

@@ -7,30 +7,33 @@ from typing import Any
 
 from app.forms.fields import Moment, RecordId, Text, Word
 from app.forms.schema import SchemaForm
+from app.i18n import N_, _
 from app.records import CLOCK_SKEW_SECONDS, MAX_CAUSE, MAX_COMMENT, Classification
 
-FUTURE = "This time is in the future. Enter a past time, or leave it empty."
+FUTURE = N_("This time is in the future. Enter a past time, or leave it empty.")
 
 
 class IncidentUpdateForm(SchemaForm):
     """The fields of an incident that can be changed."""
 
-    acknowledged_at = Moment("Acknowledged", description="When somebody acknowledged it.")
-    ended_at = Moment("Ended", description="Empty: the incident is open.")
-    cause = Text("Cause", most=MAX_CAUSE, description="What went wrong, in a few words.")
+    acknowledged_at = Moment(N_("Acknowledged"), description=N_("When somebody acknowledged it."))
+    ended_at = Moment(N_("Ended"), description=N_("Empty: the incident is open."))
+    cause = Text(N_("Cause"), most=MAX_CAUSE, description=N_("What went wrong, in a few words."))
     comment = Text(
-        "Comment",
+        N_("Comment"),
         most=MAX_COMMENT,
         lines=True,
         unify_lines=True,
-        description="Notes about the incident.",
+        description=N_("Notes about the incident."),
     )
 
     classification: Any = Word(
-        "Classified as",
+        N_("Classified as"),
         words=Classification,
-        none="A real incident",
-        description="Extension: what the incident turned out to be. It corrects the statistics.",
+        none=N_("A real incident"),
+        description=N_(
+            "Extension: what the incident turned out to be. It corrects the statistics."
+        ),
     )
 
     def check_together(self) -> None:
@@ -49,7 +52,7 @@ class IncidentUpdateForm(SchemaForm):
         for field in self.moments():
             # A stored time was not in the future when it was stored, whatever the clock says now.
             if field.sent and field.data is not None and not field.errors and field.data > latest:
-                field.fault(FUTURE)
+                field.fault(_(FUTURE))
 
     def _check_order(self) -> None:
         acknowledged, ended, started = self.acknowledged_at, self.ended_at, self.started()
@@ -57,22 +60,22 @@ class IncidentUpdateForm(SchemaForm):
             return
         for field in (acknowledged, ended):
             if field.data is not None and field.data < started:
-                field.fault("This is before the incident started.")
+                field.fault(_("This is before the incident started."))
         if not self.flawless(acknowledged, ended) or not acknowledged.data or not ended.data:
             return
         if acknowledged.data > ended.data:
             if ended.sent and not acknowledged.sent:
-                ended.fault("This is before the incident was acknowledged.")
+                ended.fault(_("This is before the incident was acknowledged."))
             else:
-                acknowledged.fault("This is after the incident ended.")
+                acknowledged.fault(_("This is after the incident ended."))
 
 
 class IncidentStoreForm(IncidentUpdateForm):
     """An incident reported by hand. Only the store knows whether the monitor exists."""
 
     classification = None  # not known yet
-    monitor_id = RecordId("Monitor", required=True)
-    started_at = Moment("Started", required=True)
+    monitor_id = RecordId(N_("Monitor"), required=True)
+    started_at = Moment(N_("Started"), required=True)
 
     def started(self) -> datetime | None:
         started: datetime | None = self.started_at.data

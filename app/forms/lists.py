@@ -17,7 +17,7 @@ from wtforms.utils import unset_value
 
 from app.forms.fields import ELSEWHERE, MASK_WITHOUT_STORED, OneValue, form_of, looks_masked
 from app.forms.schema import TWICE, SchemaField
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
     MAX_LOCATION,
@@ -30,7 +30,7 @@ from app.rules import text
 from app.rules.brackets import Name, Typed, parse, place
 
 HALVES = ("key", "value")
-NO_SUCH_PLACE = "No place has this name."
+NO_SUCH_PLACE = N_("No place has this name.")
 
 
 @dataclass(slots=True)
@@ -108,8 +108,10 @@ class PairList(ListField):
     def takes(self, name: Name) -> str | None:
         if name.index is None or name.half in HALVES:
             return None
-        return (
-            f"Send {self.name}[{name.index[:20]}][key] and {self.name}[{name.index[:20]}][value]."
+        return _(
+            "Send %(name)s[%(index)s][key] and %(name)s[%(index)s][value].",
+            name=self.name,
+            index=name.index[:20],
         )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
@@ -126,17 +128,26 @@ class PairList(ListField):
             return
         if not names and bare and (bare[0] or isinstance(bare[0], Typed)):
             self.process_errors = [
-                f"Send {self.name}[0][key] and {self.name}[0][value], "
-                "or the bare name empty to clear the list."
+                _(
+                    "Send %(name)s[0][key] and %(name)s[0][value], "
+                    "or the bare name empty to clear the list.",
+                    name=self.name,
+                )
             ]
             return
         if len(names) > 10 * self.most:  # a page with so many rows is of no use
-            self.process_errors = [f"Too many rows. Send {self.most} at most."]
+            self.process_errors = [_("Too many rows. Send %(most)s at most.", most=self.most)]
             return
         self.rows = self._read_rows(formdata, names)
         used = [row for row in self.rows if not (browser and self.is_unused(row))]
         if len(used) > self.most:
-            self.process_errors = [f"Too many rows: {len(used):,}. Send {self.most} at most."]
+            self.process_errors = [
+                _(
+                    "Too many rows: %(count)s. Send %(most)s at most.",
+                    count=f"{len(used):,}",
+                    most=self.most,
+                )
+            ]
         else:
             self.judge_rows(used, stored)
 
@@ -157,7 +168,7 @@ class PairList(ListField):
             if name.half not in HALVES or not value:
                 continue
             if name.half in row.sent:  # alerts[1] and alerts[01]
-                row.key_errors.append(TWICE)
+                row.key_errors.append(_(TWICE))
                 continue
             row.sent |= {name.half}
             setattr(row, name.half, value[0])
@@ -183,14 +194,14 @@ class PairList(ListField):
     def note_missing(self, row: Row) -> None:
         for half, errors in (("key", row.key_errors), ("value", row.value_errors)):
             if half not in row.sent:
-                errors.append(self.missing)
+                errors.append(_(self.missing))
 
     def _judged(self, row: Row) -> Pair:
         self.note_missing(row)
         pair = Pair(row.key, row.value)
         if not row.key_errors and not row.value_errors:
             if looks_masked(row.value):
-                row.value_errors.append(MASK_WITHOUT_STORED)
+                row.value_errors.append(_(MASK_WITHOUT_STORED))
             else:
                 key_fault, value_fault = self.check(self, pair)
                 row.key_errors += [key_fault] if key_fault else []
@@ -267,7 +278,11 @@ class EntryList(ListField):
     def takes(self, name: Name) -> str | None:
         if name.half is None:
             return None
-        return f"Send {self.name}[0]={self.example}, one value for each index."
+        return _(
+            "Send %(name)s[0]=%(example)s, one value for each index.",
+            name=self.name,
+            example=self.example,
+        )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
@@ -288,8 +303,12 @@ class EntryList(ListField):
             entries += [(str(n), value) for n, value in enumerate(bare) if value]
         elif bare and (bare[0] or isinstance(bare[0], Typed)):
             self.process_errors = [
-                f"Send {self.name}[0]={self.example} and so on (a list in JSON), "
-                "or the bare name empty for none."
+                _(
+                    "Send %(name)s[0]=%(example)s and so on (a list in JSON), "
+                    "or the bare name empty for none.",
+                    name=self.name,
+                    example=self.example,
+                )
             ]
             return
         self.data = tuple(dict.fromkeys(self._read(index, value) for index, value in entries))
@@ -363,14 +382,18 @@ class Places(EntryList):
         self.data = self.data or DEFAULT_LOCATIONS
         if len(self.data) > MAX_LOCATIONS:
             self.process_errors = [
-                f"Too many places: {len(self.data)}. Choose {MAX_LOCATIONS} at most."
+                _(
+                    "Too many places: %(count)s. Choose %(most)s at most.",
+                    count=len(self.data),
+                    most=MAX_LOCATIONS,
+                )
             ]
 
     def entry(self, value: str) -> str:
         text.characters(text.length(text.one_value(value), MAX_LOCATION))
         known = form_of(self).context.places
         if known and value not in known:
-            raise ValueError(NO_SUCH_PLACE)
+            raise ValueError(_(NO_SUCH_PLACE))
         return value
 
 
@@ -404,7 +427,7 @@ class Tags(OneValue):
         super().__init__(*args, **{"default": (), **kwargs})
 
     def takes(self, name: Name) -> str | None:
-        return None if name.half is None else "Send comma-separated words."
+        return None if name.half is None else _("Send comma-separated words.")
 
     def process(self, formdata: Any, data: Any = unset_value, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
@@ -425,18 +448,28 @@ class Tags(OneValue):
     def _listed(self, value: str) -> str:
         text.characters(value)
         if "," in value:
-            raise ValueError("A tag cannot contain a comma.")
+            raise ValueError(_("A tag cannot contain a comma."))
         return value
 
     def read(self, value: str) -> tuple[str, ...]:
         text.characters(text.length(text.one_value(value), MAX_TAGS * (MAX_TAG + 10)))
         tags = tuple(dict.fromkeys(tag for part in value.split(",") if (tag := part.strip())))
         if len(tags) > MAX_TAGS:
-            raise ValueError(f"Too many tags: {len(tags)}. Use {MAX_TAGS} at most.")
+            raise ValueError(
+                _(
+                    "Too many tags: %(count)s. Use %(most)s at most.",
+                    count=len(tags),
+                    most=MAX_TAGS,
+                )
+            )
         for tag in tags:
             if len(tag) > MAX_TAG:
                 raise ValueError(
-                    f"The tag that starts with {tag[:20]} is longer than {MAX_TAG} characters."
+                    _(
+                        "The tag that starts with %(tag)s is longer than %(most)s characters.",
+                        tag=tag[:20],
+                        most=MAX_TAG,
+                    )
                 )
         return tags
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.forms.fields import Moment, Text
 from app.forms.lists import Tags
 from app.forms.schema import SchemaForm
+from app.i18n import N_
 from app.records import MAX_LINK, MAX_NAME
 from app.rules.links import check_link
 
@@ -12,12 +13,12 @@ from app.rules.links import check_link
 class MarkerForm(SchemaForm):
     """A deploy, or another moment that charts show."""
 
-    name = Text("Name", required=True, most=MAX_NAME, description="Such as shop v2.1.")
+    name = Text(N_("Name"), required=True, most=MAX_NAME, description=N_("Such as shop v2.1."))
     link = Text(
-        "Link",
+        N_("Link"),
         most=MAX_LINK,
         rule=check_link,
-        description="Such as the release.",
+        description=N_("Such as the release."),
     )
-    tags = Tags("Tags", description="Comma-separated. Empty: all monitors.")
-    time = Moment("Time", description="Empty: now.")
+    tags = Tags(N_("Tags"), description=N_("Comma-separated. Empty: all monitors."))
+    time = Moment(N_("Time"), description=N_("Empty: now."))

@@ -7,10 +7,11 @@ from typing import cast
 
 from wtforms.fields.core import Field
 
-from app.checks.kinds import KINDS, is_elsewhere, strange_fields
+from app.checks.kinds import HTTP, TCP, is_elsewhere, strange_fields
 from app.forms.fields import (
     CertificateDays,
     ClockTime,
+    Labels,
     Moment,
     Number,
     NumberChoice,
@@ -28,6 +29,7 @@ from app.forms.fields import (
 )
 from app.forms.lists import PairList, Places, Tags
 from app.forms.schema import SchemaField, SchemaForm
+from app.i18n import N_, _, _n
 from app.records import (
     ALERT_DAYS,
     AUTO,
@@ -65,15 +67,15 @@ from app.rules.together import RULES
 from app.rules.url import scheme_of
 
 CONDITION_LABELS = {
-    AlertCondition.URL_UNAVAILABLE: "The URL is unavailable",
-    AlertCondition.URL_TEXT: "The response contains the text",
-    AlertCondition.URL_NO_TEXT: "The response does not contain the text",
+    AlertCondition.URL_UNAVAILABLE: N_("The URL is unavailable"),
+    AlertCondition.URL_TEXT: N_("The response contains the text"),
+    AlertCondition.URL_NO_TEXT: N_("The response does not contain the text"),
 }
 
 RULE_LABELS = {
-    LocationRule.ANY: "Any place",
-    LocationRule.MAJORITY: "More than half of the places",
-    LocationRule.ALL: "All places",
+    LocationRule.ANY: N_("Any place"),
+    LocationRule.MAJORITY: N_("More than half of the places"),
+    LocationRule.ALL: N_("All places"),
 }
 
 # Fields that a server that implements interface.md alone does not have.
@@ -95,12 +97,24 @@ OWN_FIELDS = (
 )
 
 
-AUTO_LABEL = "Automatic (when a third of its life remains)"
+AUTO_LABEL = N_("Automatic (when a third of its life remains)")
 
 
 def interval_label(seconds: int) -> str:
-    count, unit = (seconds // 3600, "hour") if seconds >= 3600 else (seconds // 60, "minute")
-    return f"Every {unit}" if count == 1 else f"Every {count} {unit}s"
+    if seconds >= 3600:
+        return _n("Every hour", "Every %(num)s hours", seconds // 3600)
+    return _n("Every minute", "Every %(num)s minutes", seconds // 60)
+
+
+def interval_length(seconds: int) -> str:
+    """Behind a label that says "every"."""
+    if seconds >= 3600:
+        return _n("hour", "%(num)s hours", seconds // 3600)
+    return _n("minute", "%(num)s minutes", seconds // 60)
+
+
+def interval_labels() -> Labels:
+    return [(seconds, interval_label(seconds)) for seconds in INTERVALS]
 
 
 def name_of(url: str) -> str:
@@ -116,8 +130,12 @@ def warns_by_default(url: str) -> bool:
 
 def days_label(days: int) -> str:
     if days == 0:
-        return "On the day"
-    return f"{days} day{'' if days == 1 else 's'} before"
+        return _("On the day")
+    return _n("%(num)s day before", "%(num)s days before", days)
+
+
+def _days_labels() -> Labels:
+    return [(days, days_label(days)) for days in ALERT_DAYS]
 
 
 def check_header(_field: Field, pair: Pair) -> tuple[str | None, str | None]:
@@ -147,7 +165,7 @@ def _check_contact(field: Field, value: str) -> None:
 
 
 def no_contact(value: str) -> str:
-    return f'There is no contact "{value[:MAX_CONTACT_NAME]}".'
+    return _('There is no contact "%(value)s".', value=value[:MAX_CONTACT_NAME])
 
 
 def _check_channel(field: Field, pair: Pair, keys: Sequence[str]) -> tuple[str | None, str | None]:
@@ -174,14 +192,16 @@ CHANNEL_CHOICES = [(str(channel), shown.label) for channel, shown in CHANNELS.it
 
 def _alerts(*, contacts: bool = True) -> PairList:
     return PairList(
-        "Alerts",
+        N_("Alerts"),
         most=MAX_ALERTS,
         check=check_alert if contacts else check_channel,
-        key_label="Channel",
-        value_label="Value",
-        key_choices=[*CHANNEL_CHOICES, *([(CONTACT, "Contact")] if contacts else [])],
-        missing="This alert is incomplete. Send both its key (the channel) and its value.",
-        description="Who is alerted when it fails and recovers. Stored values are shown masked.",
+        key_label=N_("Channel"),
+        value_label=N_("Value"),
+        key_choices=[*CHANNEL_CHOICES, *([(CONTACT, N_("Contact"))] if contacts else [])],
+        missing=N_("This alert is incomplete. Send both its key (the channel) and its value."),
+        description=N_(
+            "Who is alerted when it fails and recovers. Stored values are shown masked."
+        ),
         hide=masked_alert,
     )
 
@@ -189,14 +209,14 @@ def _alerts(*, contacts: bool = True) -> PairList:
 def quiet_hours_fields() -> tuple[ClockTime, ClockTime, Zone]:
     """The fields of quiet hours, in the order of the form."""
     start = ClockTime(
-        "Quiet from",
-        description="Alerts wait during quiet hours. One message sums them up at the end.",
+        N_("Quiet from"),
+        description=N_("Alerts wait during quiet hours. One message sums them up at the end."),
     )
-    end = ClockTime("Quiet until")
+    end = ClockTime(N_("Quiet until"))
     zone = Zone(
-        "Time zone of quiet hours",
+        N_("Time zone of quiet hours"),
         default=DEFAULT_QUIET_ZONE,
-        description="Such as Europe/Berlin.",
+        description=N_("Such as Europe/Berlin."),
     )
     return start, end, zone
 
@@ -205,136 +225,145 @@ class MonitorForm(SchemaForm):
     """The fields of a monitor."""
 
     name = Text(
-        "Name",
+        N_("Name"),
         required=True,
         most=MAX_NAME,
-        description="What the monitor is called in lists and alerts.",
+        description=N_("What the monitor is called in lists and alerts."),
     )
     url = Url(
         "URL",
         required=True,
         most=MAX_URL,
-        description=f"The address to check, such as {' or '.join(k.address for k in KINDS)}.",
+        description=N_(
+            "The address to check, such as %(http)s or %(tcp)s.",
+            http=HTTP.address,
+            tcp=TCP.address,
+        ),
     )
     interval = NumberChoice(
-        "Interval",
+        N_("Interval"),
         required=True,
-        labels=[(seconds, interval_label(seconds)) for seconds in INTERVALS],
-        description="How often the URL is checked.",
+        labels=interval_labels,
+        description=N_("How often the URL is checked."),
     )
     alert_condition = Word(
-        "Alert when",
+        N_("Alert when"),
         words=AlertCondition,
         labels=CONDITION_LABELS.__getitem__,
         default=AlertCondition.URL_UNAVAILABLE,
-        description="What opens an incident. An unreachable URL always does.",
+        description=N_("What opens an incident. An unreachable URL always does."),
     )
     alert_text_lookup = Text(
-        "Text to look up",
+        N_("Text to look up"),
         most=MAX_TEXT_LOOKUP,
-        description="Case-sensitive. Searched for "
-        + " or ".join(f"in {kind.searched} ({kind.label})" for kind in KINDS)
-        + ".",
+        description=N_(
+            "Case-sensitive. Searched for in the response (HTTP) or in the first 1 KiB that the"
+            " server sends first (TCP)."
+        ),
     )
-    request_method = Word("Method", words=RequestMethod, default=RequestMethod.GET)
+    request_method = Word(N_("Method"), words=RequestMethod, default=RequestMethod.GET)
     request_headers = PairList(
-        "Request headers",
+        N_("Request headers"),
         most=MAX_HEADERS,
         check=check_header,
-        key_label="Name",
-        value_label="Value",
-        missing="This header is incomplete. Send both its key and its value.",
-        description="Sent with every check. Stored values are shown masked.",
+        key_label=N_("Name"),
+        value_label=N_("Value"),
+        missing=N_("This header is incomplete. Send both its key and its value."),
+        description=N_("Sent with every check. Stored values are shown masked."),
     )
     request_auth_username = Text(
-        "User name",
+        N_("User name"),
         most=MAX_CREDENTIAL,
-        description="For Basic authentication of the check.",
+        description=N_("For Basic authentication of the check."),
         # The target's user: a browser must not fill in the person's login to the dashboard.
         render_kw={"autocomplete": "off"},
     )
     request_auth_password = Password(
-        "Password", most=MAX_CREDENTIAL, description="Kept encrypted and never shown again."
+        N_("Password"), most=MAX_CREDENTIAL, description=N_("Kept encrypted and never shown again.")
     )
     request_body = Secret(
-        "Request body",
+        N_("Request body"),
         most_bytes=MAX_REQUEST_BODY_BYTES,
         lines=True,
-        description="Sent with every check, whatever the method. Shown masked once it is stored.",
+        description=N_(
+            "Sent with every check, whatever the method. Shown masked once it is stored."
+        ),
     )
     cache_buster = NumberSwitch(
-        "Bypass caches",
+        N_("Bypass caches"),
         default=0,
-        description="Adds a new query parameter to each request, so that no cache answers.",
+        description=N_("Adds a new query parameter to each request, so that no cache answers."),
     )
     timeout = Number(
-        "Time limit in seconds",
+        N_("Time limit in seconds"),
         low=TIMEOUT_SECONDS[0],
         high=TIMEOUT_SECONDS[1],
         default=DEFAULT_TIMEOUT,
-        description="For the whole check, from the DNS lookup to the last byte.",
+        description=N_("For the whole check, from the DNS lookup to the last byte."),
     )
     accepted_statuses = Text(
-        "Accepted status codes",
+        N_("Accepted status codes"),
         most=MAX_ACCEPTED_STATUSES,
         rule=parse_statuses,
         default=DEFAULT_ACCEPTED_STATUSES,
-        description="Comma-separated codes and ranges, such as 200-299,401.",
+        description=N_("Comma-separated codes and ranges, such as 200-299,401."),
     )
-    follow_redirects = Switch("Follow redirects", default=True, description="Up to five.")
+    follow_redirects = Switch(N_("Follow redirects"), default=True, description=N_("Up to five."))
     verify_tls = Switch(
-        "Verify the certificate",
+        N_("Verify the certificate"),
         default=True,
-        description="If off, an invalid or expired certificate opens no incident.",
+        description=N_("If off, an invalid or expired certificate opens no incident."),
     )
     slow_after = Number(
-        "Slow after, in milliseconds",
+        N_("Slow after, in milliseconds"),
         low=SLOW_AFTER_MS[0],
         high=SLOW_AFTER_MS[1],
-        description="A slower answer is shown as degraded. Empty: never.",
+        description=N_("A slower answer is shown as degraded. Empty: never."),
     )
     confirmations = Number(
-        "Rechecks before an incident",
+        N_("Rechecks before an incident"),
         low=CONFIRMATIONS[0],
         high=CONFIRMATIONS[1],
         default=DEFAULT_CONFIRMATIONS,
-        description="How many times a failing check is repeated before an incident opens.",
+        description=N_("How many times a failing check is repeated before an incident opens."),
     )
     ssl_alert_days = CertificateDays(
-        "Certificate expiry",
-        labels=[(AUTO, AUTO_LABEL), *((days, days_label(days)) for days in ALERT_DAYS)],
-        none="Off",
-        description="When to warn that the certificate expires. auto: when a third of its life"
-        " remains, or half where it lives 10 days or less.",
+        N_("Certificate expiry"),
+        labels=lambda: [(AUTO, AUTO_LABEL), *_days_labels()],
+        none=N_("Off"),
+        description=N_(
+            "When to warn that the certificate expires. auto: when a third of its life"
+            " remains, or half where it lives 10 days or less."
+        ),
     )
     domain_alert_days = NumberChoice(
-        "Domain expiry",
-        labels=[(days, days_label(days)) for days in ALERT_DAYS],
-        none="Off",
-        description="When to warn that the domain name expires.",
+        N_("Domain expiry"),
+        labels=_days_labels,
+        none=N_("Off"),
+        description=N_("When to warn that the domain name expires."),
     )
     maintenance_start_at = Moment(
-        "Maintenance from",
-        description="During this time, no incident opens and no alert is sent.",
+        N_("Maintenance from"),
+        description=N_("During this time, no incident opens and no alert is sent."),
         render_kw={"step": "60"},
     )
-    maintenance_end_at = Moment("Maintenance until", render_kw={"step": "60"})
+    maintenance_end_at = Moment(N_("Maintenance until"), render_kw={"step": "60"})
     alerts = _alerts()
     remind_after = Number(
-        "Remind every, in minutes",
+        N_("Remind every, in minutes"),
         low=REMIND_AFTER_MINUTES[0],
         high=REMIND_AFTER_MINUTES[1],
-        description="While it is down and nobody has acknowledged it. Empty: never.",
+        description=N_("While it is down and nobody has acknowledged it. Empty: never."),
     )
     quiet_start, quiet_end, quiet_zone = quiet_hours_fields()
-    tags = Tags("Tags", description="Comma-separated.")
-    locations = Places("Checked from", description="Each place makes its own checks.")
+    tags = Tags(N_("Tags"), description=N_("Comma-separated."))
+    locations = Places(N_("Checked from"), description=N_("Each place makes its own checks."))
     location_rule = Word(
-        "Down when it fails from",
+        N_("Down when it fails from"),
         words=LocationRule,
         labels=RULE_LABELS.__getitem__,
         default=LocationRule.MAJORITY,
-        description="What fewer places see is shown as degraded and opens no incident.",
+        description=N_("What fewer places see is shown as degraded and opens no incident."),
     )
 
     def check_together(self) -> None:
@@ -365,26 +394,26 @@ class MonitorForm(SchemaForm):
 class MonitorUpdateForm(MonitorForm):
     """An update of a monitor also accepts ``pause``."""
 
-    pause = Switch("Paused", description="A paused monitor is not checked.")
+    pause = Switch(N_("Paused"), description=N_("A paused monitor is not checked."))
 
 
 class AlertTestForm(SchemaForm):
     """Channels for a test message, stored or not; with their monitor, if there is one."""
 
     alerts = _alerts(contacts=False)
-    monitor_id = RecordId("Monitor", description="Whose alerts they are.")
+    monitor_id = RecordId(N_("Monitor"), description=N_("Whose alerts they are."))
 
     def check_together(self) -> None:
         if self.flawless(self.alerts) and not self.alerts.data:
-            self.alerts.fault("Send at least one alert to test.")
+            self.alerts.fault(_("Send at least one alert to test."))
 
 
 class CheckForm(MonitorForm):
     """Monitor fields for a check without storing: only ``url`` is required (decisions.md 11)."""
 
-    name = Text("Name", most=MAX_NAME)
+    name = Text(N_("Name"), most=MAX_NAME)
     interval = NumberChoice(
-        "Interval",
-        labels=[(seconds, interval_label(seconds)) for seconds in INTERVALS],
+        N_("Interval"),
+        labels=interval_labels,
         default=None,
     )

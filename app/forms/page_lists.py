@@ -12,17 +12,21 @@ from typing import Any
 from app.forms.fields import form_of
 from app.forms.lists import IdList, ListField, PairList, Row
 from app.forms.schema import TWICE
+from app.i18n import N_, _
 from app.records import MAX_GROUPS, MAX_NAME, MAX_PAGE_MONITORS, ComponentName, Group
 from app.rules import text
 from app.rules.brackets import Name, Typed, parse, place
 
 NAME, MONITORS = "name", "monitors"
 MOST_NAMES = 4 * (MAX_PAGE_MONITORS + MAX_GROUPS)  # names of form fields that groups are read from
-TOO_MANY_MONITORS = "Too many monitors. Use {most} at most."
-TWICE_NAMED = "This monitor already has a name. Send one name for each monitor."
-IN_A_GROUP = "This monitor is already in a group. A monitor is in one group at most."
-EITHER = "Send monitors either bare or with an index, not both."
-NAME_MISSING = "Send both the monitor's id (key) and its name on the page (value)."
+TWICE_NAMED = N_("This monitor already has a name. Send one name for each monitor.")
+IN_A_GROUP = N_("This monitor is already in a group. A monitor is in one group at most.")
+EITHER = N_("Send monitors either bare or with an index, not both.")
+NAME_MISSING = N_("Send both the monitor's id (key) and its name on the page (value).")
+
+
+def _too_many_monitors(most: int) -> str:
+    return _("Too many monitors. Use %(most)s at most.", most=most)
 
 
 class MonitorIds(IdList):
@@ -35,7 +39,7 @@ class MonitorIds(IdList):
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         super().process(formdata, data, extra_filters)
         if self.sent and len(self.data) > self.most:
-            self.process_errors = [TOO_MANY_MONITORS.format(most=self.most)]
+            self.process_errors = [_too_many_monitors(self.most)]
             self.entry_errors = {}
 
 
@@ -49,9 +53,9 @@ class NameList(PairList):
         super().__init__(
             *args,
             most=MAX_PAGE_MONITORS,
-            check=lambda *_: (None, None),  # read by ``judge_rows``
-            key_label="Monitor",
-            value_label="Name",
+            check=lambda *_row: (None, None),  # read by ``judge_rows``
+            key_label=N_("Monitor"),
+            value_label=N_("Name"),
             missing=NAME_MISSING,
             **kwargs,
         )
@@ -70,7 +74,7 @@ class NameList(PairList):
             key = _read(row.key_errors, text.record_id, row.key)
             value = _read(row.value_errors, _name, row.value)
             if key in seen:
-                row.key_errors.append(TWICE_NAMED)
+                row.key_errors.append(_(TWICE_NAMED))
             elif key is not None:
                 seen.add(key)
             if key is not None and value is not None:
@@ -122,7 +126,10 @@ class GroupList(ListField):
         if name.index is None or _is_known(name):
             return None
         group = f"{self.name}[{name.index[:20]}]"
-        return f"Send {group}[{NAME}] and {group}[{MONITORS}][0]."
+        return _(
+            "Send %(group)s[name] and %(group)s[monitors][0].",
+            group=group,
+        )
 
     def process(self, formdata: Any, data: Any = None, extra_filters: Any = None) -> None:
         self.object_data = self.data = tuple(data) if isinstance(data, tuple | list) else ()
@@ -135,11 +142,14 @@ class GroupList(ListField):
             self.rows = [self._row_of(str(n), group) for n, group in enumerate(self.data)]
         elif not names and bare and (bare[0] or isinstance(bare[0], Typed)):
             self.process_errors = [
-                f"Send {self.name}[0][{NAME}] and {self.name}[0][{MONITORS}][0] (a list of objects "
-                "in JSON), or the bare name empty for none."
+                _(
+                    "Send %(name)s[0][name] and %(name)s[0][monitors][0] (a list of objects "
+                    "in JSON), or the bare name empty for none.",
+                    name=self.name,
+                )
             ]
         elif len(names) > MOST_NAMES:
-            self.process_errors = [f"Too many groups. Send {self.most} at most."]
+            self.process_errors = [_("Too many groups. Send %(most)s at most.", most=self.most)]
         else:
             self._read(formdata, names)
 
@@ -156,7 +166,13 @@ class GroupList(ListField):
         browser = form_of(self).context.browser
         self.rows = [row for row in rows.values() if not (browser and row.is_blank)]
         if len(self.rows) > self.most:
-            self.process_errors = [f"Too many groups: {len(rows):,}. Send {self.most} at most."]
+            self.process_errors = [
+                _(
+                    "Too many groups: %(count)s. Send %(most)s at most.",
+                    count=f"{len(rows):,}",
+                    most=self.most,
+                )
+            ]
             self.rows = []
             return
         seen: set[int] = set()
@@ -166,11 +182,11 @@ class GroupList(ListField):
         """Add what was sent under one name to its row."""
         part = str(name.half) if name.entry is None else f"{MONITORS}.{name.entry}"
         if part in row.sent:  # groups[1][name] and groups[01][name]
-            row.errors[part] = TWICE
+            row.errors[part] = _(TWICE)
         elif part == NAME:
             row.name = values[0]
         elif (part == MONITORS and row.monitors) or MONITORS in row.sent:
-            row.errors[MONITORS] = EITHER
+            row.errors[MONITORS] = _(EITHER)
         elif name.entry is not None:
             row.monitors.append((name.entry, values[0]))
         else:
@@ -185,9 +201,9 @@ class GroupList(ListField):
         elif form_of(self).context.browser:
             row.monitors += ((str(n), one) for n, one in enumerate(values) if one)
         elif value or isinstance(value, Typed):
-            row.errors[MONITORS] = (
-                f"Send {row.name_of(MONITORS)}[0]=1 and so on (a list in JSON), "
-                "or the bare name empty for none."
+            row.errors[MONITORS] = _(
+                "Send %(name)s[0]=1 and so on (a list in JSON), or the bare name empty for none.",
+                name=row.name_of(MONITORS),
             )
 
     def validate(self, form: Any, extra_validators: Any = ()) -> bool:
@@ -233,7 +249,7 @@ def _raw(name: Name) -> str:
 def _group(row: GroupRow, seen: set[int]) -> Group:
     """The group of a row; ``seen`` are the monitors of those before, which it adds to."""
     if len(row.monitors) > MAX_PAGE_MONITORS:
-        row.errors = {MONITORS: TOO_MANY_MONITORS.format(most=MAX_PAGE_MONITORS)}
+        row.errors = {MONITORS: _too_many_monitors(MAX_PAGE_MONITORS)}
         return Group("")
     monitors = tuple(_monitors(row, seen))
     try:
@@ -251,7 +267,7 @@ def _monitors(row: GroupRow, seen: set[int]) -> Iterable[int]:
             row.errors.setdefault(f"{MONITORS}.{index}", str(fault))
             continue
         if id in seen:
-            row.errors.setdefault(f"{MONITORS}.{index}", IN_A_GROUP)
+            row.errors.setdefault(f"{MONITORS}.{index}", _(IN_A_GROUP))
             continue
         seen.add(id)
         yield id
@@ -261,7 +277,7 @@ def _name(value: str) -> str:
     """A name on the page. Raises ValueError with a sentence."""
     text.characters(text.length(text.one_value(value), MAX_NAME))
     if not value.strip():
-        raise ValueError(text.REQUIRED)
+        raise ValueError(_(text.REQUIRED))
     return value
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from app.forms.fields import Moment, RecordId, Text, Word
 from app.forms.page_lists import MonitorIds
 from app.forms.schema import SchemaForm
+from app.i18n import N_
 from app.records import MAX_NAME, MAX_POST_BODY, PostState
 from app.rules import posts
 
@@ -16,12 +17,12 @@ def _label(state: PostState) -> str:
 
 
 def state() -> Any:
-    return Word("State", words=PostState, labels=_label, required=True)
+    return Word(N_("State"), words=PostState, labels=_label, required=True)
 
 
 def body(description: str) -> Any:
     return Text(
-        "Text",
+        N_("Text"),
         required=True,
         most=MAX_POST_BODY,
         lines=True,
@@ -40,15 +41,19 @@ def _check_family(form: Any) -> None:
 class PostForm(SchemaForm):
     """A post. Which monitors and incidents it may name is up to the page, which the store knows."""
 
-    title = Text("Title", required=True, most=MAX_NAME)
+    title = Text(N_("Title"), required=True, most=MAX_NAME)
     state = state()
-    body = body("The text of the first update. URLs become links, and line breaks are kept.")
+    body = body(N_("The text of the first update. URLs become links, and line breaks are kept."))
     monitors = MonitorIds(
-        "Monitors", description="The monitors of the page that the post is about."
+        N_("Monitors"), description=N_("The monitors of the page that the post is about.")
     )
-    incident_id = RecordId("Incident", description="The incident that the post is about, if any.")
-    starts_at = Moment("Start", description="For maintenance. A scheduled post needs both times.")
-    ends_at = Moment("End")
+    incident_id = RecordId(
+        N_("Incident"), description=N_("The incident that the post is about, if any.")
+    )
+    starts_at = Moment(
+        N_("Start"), description=N_("For maintenance. A scheduled post needs both times.")
+    )
+    ends_at = Moment(N_("End"))
 
     def check_together(self) -> None:
         _check_family(self)
@@ -63,7 +68,7 @@ class PostUpdateForm(SchemaForm):
     """One more state of a post, or the correction of one."""
 
     state = state()
-    body = body("URLs become links, and line breaks are kept.")
+    body = body(N_("URLs become links, and line breaks are kept."))
 
     def check_together(self) -> None:
         _check_family(self)

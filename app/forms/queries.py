@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from app.forms.fields import Ids, Moment, Number, NumberChoice, RecordId, Switch, Text, Word
 from app.forms.schema import SchemaForm
+from app.i18n import _
 from app.records import (
     DEFAULT_PAGE_SIZE,
     MAX_REPORT_DAYS,
@@ -138,7 +139,7 @@ class ResultQueryForm(PageForm):
     def check_together(self) -> None:
         start, end = self.from_, self.to
         if self.flawless(start, end) and start.data and end.data and end.data < start.data:
-            end.fault("This must not be earlier than from.")
+            end.fault(_("This must not be earlier than from."))
 
 
 class MarkerQueryForm(PageForm):
@@ -149,7 +150,7 @@ class MarkerQueryForm(PageForm):
     def check_together(self) -> None:
         start, end = self.from_, self.to
         if self.flawless(start, end) and start.data and end.data and end.data < start.data:
-            end.fault("This must not be earlier than from.")
+            end.fault(_("This must not be earlier than from."))
 
 
 class DeliveryQueryForm(PageForm):
@@ -187,7 +188,7 @@ class StatisticsQueryForm(SchemaForm):
         if start.data or end.data:
             check_span(start, end)
             if self.range.sent:
-                self.range.fault("Send range, or from and to.")
+                self.range.fault(_("Send range, or from and to."))
 
 
 # Nothing is older. Times at the ends of the calendar do not exist in every zone.
@@ -197,13 +198,18 @@ FIRST_YEAR, LAST_YEAR = 1900, 9000
 def check_span(start: Moment, end: Moment) -> None:
     """Refuse what is not the time between two moments that statistics can be of."""
     if start.data is None or end.data is None:
-        (end if start.data else start).fault("Send from and to, or neither.")
+        (end if start.data else start).fault(_("Send from and to, or neither."))
     elif end.data <= start.data:
-        end.fault("This must be later than from.")
+        end.fault(_("This must be later than from."))
     elif start.data.year < FIRST_YEAR or end.data.year > LAST_YEAR:
-        (start if start.data.year < FIRST_YEAR else end).fault(text.NO_SUCH_TIME)
+        (start if start.data.year < FIRST_YEAR else end).fault(_(text.NO_SUCH_TIME))
     elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-        end.fault(f"Statistics cover {MAX_REPORT_DAYS} days at most. Send an earlier time.")
+        end.fault(
+            _(
+                "Statistics cover %(most)s days at most. Send an earlier time.",
+                most=MAX_REPORT_DAYS,
+            )
+        )
 
 
 class ReportQueryForm(SchemaForm):
@@ -222,13 +228,18 @@ class ReportQueryForm(SchemaForm):
         start, end = self.from_, self.to
         for field in (start, end):
             if field.data and field.data.replace(minute=0, second=0, microsecond=0) != field.data:
-                field.fault("Send a whole hour, such as 2026-11-01T00:00:00.")
+                field.fault(_("Send a whole hour, such as 2026-11-01T00:00:00."))
         if not self.flawless(start, end) or not start.data or not end.data:
             return
         if end.data <= start.data:
-            end.fault("This must be later than from.")
+            end.fault(_("This must be later than from."))
         elif end.data - start.data > timedelta(days=MAX_REPORT_DAYS):
-            end.fault(f"A report covers {MAX_REPORT_DAYS} days at most. Send an earlier time.")
+            end.fault(
+                _(
+                    "A report covers %(most)s days at most. Send an earlier time.",
+                    most=MAX_REPORT_DAYS,
+                )
+            )
 
 
 class NoQueryForm(SchemaForm):

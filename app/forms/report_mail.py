@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from app.forms.fields import Text
 from app.forms.schema import SchemaForm
+from app.i18n import N_
 from app.records import MAX_CONTACT_NAME, MAX_TAG
 
 
 class ReportMailForm(SchemaForm):
     contact = Text(
-        "Contact",
+        N_("Contact"),
         required=True,
         most=MAX_CONTACT_NAME,
-        description="Its name or id. The report goes to its email addresses.",
+        description=N_("Its name or id. The report goes to its email addresses."),
     )
-    tag = Text("Tag", most=MAX_TAG, description="Only the monitors with this tag. Empty: all.")
+    tag = Text(
+        N_("Tag"), most=MAX_TAG, description=N_("Only the monitors with this tag. Empty: all.")
+    )

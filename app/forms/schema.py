@@ -17,11 +17,12 @@ from zoneinfo import ZoneInfo
 from wtforms import Form
 from wtforms.fields.core import Field
 
+from app.i18n import N_
 from app.rules import brackets
 from app.rules.brackets import Name
 
-UNKNOWN = "This operation does not take this field."
-TWICE = "This field was sent more than once. Send it once."
+UNKNOWN = N_("This operation does not take this field.")
+TWICE = N_("This field was sent more than once. Send it once.")
 
 
 @dataclass(frozen=True, slots=True)

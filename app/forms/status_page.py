@@ -7,6 +7,7 @@ from typing import Any
 from app.forms.fields import Number, Password, Switch, Text, Word, Zone
 from app.forms.page_lists import GroupList, MonitorIds, NameList
 from app.forms.schema import SchemaForm
+from app.i18n import N_, _
 from app.records import (
     AUTO_POST_MINUTES,
     DEFAULT_PAGE_ZONE,
@@ -21,8 +22,8 @@ from app.records import (
 from app.rules import slugs
 from app.rules.url import host_name
 
-NOT_ON_PAGE = "This monitor is not on the page. Send it in monitors too."
-PASSWORD_NEEDED = "Enter a password for this page."  # noqa: S105 (a sentence)
+NOT_ON_PAGE = N_("This monitor is not on the page. Send it in monitors too.")
+PASSWORD_NEEDED = N_("Enter a password for this page.")
 
 
 class Domain(Text):
@@ -37,58 +38,62 @@ class Domain(Text):
 class StatusPageForm(SchemaForm):
     """What the public sees of some monitors."""
 
-    name = Text("Name", required=True, most=MAX_NAME)
+    name = Text(N_("Name"), required=True, most=MAX_NAME)
     slug = Text(
-        "Address",
+        N_("Address"),
         most=MAX_SLUG,
         rule=slugs.check,
-        description="The last part of the page's address. Empty: made from the name.",
+        description=N_("The last part of the page's address. Empty: made from the name."),
     )
-    description = Text("Description", most=MAX_PAGE_DESCRIPTION)
+    description = Text(N_("Description"), most=MAX_PAGE_DESCRIPTION)
     visibility = Word(
-        "Visible",
+        N_("Visible"),
         words=Visibility,
         labels={
-            Visibility.PUBLIC: "To everyone, and listed at /status",
-            Visibility.UNLISTED: "To everyone who has the link",
-            Visibility.PASSWORD: "To everyone who has the password",
-            Visibility.CLOSED: "To people with an account",
+            Visibility.PUBLIC: N_("To everyone, and listed at /status"),
+            Visibility.UNLISTED: N_("To everyone who has the link"),
+            Visibility.PASSWORD: N_("To everyone who has the password"),
+            Visibility.CLOSED: N_("To people with an account"),
         }.__getitem__,
         default=Visibility.PUBLIC,
     )
     password: Any = Password(
-        "Password", most=MAX_CREDENTIAL, description="Required if visitors need a password."
+        N_("Password"), most=MAX_CREDENTIAL, description=N_("Required if visitors need a password.")
     )
     domain = Domain(
-        "Custom domain",
+        N_("Custom domain"),
         most=4 * MAX_DOMAIN,  # an international one is longer as bytes than as characters
-        description="A host name for this page alone, such as status.example.com.",
+        description=N_("A host name for this page alone, such as status.example.com."),
     )
-    monitors = MonitorIds("Monitors", description="In the order in which the page shows them.")
+    monitors = MonitorIds(
+        N_("Monitors"), description=N_("In the order in which the page shows them.")
+    )
     names = NameList(
-        "Names", description="Names that the page shows in place of the monitors' own."
+        N_("Names"), description=N_("Names that the page shows in place of the monitors' own.")
     )
-    groups = GroupList("Groups", description="Monitors below a common heading.")
-    show_urls = Switch("Show URLs", default=False)
-    show_response_times = Switch("Show response times", default=False)
+    groups = GroupList(N_("Groups"), description=N_("Monitors below a common heading."))
+    show_urls = Switch(N_("Show URLs"), default=False)
+    show_response_times = Switch(N_("Show response times"), default=False)
     auto_post_after = Number(
-        "Automatic post after (minutes)",
+        N_("Automatic post after (minutes)"),
         low=AUTO_POST_MINUTES[0],
         high=AUTO_POST_MINUTES[1],
-        description="Post about an incident that has been open for this long. Empty: never.",
+        description=N_("Post about an incident that has been open for this long. Empty: never."),
     )
     zone = Zone(
-        "Time zone",
+        N_("Time zone"),
         default=DEFAULT_PAGE_ZONE,
-        description="Where the page's days begin. Browsers without JavaScript show times in it.",
+        description=N_(
+            "Where the page's days begin. Browsers without JavaScript show times in it."
+        ),
     )
     theme = Word(
-        "Colours",
+        N_("Colours"),
         words=PageTheme,
         labels={
-            PageTheme.SYSTEM: "Reader's system setting",
-            PageTheme.LIGHT: "Light",
-            PageTheme.DARK: "Dark",
+            PageTheme.SYSTEM: N_("Reader's system setting"),
+            PageTheme.LIGHT: N_("Light"),
+            PageTheme.DARK: N_("Dark"),
         }.__getitem__,
         default=PageTheme.SYSTEM,
     )
@@ -104,15 +109,15 @@ class StatusPageForm(SchemaForm):
         if not self.flawless(visibility, password) or visibility.data != Visibility.PASSWORD:
             return
         if not stored and password.data is None:
-            password.fault(PASSWORD_NEEDED)
+            password.fault(_(PASSWORD_NEEDED))
 
     def _check_on_page(self, known: set[int]) -> None:
         """Names and groups that are not sent follow the monitors: the store takes them out."""
         if self.names.sent:
             for row, id in list(self.names.keyed()):
                 if id not in known:
-                    row.key_errors.append(NOT_ON_PAGE)
+                    row.key_errors.append(_(NOT_ON_PAGE))
         if self.groups.sent:
             for group, index, id in list(self.groups.sound()):
                 if id not in known:
-                    group.errors[f"monitors.{index}"] = NOT_ON_PAGE
+                    group.errors[f"monitors.{index}"] = _(NOT_ON_PAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.forms.fields import Moment, Text, Zone
 from app.forms.lists import IdList, Tags
 from app.forms.schema import SchemaForm
+from app.i18n import N_, _
 from app.records import DEFAULT_WINDOW_ZONE, MAX_NAME
 from app.rules.recurrence import ONCE, repeat_fault
 
@@ -20,31 +21,35 @@ def check_repeat(value: str) -> None:
 class WindowForm(SchemaForm):
     """Planned maintenance of some monitors, or of all."""
 
-    name = Text("Name", required=True, most=MAX_NAME)
-    start_at = Moment("Start", required=True, render_kw=TO_THE_MINUTE)
+    name = Text(N_("Name"), required=True, most=MAX_NAME)
+    start_at = Moment(N_("Start"), required=True, render_kw=TO_THE_MINUTE)
     end_at = Moment(
-        "End",
+        N_("End"),
         required=True,
-        description="Checks go on, but nobody is alerted until then.",
+        description=N_("Checks go on, but nobody is alerted until then."),
         render_kw=TO_THE_MINUTE,
     )
-    monitors = IdList("Monitors", description="Leave monitors and tags empty for all monitors.")
+    monitors = IdList(
+        N_("Monitors"), description=N_("Leave monitors and tags empty for all monitors.")
+    )
     tags = Tags(
-        "Tags",
-        description="All monitors that have one of these tags, now or later.",
+        N_("Tags"),
+        description=N_("All monitors that have one of these tags, now or later."),
     )
     repeat = Text(
-        "Repeat",
+        N_("Repeat"),
         most=MAX_CRON,
         rule=check_repeat,
         default=ONCE,
-        description="none, daily, weekly, monthly, or a cron expression for its starts.",
+        description=N_("none, daily, weekly, monthly, or a cron expression for its starts."),
     )
-    repeat_until = Moment("Repeat until", description="Empty: forever.", render_kw=TO_THE_MINUTE)
+    repeat_until = Moment(
+        N_("Repeat until"), description=N_("Empty: forever."), render_kw=TO_THE_MINUTE
+    )
     zone = Zone(
-        "Time zone of repeats",
+        N_("Time zone of repeats"),
         default=DEFAULT_WINDOW_ZONE,
-        description="Repeats keep their time of day here when the clocks change.",
+        description=N_("Repeats keep their time of day here when the clocks change."),
     )
 
     def check_together(self) -> None:
@@ -52,6 +57,6 @@ class WindowForm(SchemaForm):
         if not self.flawless(start, end, until) or start.data is None or end.data is None:
             return
         if end.data <= start.data:
-            end.fault("The window must end after it starts.")
+            end.fault(_("The window must end after it starts."))
         if until.data is not None and until.data < start.data:
-            until.fault("This is before the window starts.")
+            until.fault(_("This is before the window starts."))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.i18n import N_, _
 from app.imports.candidates import (
-    NO_KIND,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Candidate,
@@ -17,15 +17,16 @@ from app.imports.candidates import (
     host_and_port,
     listed,
     mapping,
+    no_kind,
     number,
     shown,
     string,
     truth,
 )
 
-SOURCE = "Better Stack"
-POLICIES_DROPPED = "Escalation policies are dropped. Choose contacts instead."
-MORE_PAGES = "The file is one page of several. Export the other pages too."
+SOURCE = N_("Better Stack")
+POLICIES_DROPPED = N_("Escalation policies are dropped. Choose contacts instead.")
+MORE_PAGES = N_("The file is one page of several. Export the other pages too.")
 LABELS = {
     "ping": "Ping", "udp": "UDP", "dns": "DNS", "smtp": "SMTP", "pop": "POP3", "imap": "IMAP",
     "playwright": "Playwright",
@@ -51,34 +52,36 @@ def _entries(data: object) -> list[Mapping[str, Any]]:
 def read(data: object) -> Reading:
     entries = _entries(data)
     if not entries:
-        raise NotReadable("The file has no monitors.")
+        raise NotReadable(_("The file has no monitors."))
     found = [_candidate(place, entry) for place, entry in enumerate(few(entries), 1)]
-    remarks = [POLICIES_DROPPED]
+    remarks = [_(POLICIES_DROPPED)]
     pages = _pages(data)
     if len(pages) == 1 and mapping(pages[0].get("pagination")).get("next"):
-        remarks.append(MORE_PAGES)
-    return Reading(SOURCE, found, tuple(remarks))
+        remarks.append(_(MORE_PAGES))
+    return Reading(_(SOURCE), found, tuple(remarks))
 
 
 def _candidate(place: int, entry: Mapping[str, Any]) -> Candidate:
     name = string(entry.get("pronounceable_name"))
-    draft = Draft(f"Monitor {place}", name, string(entry.get("url")))
+    draft = Draft(_("Monitor %(place)s", place=place), name, string(entry.get("url")))
     kind = string(entry.get("monitor_type"))
     if kind in HTTP:
         _http(draft, entry, kind)
     elif kind == "tcp":
         draft.url = host_and_port(draft.url.removeprefix("tcp://"), entry.get("port"))
     else:
-        draft.refuse(NO_KIND.format(LABELS.get(kind, f'"{shown(kind)}"')))
+        draft.refuse(no_kind(LABELS.get(kind, f'"{shown(kind)}"')))
     draft.interval(number(entry.get("check_frequency")))
     timeout = number(entry.get("request_timeout"))
     # Of TCP it is in milliseconds.
     draft.timeout(timeout / 1000 if timeout and timeout >= 500 else timeout or None)
     draft.paused = truth(entry.get("paused"))
     if entry.get("maintenance_from"):
-        draft.remark("Maintenance hours dropped. Add a maintenance window.")
+        draft.remark(_("Maintenance hours dropped. Add a maintenance window."))
     if number(entry.get("confirmation_period")):
-        draft.remark("Confirmation period dropped: Wakeful rechecks before it opens an incident.")
+        draft.remark(
+            _("Confirmation period dropped: Wakeful rechecks before it opens an incident.")
+        )
     return draft.done()
 
 
@@ -102,5 +105,5 @@ def _http(draft: Draft, entry: Mapping[str, Any], kind: str) -> None:
         draft.body(body)
     if user := string(entry.get("auth_username")):
         draft.login(user, string(entry.get("auth_password")))
-    draft.expiry("ssl_alert_days", "Certificate expiry", number(entry.get("ssl_expiration")))
-    draft.expiry("domain_alert_days", "Domain expiry", number(entry.get("domain_expiration")))
+    draft.expiry("ssl_alert_days", N_("Certificate expiry"), number(entry.get("ssl_expiration")))
+    draft.expiry("domain_alert_days", N_("Domain expiry"), number(entry.get("domain_expiration")))

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
+from app.i18n import N_, _
 from app.records import (
     ALERT_DAYS,
     CONFIRMATIONS,
@@ -22,18 +23,17 @@ from app.records import (
 
 # The formats by the word of ``--format``, each with its name for people.
 FORMATS = {
-    "csv": "Lines or CSV",
-    "kuma": "Uptime Kuma: backup (JSON) or kuma.db",
-    "uptimerobot": "UptimeRobot: CSV, or JSON of getMonitors",
-    "betterstack": "Better Stack: JSON of /api/v2/monitors, or CSV",
-    "gatus": "Gatus: configuration (YAML)",
+    "csv": N_("Lines or CSV"),
+    "kuma": N_("Uptime Kuma: backup (JSON) or kuma.db"),
+    "uptimerobot": N_("UptimeRobot: CSV, or JSON of getMonitors"),
+    "betterstack": N_("Better Stack: JSON of /api/v2/monitors, or CSV"),
+    "gatus": N_("Gatus: configuration (YAML)"),
 }
 MOST_CANDIDATES = 10_000
 MOST_REMARKS = 30
 MOST_ROWS = 100  # tags, headers, alerts: more than a monitor has, so the form refuses them
 MOST_TAG_READ = 1_000
 MOST_SHOWN = 60  # characters of a stranger's text within a sentence
-NO_KIND = "Wakeful has no {} checks yet."
 NO_TEXT_FOUND = AlertCondition.URL_NO_TEXT.value
 TEXT_FOUND = AlertCondition.URL_TEXT.value
 NAMED_UNITS = {
@@ -70,13 +70,29 @@ class Reading:
     remarks: Sequence[str] = ()
 
 
+def no_kind(kind: str) -> str:
+    """``kind``: what the other tool checks, in its words."""
+    return _("Wakeful has no %(kind)s checks yet.", kind=_(kind))
+
+
+def at_line(sentence: str, line: int | None) -> str:
+    """What is wrong with a file, and where, if that is known."""
+    place = _("Its first fault is in line %(line)s.", line=line) if line else ""
+    return f"{sentence} {place}".rstrip()
+
+
 E = TypeVar("E")
 
 
 def few(entries: Sequence[E]) -> Sequence[E]:
     """``entries``, before any of them is read. Raises NotReadable where there are too many."""
     if len(entries) > MOST_CANDIDATES:
-        raise NotReadable(f"The file has more than {MOST_CANDIDATES:,} entries. Split it.")
+        raise NotReadable(
+            _(
+                "The file has more than %(most)s entries. Split it.",
+                most=f"{MOST_CANDIDATES:,}",
+            )
+        )
     return entries
 
 
@@ -95,7 +111,7 @@ class Draft:
 
     def remark(self, sentence: str) -> None:
         if len(self.remarks) == MOST_REMARKS:
-            sentence = "There are more changes."
+            sentence = _("There are more changes.")
         if sentence not in self.remarks:
             self.remarks.append(sentence)
 
@@ -109,23 +125,23 @@ class Draft:
         chosen = min((one for one in INTERVALS if one >= seconds), default=INTERVALS[-1])
         self.fields["interval"] = str(chosen)
         if chosen != seconds:
-            self.remark(f"Interval: {span(seconds)} becomes {span(chosen)}.")
+            self._changed(N_("Interval"), span(seconds), span(chosen))
 
     def timeout(self, seconds: float | None) -> None:
-        self._bounded("timeout", "Time limit", seconds, TIMEOUT_SECONDS, span)
+        self._bounded("timeout", N_("Time limit"), seconds, TIMEOUT_SECONDS, span)
 
     def confirmations(self, count: float | None) -> None:
-        self._bounded("confirmations", "Rechecks", count, CONFIRMATIONS, plain)
+        self._bounded("confirmations", N_("Rechecks"), count, CONFIRMATIONS, plain)
 
     def remind_after(self, minutes: float | None) -> None:
         if minutes:
             show = lambda one: span(one * 60)  # noqa: E731
-            self._bounded("remind_after", "Reminder every", minutes, REMIND_AFTER_MINUTES, show)
+            self._bounded("remind_after", N_("Reminder every"), minutes, REMIND_AFTER_MINUTES, show)
 
     def slow_after(self, ms: float | None) -> None:
         if ms is not None:
             show = lambda one: f"{one:g} ms"  # noqa: E731
-            self._bounded("slow_after", "Slow after", ms, SLOW_AFTER_MS, show)
+            self._bounded("slow_after", N_("Slow after"), ms, SLOW_AFTER_MS, show)
 
     def _bounded(
         self,
@@ -140,7 +156,10 @@ class Draft:
         number = round(min(max(value, bounds[0]), bounds[1]))
         self.fields[name] = str(number)
         if number != value:
-            self.remark(f"{label}: {show(value)} becomes {show(number)}.")
+            self._changed(label, show(value), show(number))
+
+    def _changed(self, label: str, old: str, new: str) -> None:
+        self.remark(_("%(field)s: %(old)s becomes %(new)s.", field=_(label), old=old, new=new))
 
     def expiry(self, name: str, label: str, days: float | None) -> None:
         """``name``: ``ssl_alert_days`` or ``domain_alert_days``."""
@@ -149,7 +168,14 @@ class Draft:
         chosen = min((one for one in ALERT_DAYS if one >= days), default=ALERT_DAYS[-1])
         self.fields[name] = str(chosen)
         if chosen != days:
-            self.remark(f"{label}: {plain(days)} days becomes {chosen}.")
+            self.remark(
+                _(
+                    "%(field)s: %(old)s days becomes %(new)s.",
+                    field=_(label),
+                    old=plain(days),
+                    new=chosen,
+                )
+            )
 
     def text(self, condition: str, lookup: str) -> None:
         self.fields["alert_condition"] = condition
@@ -160,7 +186,13 @@ class Draft:
         for tag in islice(tags, MOST_ROWS):
             short = " ".join(tag[:MOST_TAG_READ].replace(",", " ").split())
             if len(short) > MAX_TAG:
-                self.remark(f'The tag "{shown(short)}" is cut to {MAX_TAG} characters.')
+                self.remark(
+                    _(
+                        'The tag "%(tag)s" is cut to %(most)s characters.',
+                        tag=shown(short),
+                        most=MAX_TAG,
+                    )
+                )
                 short = short[:MAX_TAG].strip()
             if short and short not in found:
                 found.append(short)
@@ -189,7 +221,7 @@ class Draft:
     def done(self) -> Candidate:
         url, user, password = without_login(self.url)
         if user or password:
-            self.remark("The user name and password move from the URL to their own fields.")
+            self.remark(_("The user name and password move from the URL to their own fields."))
             self.login(user, password)
         return Candidate(
             self.place,
@@ -210,7 +242,7 @@ def without_login(url: str) -> tuple[str, str, str]:
     login, at, host = rest[:end].rpartition("@")
     if not slashes or not at:
         return url.strip(), "", ""
-    user, _, password = login.partition(":")
+    user, _colon, password = login.partition(":")
     return f"{scheme}://{host}{rest[end:]}", unquote(user), unquote(password)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.i18n import N_, _
 from app.imports.candidates import MOST_ROWS, Draft, shown
 from app.records import Channel
 from app.rules.channel_values import check_value
@@ -36,7 +37,7 @@ _TOOLS = {
         "twilio": (Channel.SMS, ("to",)),
     },
 }
-OTHER_BODY = "The webhook receives Wakeful's JSON, which differs."
+OTHER_BODY = N_("The webhook receives Wakeful's JSON, which differs.")
 # Characters of a setting that are read.
 MOST_SETTING = 8_000
 
@@ -64,10 +65,13 @@ class Notification:
 
 def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -> Notification:
     """``name``: how the other tool calls it. Sentences never repeat a value."""
-    label = f'Notification "{shown(name)}" ({shown(kind)})'
+    label = _('Notification "%(name)s" (%(kind)s)', name=shown(name), kind=shown(kind))
     values = [settings[key][: MOST_SETTING + 1].strip() for key in keys(tool, kind)]
     if not values or not values[0]:
-        return Notification((), (f"{label} dropped: Wakeful has no matching channel.",))
+        return Notification(
+            (),
+            (_("%(notification)s dropped: Wakeful has no matching channel.", notification=label),),
+        )
     channel = _TOOLS[tool][kind][0]
     # Whether the instance has a bot is the form's to ask: other tools always name one.
     fits = {
@@ -76,9 +80,15 @@ def notification(tool: str, kind: str, settings: Mapping[str, str], name: str) -
     }
     remarks = []
     if not all(fits.values()):
-        remarks.append(f"{label} dropped: its address is not valid for {channel.value}.")
+        remarks.append(
+            _(
+                "%(notification)s dropped: its address is not valid for %(channel)s.",
+                notification=label,
+                channel=channel.value,
+            )
+        )
     if channel is Channel.WEBHOOK and any(fits.values()):
-        remarks.append(OTHER_BODY)
+        remarks.append(_(OTHER_BODY))
     return Notification([(channel.value, value) for value in fits if fits[value]], remarks)
 
 

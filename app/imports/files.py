@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.i18n import N_, _
 from app.imports import betterstack, gatus, kuma, kuma_database, table, uptimerobot
-from app.imports.candidates import NotReadable, Reading
+from app.imports.candidates import NotReadable, Reading, at_line
 
 MOST_BYTES = 16 * 1024 * 1024  # of anything but an SQLite file, which is read where it lies
 _COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-NOT_THE_FORMAT = (
+NOT_THE_FORMAT = N_(
     "The file is not in this format. Choose another format, or detect it automatically."
 )
-UNKNOWN_JSON = (
+UNKNOWN_JSON = N_(
     "Wakeful does not know this JSON. It reads an Uptime Kuma backup, UptimeRobot's getMonitors,"
     " or Better Stack's list of monitors."
 )
@@ -29,7 +30,9 @@ def read_path(path: Path, format: str = "") -> Reading:
     if start.startswith(kuma_database.HEADER):
         return _database(lambda: kuma_database.read_path(path), format)
     if len(start) > MOST_BYTES:
-        raise NotReadable(f"The file is too large. At most {MOST_BYTES // 1024**2} MB are read.")
+        raise NotReadable(
+            _("The file is too large. At most %(most)s MB are read.", most=MOST_BYTES // 1024**2)
+        )
     return read(start, format)
 
 
@@ -45,22 +48,22 @@ def read(data: bytes, format: str = "") -> Reading:
 
 def _database(reader: Callable[[], Reading], format: str) -> Reading:
     if format not in ("", "kuma"):
-        raise NotReadable(NOT_THE_FORMAT)
+        raise NotReadable(_(NOT_THE_FORMAT))
     return reader()
 
 
 def decoded(data: bytes) -> str:
     if data.startswith(_COMPRESSED):
-        raise NotReadable("The file is compressed. Unpack it first.")
+        raise NotReadable(_("The file is compressed. Unpack it first."))
     coding = next((coding for mark, coding in _MARKS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(coding)
     except UnicodeDecodeError:
-        raise NotReadable("The file is not text in UTF-8. Save it as UTF-8.") from None
+        raise NotReadable(_("The file is not text in UTF-8. Save it as UTF-8.")) from None
     if "\0" in text:
-        raise NotReadable("The file is not text.")
+        raise NotReadable(_("The file is not text."))
     if not text.strip():
-        raise NotReadable("The file is empty.")
+        raise NotReadable(_("The file is empty."))
     return text
 
 
@@ -76,18 +79,17 @@ def _json(text: str, wanted: str = "") -> Reading:
     for name, knows, reader in _JSON:
         if wanted in ("", name) and knows(data):
             return reader(data)
-    raise NotReadable(NOT_THE_FORMAT if wanted else UNKNOWN_JSON)
+    raise NotReadable(_(NOT_THE_FORMAT if wanted else UNKNOWN_JSON))
 
 
 def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise NotReadable("The JSON is nested too deeply.") from None
+        raise NotReadable(_("The JSON is nested too deeply.")) from None
     except ValueError as fault:
         line = getattr(fault, "lineno", None)
-        place = f" Its first fault is in line {line}." if line else ""
-        raise NotReadable(f"The file is not valid JSON.{place}") from None
+        raise NotReadable(at_line(_("The file is not valid JSON."), line)) from None
 
 
 def _of(source: str) -> Callable[[str], Reading]:

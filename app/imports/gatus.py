@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from app.i18n import N_, _
 from app.imports import channels, gatus_conditions, yaml_text
 from app.imports.candidates import (
-    NO_KIND,
     Candidate,
     Draft,
     NotReadable,
@@ -16,6 +16,7 @@ from app.imports.candidates import (
     few,
     listed,
     mapping,
+    no_kind,
     number,
     seconds,
     shown,
@@ -28,12 +29,12 @@ SOURCE = "Gatus"
 DEFAULT_INTERVAL = 60
 DEFAULT_FAILURES = 3  # in a row, before Gatus alerts
 LABELS = {
-    "icmp": "Ping (ICMP)", "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
+    "icmp": N_("Ping (ICMP)"), "udp": "UDP", "sctp": "SCTP", "tls": "TLS",
     "starttls": "STARTTLS", "ssh": "SSH", "ws": "WebSocket", "wss": "WebSocket",
     "grpc": "gRPC", "grpcs": "gRPC",
 }  # fmt: skip
-EXTERNAL = "External endpoints are dropped: Wakeful has no push checks yet."
-SUITES = "Suites are dropped: Wakeful has no checks in several steps."
+EXTERNAL = N_("External endpoints are dropped: Wakeful has no push checks yet.")
+SUITES = N_("Suites are dropped: Wakeful has no checks in several steps.")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]{0,99})\}|([A-Za-z_][A-Za-z0-9_]{0,99}))")
 
 
@@ -41,11 +42,11 @@ def read(text: str) -> Reading:
     whole = mapping(yaml_text.parse(text))
     endpoints = [mapping(one) for one in listed(whole.get("endpoints") or whole.get("services"))]
     if not endpoints:
-        raise NotReadable("The file has no endpoints. Gatus lists them under `endpoints:`.")
+        raise NotReadable(_("The file has no endpoints. Gatus lists them under `endpoints:`."))
     providers = _Providers(mapping(whole.get("alerting")))
     found = [_candidate(place, one, providers) for place, one in enumerate(few(endpoints), 1)]
     remarks = [
-        sentence
+        _(sentence)
         for key, sentence in (("external-endpoints", EXTERNAL), ("suites", SUITES))
         if listed(whole.get(key))
     ]
@@ -53,13 +54,13 @@ def read(text: str) -> Reading:
 
 
 def _candidate(place: int, entry: Mapping[str, Any], providers: _Providers) -> Candidate:
-    draft = Draft(f"Endpoint {place}", string(entry.get("name")))
+    draft = Draft(_("Endpoint %(place)s", place=place), string(entry.get("name")))
     draft.url = _plain(draft, "URL", string(entry.get("url")), needed=True)
     scheme = draft.url.partition("://")[0].lower()
     if entry.get("dns"):
-        draft.refuse(NO_KIND.format("DNS"))
+        draft.refuse(no_kind("DNS"))
     elif scheme not in ("http", "https", "tcp"):
-        draft.refuse(NO_KIND.format(LABELS.get(scheme, f'"{shown(scheme)}"')))
+        draft.refuse(no_kind(LABELS.get(scheme, f'"{shown(scheme)}"')))
     draft.paused = "enabled" in entry and not truth(entry["enabled"])
     draft.interval(seconds(entry.get("interval")) or DEFAULT_INTERVAL)
     if group := string(entry.get("group")):
@@ -70,7 +71,7 @@ def _candidate(place: int, entry: Mapping[str, Any], providers: _Providers) -> C
     _client(draft, mapping(entry.get("client")), http)
     gatus_conditions.add(draft, [string(one) for one in listed(entry.get("conditions"))], http=http)
     if entry.get("maintenance-windows"):
-        draft.remark("Maintenance windows dropped. Add them under Maintenance.")
+        draft.remark(_("Maintenance windows dropped. Add them under Maintenance."))
     _alerts(draft, entry, providers)
     return draft.done()
 
@@ -85,8 +86,13 @@ def _plain(draft: Draft, label: str, text: str, *, needed: bool = False) -> str:
     if needed:
         draft.refuse(sentence)
         return text
-    draft.remark(f"{sentence} It is dropped.")
+    draft.remark(_dropped(sentence))
     return ""
+
+
+def _dropped(sentence: str) -> str:
+    dropped = _("It is dropped.")
+    return f"{sentence} {dropped}"
 
 
 def _lacks(label: str, text: str) -> str:
@@ -95,19 +101,23 @@ def _lacks(label: str, text: str) -> str:
     if not found:
         return ""
     name = shown(found[1] or found[2])
-    return f"{label} needs the environment variable {name}, which is not in the file."
+    return _(
+        "%(what)s needs the environment variable %(name)s, which is not in the file.",
+        what=label,
+        name=name,
+    )
 
 
 def _request(draft: Draft, entry: Mapping[str, Any]) -> None:
     if method := string(entry.get("method")):
         draft.fields["request_method"] = method.upper()
     for key, value in mapping(entry.get("headers")).items():
-        if text := _plain(draft, f"The header {shown(key)}", string(value)):
+        if text := _plain(draft, _("The header %(name)s", name=shown(key)), string(value)):
             draft.pair("request_headers", string(key), text)
     if body := string(entry.get("body")):
         if truth(entry.get("graphql")):
-            draft.refuse("Wakeful has no GraphQL request bodies.")
-        elif text := _plain(draft, "The request body", body):
+            draft.refuse(_("Wakeful has no GraphQL request bodies."))
+        elif text := _plain(draft, _("The request body"), body):
             draft.body(text)
 
 
@@ -119,7 +129,7 @@ def _client(draft: Draft, client: Mapping[str, Any], http: bool) -> None:
         draft.fields["follow_redirects"] = "true" if redirects else "false"
     for name in ("proxy-url", "dns-resolver", "oauth2", "identity-aware-proxy", "tls", "tunnel"):
         if client.get(name):
-            draft.remark(f"Client option {name} dropped: Wakeful does not have it.")
+            draft.remark(_("Client option %(name)s dropped: Wakeful does not have it.", name=name))
 
 
 class _Providers:
@@ -155,9 +165,9 @@ def _short(value: object) -> str:
 
 
 def _notification(kind: str, settings: Mapping[str, str]) -> Notification:
-    lacking = [_lacks(f"Alert {shown(kind)}", text) for text in settings.values()]
+    lacking = [_lacks(_("Alert %(kind)s", kind=shown(kind)), text) for text in settings.values()]
     if any(lacking):
-        return Notification((), [f"{sentence} It is dropped." for sentence in lacking if sentence])
+        return Notification((), [_dropped(sentence) for sentence in lacking if sentence])
     plain = {key: text.replace("$$", "$") for key, text in settings.items()}
     return channels.notification("gatus", kind, plain, kind)
 

@@ -6,6 +6,7 @@ import operator as operators
 import re
 from collections.abc import Iterable, Sequence
 
+from app.i18n import N_, _
 from app.imports.candidates import NO_TEXT_FOUND, TEXT_FOUND, Draft, seconds, shown
 
 # As Gatus splits them: placeholder, operator, value, with spaces around the operator.
@@ -13,7 +14,6 @@ _OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
 _COMPARED = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
 _CODES = range(100, 600)
 _CODE = re.compile(r"[0-9]{3}")
-DROPPED = "Condition on {} dropped: Wakeful cannot check it."
 
 
 def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
@@ -21,16 +21,20 @@ def add(draft: Draft, conditions: Sequence[str], *, http: bool) -> None:
     for condition in conditions:
         left, operator, right = _parts(condition)
         if not operator:
-            draft.remark(DROPPED.format(shown(left)))
+            draft.remark(_dropped(left))
         elif left == "[STATUS]" and http and (accepted := _accepted(operator, right)) is not None:
             codes &= accepted
         elif not _one(draft, left, operator, right):
-            draft.remark(DROPPED.format(shown(left)))
+            draft.remark(_dropped(left))
     if http:
         if codes:
             draft.fields["accepted_statuses"] = _ranges(sorted(codes))
         else:
-            draft.refuse("No status code meets its conditions.")
+            draft.refuse(_("No status code meets its conditions."))
+
+
+def _dropped(left: str) -> str:
+    return _("Condition on %(left)s dropped: Wakeful cannot check it.", left=shown(left))
 
 
 def _parts(condition: str) -> tuple[str, str, str]:
@@ -74,9 +78,9 @@ def _one(draft: Draft, left: str, operator: str, right: str) -> bool:
     if left == "[RESPONSE_TIME]" and operator in ("<", "<="):
         return _slow(draft, right)
     if left == "[CERTIFICATE_EXPIRATION]" and operator in (">", ">="):
-        return _expiry(draft, "ssl_alert_days", "Certificate expiry", right)
+        return _expiry(draft, "ssl_alert_days", N_("Certificate expiry"), right)
     if left == "[DOMAIN_EXPIRATION]" and operator in (">", ">="):
-        return _expiry(draft, "domain_alert_days", "Domain expiry", right)
+        return _expiry(draft, "domain_alert_days", N_("Domain expiry"), right)
     if left == "[BODY]" and operator in ("==", "!="):
         return _text(draft, operator, right)
     return False
@@ -87,7 +91,7 @@ def _slow(draft: Draft, right: str) -> bool:
     if ms is None:
         return False
     draft.slow_after(ms)
-    draft.remark("A slow response shows as degraded and opens no incident.")
+    draft.remark(_("A slow response shows as degraded and opens no incident."))
     return True
 
 

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from app.i18n import N_, _
 from app.imports import channels
 from app.imports.candidates import (
-    NO_KIND,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Candidate,
@@ -21,6 +21,7 @@ from app.imports.candidates import (
     host_and_port,
     listed,
     mapping,
+    no_kind,
     number,
     shown,
     string,
@@ -28,16 +29,16 @@ from app.imports.candidates import (
 )
 from app.imports.channels import Notification
 
-SOURCE = "Uptime Kuma"
-RETRY_PAUSE = "Retry intervals are dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors."
-GROUPS = "Groups become tags: each monitor gets the name of its group."
+SOURCE = N_("Uptime Kuma")
+RETRY_PAUSE = N_("Retry intervals are dropped: WAKEFUL_CONFIRM_SECONDS sets one for all monitors.")
+GROUPS = N_("Groups become tags: each monitor gets the name of its group.")
 LABELS = {
-    "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": "game server",
-    "gamedig": "game server", "mqtt": "MQTT", "json-query": "JSON query",
-    "grpc-keyword": "gRPC", "real-browser": "browser", "tailscale-ping": "Tailscale Ping",
-    "radius": "RADIUS", "redis": "Redis", "sqlserver": "SQL Server", "postgres": "PostgreSQL",
+    "ping": "Ping", "dns": "DNS", "push": "Push", "docker": "Docker", "steam": N_("game server"),
+    "gamedig": N_("game server"), "mqtt": "MQTT", "json-query": N_("JSON query"),
+    "grpc-keyword": "gRPC", "real-browser": N_("browser"), "tailscale-ping": N_("Tailscale Ping"),
+    "radius": "RADIUS", "redis": "Redis", "sqlserver": N_("SQL Server"), "postgres": "PostgreSQL",
     "mysql": "MySQL", "mongodb": "MongoDB", "snmp": "SNMP", "rabbitmq": "RabbitMQ",
-    "kafka-producer": "Kafka", "manual": "manual",
+    "kafka-producer": "Kafka", "manual": N_("manual"),
 }  # fmt: skip
 _BODY_TYPES = {
     "": "application/json",
@@ -68,7 +69,7 @@ def candidates_of(
     known = {string(one.get("id")): _notification(one) for one in notifications}
     entries = [mapping(one) for one in few(monitors)]
     if not entries:
-        raise NotReadable("The file has no monitors.")
+        raise NotReadable(_("The file has no monitors."))
     groups = {
         string(one.get("id")): string(one.get("name"))[:MOST_TAG]
         for one in entries
@@ -79,10 +80,10 @@ def candidates_of(
         for place, entry in enumerate(entries, 1)
         if entry.get("type") != "group"
     ]
-    remarks = [GROUPS] if groups else []
+    remarks = [_(GROUPS)] if groups else []
     if any(number(entry.get("maxretries")) for entry in entries):
-        remarks.append(RETRY_PAUSE)
-    return Reading(SOURCE, found, tuple(remarks))
+        remarks.append(_(RETRY_PAUSE))
+    return Reading(_(SOURCE), found, tuple(remarks))
 
 
 def _candidate(
@@ -91,7 +92,7 @@ def _candidate(
     notifications: Mapping[str, Notification],
     groups: Mapping[str, str],
 ) -> Candidate:
-    draft = Draft(f"Monitor {place}", string(entry.get("name")))
+    draft = Draft(_("Monitor %(place)s", place=place), string(entry.get("name")))
     kind = string(entry.get("type"))
     if kind in ("http", "keyword"):
         _http(draft, entry)
@@ -99,9 +100,9 @@ def _candidate(
         draft.url = host_and_port(string(entry.get("hostname")), entry.get("port"))
     else:
         draft.url = string(entry.get("url") or entry.get("hostname"))
-        draft.refuse(NO_KIND.format(LABELS.get(kind, f'"{shown(kind)}"')))
+        draft.refuse(no_kind(LABELS.get(kind, f'"{shown(kind)}"')))
     if truth(entry.get("upsideDown")):
-        draft.refuse("Wakeful has no upside-down mode (up while the check fails).")
+        draft.refuse(_("Wakeful has no upside-down mode (up while the check fails)."))
     draft.paused = "active" in entry and not truth(entry["active"])
     draft.interval(number(entry.get("interval")))
     draft.confirmations(number(entry.get("maxretries")))
@@ -111,7 +112,7 @@ def _candidate(
     if (parent := string(entry.get("parent"))) in groups:
         draft.tags([groups[parent]])
     if entry.get("proxyId"):
-        draft.remark("Proxy dropped: Wakeful checks without a proxy.")
+        draft.remark(_("Proxy dropped: Wakeful checks without a proxy."))
     _notifications(draft, entry, notifications)
     return draft.done()
 
@@ -129,7 +130,12 @@ def _http(draft: Draft, entry: Mapping[str, Any]) -> None:
     draft.timeout(number(entry.get("timeout")) or None)
     if truth(entry.get("expiryNotification")) and draft.url.lower().startswith("https:"):
         draft.fields["ssl_alert_days"] = str(WARN_DAYS)
-        draft.remark(f"Certificate warning: once, {WARN_DAYS} days before it expires.")
+        draft.remark(
+            _(
+                "Certificate warning: once, %(days)s days before it expires.",
+                days=WARN_DAYS,
+            )
+        )
     if entry.get("type") == "keyword":
         inverted = truth(entry.get("invertKeyword"))
         draft.text(TEXT_FOUND if inverted else NO_TEXT_FOUND, string(entry.get("keyword")))
@@ -142,7 +148,7 @@ def _http(draft: Draft, entry: Mapping[str, Any]) -> None:
 def _headers(draft: Draft, text: object) -> None:
     headers = text if isinstance(text, Mapping) else _object(text)
     if headers is None:
-        draft.refuse("The request headers are not valid JSON.")
+        draft.refuse(_("The request headers are not valid JSON."))
         return
     for key, value in headers.items():
         draft.pair("request_headers", string(key), string(value))
@@ -162,7 +168,9 @@ def _object(text: object) -> Mapping[str, Any] | None:
 def _login(draft: Draft, entry: Mapping[str, Any]) -> None:
     method = string(entry.get("authMethod"))
     if method not in ("", "basic"):
-        draft.refuse(f'Wakeful has no "{shown(method)}" authentication, only Basic.')
+        draft.refuse(
+            _('Wakeful has no "%(method)s" authentication, only Basic.', method=shown(method))
+        )
     elif user := string(entry.get("basic_auth_user")):
         draft.login(user, string(entry.get("basic_auth_pass")))
 

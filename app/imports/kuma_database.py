@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from app.i18n import N_, _
 from app.imports import kuma
 from app.imports.candidates import MOST_CANDIDATES, NotReadable, Reading, number, string
 
@@ -47,13 +48,13 @@ COLUMNS = {
     "notification": ("id", "name", "config"),
     "monitor_notification": ("monitor_id", "notification_id"),
 }  # fmt: skip
-NOT_KUMA = "This SQLite file is not an Uptime Kuma database: it has no table of monitors."
-DAMAGED = "The SQLite file is damaged and cannot be read."
-NEWER_IN_LOG = (
+NOT_KUMA = N_("This SQLite file is not an Uptime Kuma database: it has no table of monitors.")
+DAMAGED = N_("The SQLite file is damaged and cannot be read.")
+NEWER_IN_LOG = N_(
     "The newest changes are still in the file that ends in -wal and are not imported. Stop Uptime"
     " Kuma, then import again."
 )
-TOO_MUCH = "The SQLite file is larger than Wakeful reads."
+TOO_MUCH = N_("The SQLite file is larger than Wakeful reads.")
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MOST_VALUE_BYTES,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -83,11 +84,11 @@ def read_path(path: Path) -> Reading:
             tables = {name: list(_rows(connection, name)) for name in _tables(connection)}
     except sqlite3.Error as fault:
         interrupted = "interrupted" in str(fault) or "too big" in str(fault)
-        raise NotReadable(TOO_MUCH if interrupted else DAMAGED) from None
+        raise NotReadable(_(TOO_MUCH if interrupted else DAMAGED)) from None
     log = path.with_name(f"{path.name}-wal")
     reading = kuma.candidates_of(_monitors(tables), tables.get("notification", ()))
     if log.is_file() and log.stat().st_size:
-        return Reading(reading.source, reading.candidates, (*reading.remarks, NEWER_IN_LOG))
+        return Reading(reading.source, reading.candidates, (*reading.remarks, _(NEWER_IN_LOG)))
     return reading
 
 
@@ -126,7 +127,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     found = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'")
     plain = {name for name, root in found if isinstance(root, int) and root > 0}
     if NEEDED not in plain:
-        raise NotReadable(NOT_KUMA)
+        raise NotReadable(_(NOT_KUMA))
     return [NEEDED, *(name for name in OTHERS if name in plain)]
 
 
@@ -135,7 +136,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     present = {row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})") if row[6] == 0}
     columns = [name for name in COLUMNS[table] if name in present]
     if "id" in COLUMNS[table] and "id" not in columns:
-        raise NotReadable(NOT_KUMA)
+        raise NotReadable(_(NOT_KUMA))
     if not columns:
         return
     names = ", ".join(f'"{name}"' for name in columns)
@@ -144,7 +145,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
     for place, values in enumerate(rows):
         size += sum(len(one) for one in values if isinstance(one, str | bytes))
         if place >= MOST_ROWS or size > MOST_TEXT:
-            raise NotReadable(TOO_MUCH)
+            raise NotReadable(_(TOO_MUCH))
         yield dict(zip(columns, values, strict=True))
 
 

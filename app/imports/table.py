@@ -8,15 +8,16 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from app.i18n import N_, _, _n
 from app.imports import uptimerobot
 from app.imports.candidates import (
     MOST_CANDIDATES,
-    NO_KIND,
     Candidate,
     Draft,
     NotReadable,
     Reading,
     host_and_port,
+    no_kind,
     number,
     seconds,
     shown,
@@ -24,7 +25,7 @@ from app.imports.candidates import (
 )
 from app.records import CONTACT
 
-SOURCE = "Lines"
+SOURCE = N_("Lines")
 MOST_CELL = 100_000
 # The other names of a column, in lower case with single spaces.
 COLUMNS = {
@@ -73,7 +74,6 @@ _HOST = re.compile(
     r"(?:[^\s/,@]{1,253}\.[^\s/,]{1,253}|localhost(?::[0-9]{1,5})?|[^\s/,@]{1,253}:[0-9]{1,5})"
     r"(?:/\S*)?"
 )
-QUOTE = "Put quotes around a value with commas."
 
 
 def read(text: str) -> Reading:
@@ -82,8 +82,16 @@ def read(text: str) -> Reading:
         return _with_header(text, delimiter)
     lines = [(place, line) for place, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) > MOST_CANDIDATES:
-        raise NotReadable(f"At most {MOST_CANDIDATES:,} lines are read at a time. Split the list.")
-    return Reading(SOURCE, [_draft(f"Line {place}", cells(line)).done() for place, line in lines])
+        raise NotReadable(
+            _(
+                "At most %(most)s lines are read at a time. Split the list.",
+                most=f"{MOST_CANDIDATES:,}",
+            )
+        )
+    return Reading(
+        _(SOURCE),
+        [_draft(_("Line %(place)s", place=place), cells(line)).done() for place, line in lines],
+    )
 
 
 def _header(text: str) -> tuple[bool, str]:
@@ -116,7 +124,12 @@ def _with_header(text: str, delimiter: str) -> Reading:
     found: list[Candidate] = []
     for place, row in rows:
         if len(found) >= MOST_CANDIDATES:
-            raise NotReadable(f"At most {MOST_CANDIDATES:,} rows are read. Split the file.")
+            raise NotReadable(
+                _(
+                    "At most %(most)s rows are read. Split the file.",
+                    most=f"{MOST_CANDIDATES:,}",
+                )
+            )
         # Of two columns for one thing the first that is filled counts.
         values: dict[str, str] = {}
         for column, cell in zip(columns, row, strict=False):
@@ -124,7 +137,7 @@ def _with_header(text: str, delimiter: str) -> Reading:
                 values.setdefault(column, cell.strip())
         found.append(_of_columns(place, values, len(row) > len(columns)))
     if not found:
-        raise NotReadable("The file has a header row but no data.")
+        raise NotReadable(_("The file has a header row but no data."))
     return Reading("CSV", found, _left_out(names, columns))
 
 
@@ -136,7 +149,10 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, row
     except csv.Error:
-        sentence = f"Line {reader.line_num} cannot be read as CSV: a quote may be missing."
+        sentence = _(
+            "Line %(line)s cannot be read as CSV: a quote may be missing.",
+            line=reader.line_num,
+        )
         raise NotReadable(sentence) from None
 
 
@@ -148,16 +164,26 @@ def _left_out(names: Sequence[str], columns: Sequence[str | None]) -> tuple[str,
     ]
     if not unknown:
         return ()
-    more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
-    return (f"Ignored columns: {', '.join(unknown[:8])}{more}.",)
+    names, more = ", ".join(unknown[:8]), len(unknown) - 8
+    if more > 0:
+        several = _n(
+            "Ignored columns: %(names)s and %(num)s more.",
+            "Ignored columns: %(names)s and %(num)s more.",
+            more,
+            names=names,
+        )
+        return (several,)
+    return (_("Ignored columns: %(names)s.", names=names),)
 
 
 def _of_columns(place: int, values: Mapping[str, str], more: bool) -> Candidate:
-    draft = Draft(f"Line {place}", values.get("name", ""), values.get("url", ""))
+    draft = Draft(_("Line %(place)s", place=place), values.get("name", ""), values.get("url", ""))
     if more:
-        draft.refuse(f"The line has more cells than the header. {QUOTE}")
+        draft.refuse(
+            _("The line has more cells than the header. Put quotes around a value with commas.")
+        )
     if not draft.url:
-        draft.refuse("The line has no URL.")
+        draft.refuse(_("The line has no URL."))
     _kind(draft, values)
     if "interval" in values:
         span = seconds(values["interval"])
@@ -188,7 +214,7 @@ def _kind(draft: Draft, values: Mapping[str, str]) -> None:
     raw = values.get("type", "").lower()
     kind = _KINDS.get(raw)
     if kind is None:
-        draft.refuse(NO_KIND.format(f'"{shown(raw)}"'))
+        draft.refuse(no_kind(f'"{shown(raw)}"'))
     elif kind == "port" and not draft.url.startswith("tcp://"):
         draft.url = host_and_port(draft.url, values.get("port", ""))
     elif "keyword" in values:
@@ -203,12 +229,12 @@ def cells(line: str) -> list[str]:
     """``[name, URL, tags, contact]`` of a line; a URL alone may be followed by its name."""
     line = line.strip()
     if "\t" not in line and _URL.match(line):
-        url, _, name = line.partition(" ")
+        url, _space, name = line.partition(" ")
         return [name.strip().strip(","), url.rstrip(",")]
     delimiter = "\t" if "\t" in line else ("," if "," in line else ";")
     row = [cell.strip() for cell in _row(line, delimiter)]
     if len(row) == 1:
-        url, _, name = row[0].partition(" ")
+        url, _space, name = row[0].partition(" ")
         # A name in front of a URL, without anything between them, is for the form to refuse.
         return [name.strip(), url] if _HOST.fullmatch(url) else ["", row[0]]
     if _URL.match(row[0]) or (_HOST.fullmatch(row[0]) and not _is_url(row[1])):
@@ -232,7 +258,12 @@ def _draft(place: str, row: Sequence[str]) -> Draft:
     name, url, tags, contact, *more = (*row, "", "", "", "")[: max(4, len(row))]
     draft = Draft(place, name.strip(), url.strip())
     if any(more):
-        draft.refuse(f"The line has more than name, URL, tags and contact. {QUOTE}")
+        draft.refuse(
+            _(
+                "The line has more than name, URL, tags and contact."
+                " Put quotes around a value with commas."
+            )
+        )
     _tags_and_contacts(draft, tags, contact)
     return draft
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.i18n import N_, _
 from app.imports.candidates import (
-    NO_KIND,
     NO_TEXT_FOUND,
     TEXT_FOUND,
     Candidate,
@@ -19,13 +19,14 @@ from app.imports.candidates import (
     host_and_port,
     listed,
     mapping,
+    no_kind,
     number,
     shown,
     string,
 )
 
 SOURCE = "UptimeRobot"
-CONTACTS_DROPPED = (
+CONTACTS_DROPPED = N_(
     "Alert contacts are dropped: the export does not contain their addresses. Choose contacts "
     "instead."
 )
@@ -34,7 +35,7 @@ KINDS = {
     "3": "ping", "ping": "ping", "4": "port", "port": "port", "5": "heartbeat",
     "heartbeat": "heartbeat", "dns": "dns",
 }  # fmt: skip
-LABELS = {"ping": "Ping", "heartbeat": "heartbeat", "dns": "DNS"}
+LABELS = {"ping": "Ping", "heartbeat": N_("heartbeat"), "dns": "DNS"}
 # Of the port monitors that name a service in place of a port.
 PORTS = {"1": 80, "2": 443, "3": 21, "4": 25, "5": 110, "6": 143}
 # As version 2 of the API numbers them.
@@ -44,7 +45,7 @@ METHODS = {
 
 
 def knows(data: object) -> bool:
-    return any(True for _ in _entries(data))
+    return bool(_entries(data))
 
 
 def _entries(data: object) -> list[Mapping[str, Any]]:
@@ -63,9 +64,9 @@ def _entries(data: object) -> list[Mapping[str, Any]]:
 def read(data: object) -> Reading:
     entries = _entries(data)
     if not entries:
-        raise NotReadable("The file has no monitors.")
+        raise NotReadable(_("The file has no monitors."))
     found = [_candidate(place, entry) for place, entry in enumerate(few(entries), 1)]
-    remarks = [CONTACTS_DROPPED] if any(_contacts(entry) for entry in entries) else []
+    remarks = [_(CONTACTS_DROPPED)] if any(_contacts(entry) for entry in entries) else []
     if missing := _missing(data, len(entries)):
         remarks.append(missing)
     return Reading(SOURCE, found, tuple(remarks))
@@ -80,14 +81,18 @@ def _missing(data: object, count: int) -> str:
     total = number(mapping(mapping(data).get("pagination")).get("total"))
     if total is None or total <= count:
         return ""
-    return f"The file has {count} of {total:g} monitors. Export the other pages too."
+    return _(
+        "The file has %(count)s of %(total)s monitors. Export the other pages too.",
+        count=count,
+        total=f"{total:g}",
+    )
 
 
 def _candidate(place: int, entry: Mapping[str, Any]) -> Candidate:
     def get(old: str, new: str) -> Any:
         return entry[old] if old in entry else entry.get(new)
 
-    draft = Draft(f"Monitor {place}", string(get("friendly_name", "friendlyName")))
+    draft = Draft(_("Monitor %(place)s", place=place), string(get("friendly_name", "friendlyName")))
     raw = string(entry.get("type")).lower()
     kind = KINDS.get(raw, raw)
     draft.url = string(entry.get("url"))
@@ -95,7 +100,7 @@ def _candidate(place: int, entry: Mapping[str, Any]) -> Candidate:
         port = entry.get("port") or PORTS.get(string(get("sub_type", "subType")))
         draft.url = host_and_port(draft.url, port)
     elif kind not in ("http", "keyword"):
-        draft.refuse(NO_KIND.format(LABELS.get(kind, f'"{shown(raw)}"')))
+        draft.refuse(no_kind(LABELS.get(kind, f'"{shown(raw)}"')))
     if kind == "keyword":
         keyword(
             draft,
@@ -120,7 +125,7 @@ def keyword(draft: Draft, kind: str, value: str, case: str = "") -> None:
     found = kind.lower().replace("_", " ").removeprefix("alert") in ("1", "exists", " exists")
     draft.text(TEXT_FOUND if found else NO_TEXT_FOUND, value)
     if case.lower() in ("1", "caseinsensitive", "case insensitive"):
-        draft.remark("The keyword becomes case-sensitive.")
+        draft.remark(_("The keyword becomes case-sensitive."))
 
 
 def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: object) -> None:
@@ -135,4 +140,4 @@ def _request(draft: Draft, entry: Mapping[str, Any], user: object, password: obj
     if string(user):
         draft.login(string(user), string(password))
     if entry.get("custom_http_statuses") or entry.get("successHttpResponseCodes"):
-        draft.remark("Custom status codes dropped. Set the accepted status codes yourself.")
+        draft.remark(_("Custom status codes dropped. Set the accepted status codes yourself."))

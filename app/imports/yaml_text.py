@@ -12,30 +12,34 @@ from typing import Any
 
 import yaml
 
-from app.imports.candidates import NotReadable
+from app.i18n import N_, _
+from app.imports.candidates import NotReadable, at_line
 
 # As fast as libyaml where the wheel has it; the slow one reads the same.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MOST_CHARACTERS = 2 * 1024 * 1024
 MOST_VALUES = 200_000
 MOST_DEPTH = 40
-TOO_DEEP = "The YAML is nested too deeply."
-TOO_MANY = "The YAML has more values than Wakeful reads."
+TOO_DEEP = N_("The YAML is nested too deeply.")
+TOO_MANY = N_("The YAML has more values than Wakeful reads.")
 MERGE = "<<"
 
 
 def parse(text: str) -> Any:
     if len(text) > MOST_CHARACTERS:
         raise NotReadable(
-            f"The YAML is too long. At most {MOST_CHARACTERS // 1024**2} MB are read."
+            _(
+                "The YAML is too long. At most %(most)s MB are read.",
+                most=MOST_CHARACTERS // 1024**2,
+            )
         )
     try:
         _measure(text)
         root = yaml.compose(text, Loader=LOADER)
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
-        place = f" Its first fault is in line {mark.line + 1}." if mark else ""
-        raise NotReadable(f"The file is not valid YAML.{place}") from None
+        line = mark.line + 1 if mark else None
+        raise NotReadable(at_line(_("The file is not valid YAML."), line)) from None
     return None if root is None else _Expansion().value(root, 0)
 
 
@@ -43,13 +47,13 @@ def _measure(text: str) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=LOADER)):
         if count > 3 * MOST_VALUES:
-            raise NotReadable(TOO_MANY)
+            raise NotReadable(_(TOO_MANY))
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MOST_DEPTH:
-            raise NotReadable(TOO_DEEP)
+            raise NotReadable(_(TOO_DEEP))
 
 
 class _Expansion:
@@ -60,9 +64,9 @@ class _Expansion:
         """``node`` with its aliases expanded; one that contains itself is too deep."""
         self.left -= 1 + (len(node.value) // 64 if isinstance(node, yaml.ScalarNode) else 0)
         if self.left < 0:
-            raise NotReadable(TOO_MANY)
+            raise NotReadable(_(TOO_MANY))
         if depth > MOST_DEPTH:
-            raise NotReadable(TOO_DEEP)
+            raise NotReadable(_(TOO_DEEP))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(one, depth + 1) for one in node.value]
         if isinstance(node, yaml.MappingNode):

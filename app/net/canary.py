@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from app.i18n import _
+
 Canary = tuple[str, int]  # host and port
 
 # The setting that stores the canaries' responses, by place: each place has its own network.
@@ -50,14 +52,18 @@ def parse_canaries(text: str | None) -> tuple[Canary, ...]:
 
 
 def _host_port(part: str) -> Canary:
-    host, _, port = part.rpartition(":")
+    host, _colon, port = part.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        raise ValueError(f"{part!r} has no port from 1 to 65535. Write host:port.")
+        raise ValueError(
+            _("%(part)s has no port from 1 to 65535. Write host:port.", part=repr(part))
+        )
     if bracketed:
         host = host[1:-1]
     if not host or (":" in host) != bracketed:
-        raise ValueError(f"{part!r} is not host:port. Write IPv6 addresses as [::1]:443.")
+        raise ValueError(
+            _("%(part)s is not host:port. Write IPv6 addresses as [::1]:443.", part=repr(part))
+        )
     return host, int(port)
 
 
@@ -134,7 +140,7 @@ def _answers(canaries: Sequence[Canary], timeout: float) -> Iterator[tuple[Canar
             daemon=True,
         )
         asking.start()
-    for _ in canaries:
+    for _canary in canaries:
         try:
             yield answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:

@@ -27,6 +27,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 
+from app.i18n import _
 from app.net.charset import decode
 from app.net.codings import Decoder, codings
 from app.net.hosts import SystemNames
@@ -136,8 +137,7 @@ class Network:
         pairs = zip(resolved.addresses, refusals, strict=True)
         found = [address for address, refusal in pairs if refusal is None]
         if not found:
-            sentence = next(str(refusal) for refusal in refusals if refusal is not None)
-            raise Blocked(sentence.replace("To watch it", "To send there"))
+            raise Blocked(next(str(refusal) for refusal in refusals if refusal is not None))
         return found
 
 
@@ -159,17 +159,20 @@ def _say(fault: requests.RequestException, target: Target, expired: bool) -> str
     """A sentence of our own: the library's message contains the whole URL."""
     host = target.host
     if expired or isinstance(fault, requests.ReadTimeout):
-        return f"{host} accepted the connection but did not answer in time."
+        return _("%(host)s accepted the connection but did not answer in time.", host=host)
     if isinstance(fault, requests.exceptions.SSLError):
-        return f"The TLS certificate of {host} could not be verified, or the handshake failed."
+        return _(
+            "The TLS certificate of %(host)s could not be verified, or the handshake failed.",
+            host=host,
+        )
     words = repr(fault)
     if "timed out" in words:
-        return f"{host} did not accept the connection in time."
+        return _("%(host)s did not accept the connection in time.", host=host)
     if "refused" in words:
-        return f"{host} refused the connection."
+        return _("%(host)s refused the connection.", host=host)
     if "reset" in words or "aborted" in words or "Aborted" in words:
-        return f"{host} closed the connection without an answer."
-    return f"The request to {host} failed ({type(fault).__name__})."
+        return _("%(host)s closed the connection without an answer.", host=host)
+    return _("The request to %(host)s failed (%(fault)s).", host=host, fault=type(fault).__name__)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from typing import Protocol
 import brotli  # type: ignore[import-untyped]  # it ships no types, and nobody publishes stubs
 import zstandard
 
+from app.i18n import _
+
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 
 _PIECE = 64 * 1024  # bytes that a stage passes on at once
@@ -44,7 +46,13 @@ class _Members:
     def begin(self) -> None:
         self._begun += 1
         if self._begun > _MAX_MEMBERS:
-            raise Undecodable(f"{self._name}: it has more than {_MAX_MEMBERS:,} members")
+            raise Undecodable(
+                _(
+                    "%(coding)s: it has more than %(most)s members",
+                    coding=self._name,
+                    most=f"{_MAX_MEMBERS:,}",
+                )
+            )
 
 
 class _Stage(Protocol):
@@ -179,7 +187,7 @@ def _stage(name: str) -> _Stage:
         return _Brotli()
     if name == "zstd":
         return _Zstd()
-    raise Undecodable(f"the coding {name[:40]!r} is not known")
+    raise Undecodable(_("the coding %(coding)s is not known", coding=repr(name[:40])))
 
 
 class Decoder:
@@ -189,7 +197,7 @@ class Decoder:
 
     def __init__(self, codings: list[str], cap: int) -> None:
         if len(codings) > _MAX_STAGES:
-            raise Undecodable(f"{len(codings)} codings on top of each other")
+            raise Undecodable(_("%(count)s codings on top of each other", count=len(codings)))
         self._stages = [_stage(name) for name in reversed(codings)]
         self._cap = cap
         self._between = 0  # bytes that one coding has passed to the next
@@ -221,7 +229,7 @@ class Decoder:
         """
         self._between += size
         if self._between > _MAX_STAGES * self._cap:
-            raise Undecodable("one coding unpacks to more than the whole body")
+            raise Undecodable(_("one coding unpacks to more than the whole body"))
 
     @property
     def whole(self) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
+from app.i18n import _
+
 _LOOK_AGAIN_SECONDS = 5.0  # how often a file is looked at
 _LOCALHOST = ("127.0.0.1", "::1")
 
@@ -51,7 +53,7 @@ def _server(part: str) -> Server:
         host, bracket, rest = part[1:].partition("]")
         port = "53" if bracket and not rest else rest[1:] if rest.startswith(":") else "none"
     elif part.count(":") == 1:
-        host, _, port = part.partition(":")
+        host, _colon, port = part.partition(":")
     try:
         number = int(port)
         address = str(ip_address(host))
@@ -59,7 +61,11 @@ def _server(part: str) -> Server:
         number, address = 0, ""
     if not 1 <= number <= 65_535:
         raise ValueError(
-            f"{part!r} is not a DNS server. Write an IP address and a port, such as 127.0.0.1:53."
+            _(
+                "%(part)s is not a DNS server. Write an IP address and a port, such as"
+                " 127.0.0.1:53.",
+                part=repr(part),
+            )
         )
     return Server(address, number)
 
@@ -82,7 +88,7 @@ def read_resolv_conf(text: str) -> SystemConfig:
             search = tuple(domain.strip(".").lower() for domain in rest if domain.strip("."))
         elif word == "options":
             for option in rest:
-                name, _, value = option.partition(":")
+                name, _colon, value = option.partition(":")
                 if name == "ndots" and value.isdigit():
                     ndots = min(int(value), 15)
     return SystemConfig(tuple(servers) or (Server("127.0.0.1"),), search, ndots)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
+from app.i18n import N_
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -40,26 +42,29 @@ def _row(
 
 
 STICKY: tuple[Special, ...] = (
-    _row("169.254.0.0/16", "a link-local or cloud metadata address", "RFC 3927", sticky=True),
-    _row("fe80::/10", "a link-local address", "RFC 4291 2.5.6", sticky=True),
+    _row("169.254.0.0/16", N_("a link-local or cloud metadata address"), "RFC 3927", sticky=True),
+    _row("fe80::/10", N_("a link-local address"), "RFC 4291 2.5.6", sticky=True),
     _row(
-        "fd00:ec2::254/128", "the cloud metadata address of AWS", "AWS EC2 user guide", sticky=True
+        "fd00:ec2::254/128",
+        N_("the cloud metadata address of AWS"),
+        "AWS EC2 user guide",
+        sticky=True,
     ),
     _row(
         "100.100.100.200/32",
-        "the cloud metadata address of Alibaba Cloud",
+        N_("the cloud metadata address of Alibaba Cloud"),
         "Alibaba ECS user guide",
         sticky=True,
     ),
     _row(
         "168.63.129.16/32",
-        "the platform address of Azure",
+        N_("the platform address of Azure"),
         "Azure virtual network documentation",
         sticky=True,
     ),
     _row(
         "192.0.0.192/32",
-        "the cloud metadata address of Oracle Cloud",
+        N_("the cloud metadata address of Oracle Cloud"),
         "Oracle cloud documentation",
         sticky=True,
     ),
@@ -68,49 +73,51 @@ STICKY: tuple[Special, ...] = (
 # IPv4: IANA special-purpose address registry (RFC 6890 and updates), class D and E space.
 _IPV4: tuple[Special, ...] = (
     _row(
-        "0.0.0.0/8", 'an address of "this network"', "RFC 791 3.2; Linux connects 0.0.0.0 to itself"
+        "0.0.0.0/8",
+        N_('an address of "this network"'),
+        "RFC 791 3.2; Linux connects 0.0.0.0 to itself",
     ),
-    _row("10.0.0.0/8", "a private address", "RFC 1918", PRIVATE),
-    _row("100.64.0.0/10", "a private address (carrier NAT)", "RFC 6598", PRIVATE),
-    _row("127.0.0.0/8", "a loopback address", "RFC 1122 3.2.1.3", LOOPBACK),
-    _row("172.16.0.0/12", "a private address", "RFC 1918", PRIVATE),
-    _row("192.0.0.0/24", "an address for IETF protocols", "RFC 6890"),
-    _row("192.0.2.0/24", "an address for documentation", "RFC 5737"),
-    _row("192.31.196.0/24", "an AS112 address", "RFC 7535"),
-    _row("192.52.193.0/24", "an AMT address", "RFC 7450"),
-    _row("192.88.99.0/24", "a 6to4 relay address", "RFC 7526"),
-    _row("192.168.0.0/16", "a private address", "RFC 1918", PRIVATE),
-    _row("192.175.48.0/24", "an AS112 address", "RFC 7534"),
-    _row("198.18.0.0/15", "an address for benchmarks", "RFC 2544"),
-    _row("198.51.100.0/24", "an address for documentation", "RFC 5737"),
-    _row("203.0.113.0/24", "an address for documentation", "RFC 5737"),
-    _row("224.0.0.0/4", "a multicast address", "RFC 5771"),
-    _row("240.0.0.0/4", "a reserved address", "RFC 1112 4"),
-    _row("255.255.255.255/32", "the broadcast address", "RFC 919"),
+    _row("10.0.0.0/8", N_("a private address"), "RFC 1918", PRIVATE),
+    _row("100.64.0.0/10", N_("a private address (carrier NAT)"), "RFC 6598", PRIVATE),
+    _row("127.0.0.0/8", N_("a loopback address"), "RFC 1122 3.2.1.3", LOOPBACK),
+    _row("172.16.0.0/12", N_("a private address"), "RFC 1918", PRIVATE),
+    _row("192.0.0.0/24", N_("an address for IETF protocols"), "RFC 6890"),
+    _row("192.0.2.0/24", N_("an address for documentation"), "RFC 5737"),
+    _row("192.31.196.0/24", N_("an AS112 address"), "RFC 7535"),
+    _row("192.52.193.0/24", N_("an AMT address"), "RFC 7450"),
+    _row("192.88.99.0/24", N_("a 6to4 relay address"), "RFC 7526"),
+    _row("192.168.0.0/16", N_("a private address"), "RFC 1918", PRIVATE),
+    _row("192.175.48.0/24", N_("an AS112 address"), "RFC 7534"),
+    _row("198.18.0.0/15", N_("an address for benchmarks"), "RFC 2544"),
+    _row("198.51.100.0/24", N_("an address for documentation"), "RFC 5737"),
+    _row("203.0.113.0/24", N_("an address for documentation"), "RFC 5737"),
+    _row("224.0.0.0/4", N_("a multicast address"), "RFC 5771"),
+    _row("240.0.0.0/4", N_("a reserved address"), "RFC 1112 4"),
+    _row("255.255.255.255/32", N_("the broadcast address"), "RFC 919"),
 )
 
 # IPv6: IANA special-purpose address registry; addresses outside 2000::/3 are not assigned.
 _IPV6: tuple[Special, ...] = (
-    _row("::/128", "the unspecified address", "RFC 4291 2.5.2"),
-    _row("::1/128", "a loopback address", "RFC 4291 2.5.3", LOOPBACK),
-    _row("64:ff9b:1::/48", "an address for local NAT64", "RFC 8215"),
-    _row("100::/64", "a discard-only address", "RFC 6666"),
-    _row("100:0:0:1::/64", "a dummy address", "RFC 9780"),
-    _row("2001:1::/32", "an address for IETF protocols", "RFC 2928"),
-    _row("2001:2::/48", "an address for benchmarks", "RFC 5180"),
-    _row("2001:3::/32", "an AMT address", "RFC 7450"),
-    _row("2001:4:112::/48", "an AS112 address", "RFC 7535"),
-    _row("2001:10::/28", "an ORCHID", "RFC 4843"),
-    _row("2001:20::/28", "an ORCHIDv2", "RFC 7343"),
-    _row("2001:30::/28", "a drone's identifier", "RFC 9374"),
-    _row("2001:db8::/32", "an address for documentation", "RFC 3849"),
-    _row("2620:4f:8000::/48", "an AS112 address", "RFC 7534"),
-    _row("3ffe::/16", "an address of the closed 6bone", "RFC 3701"),
-    _row("3fff::/20", "an address for documentation", "RFC 9637"),
-    _row("5f00::/16", "a segment routing identifier", "RFC 9602"),
-    _row("fc00::/7", "a private address", "RFC 4193", PRIVATE),
-    _row("fec0::/10", "a site-local address", "RFC 3879"),
-    _row("ff00::/8", "a multicast address", "RFC 4291 2.7"),
+    _row("::/128", N_("the unspecified address"), "RFC 4291 2.5.2"),
+    _row("::1/128", N_("a loopback address"), "RFC 4291 2.5.3", LOOPBACK),
+    _row("64:ff9b:1::/48", N_("an address for local NAT64"), "RFC 8215"),
+    _row("100::/64", N_("a discard-only address"), "RFC 6666"),
+    _row("100:0:0:1::/64", N_("a dummy address"), "RFC 9780"),
+    _row("2001:1::/32", N_("an address for IETF protocols"), "RFC 2928"),
+    _row("2001:2::/48", N_("an address for benchmarks"), "RFC 5180"),
+    _row("2001:3::/32", N_("an AMT address"), "RFC 7450"),
+    _row("2001:4:112::/48", N_("an AS112 address"), "RFC 7535"),
+    _row("2001:10::/28", N_("an ORCHID"), "RFC 4843"),
+    _row("2001:20::/28", N_("an ORCHIDv2"), "RFC 7343"),
+    _row("2001:30::/28", N_("a drone's identifier"), "RFC 9374"),
+    _row("2001:db8::/32", N_("an address for documentation"), "RFC 3849"),
+    _row("2620:4f:8000::/48", N_("an AS112 address"), "RFC 7534"),
+    _row("3ffe::/16", N_("an address of the closed 6bone"), "RFC 3701"),
+    _row("3fff::/20", N_("an address for documentation"), "RFC 9637"),
+    _row("5f00::/16", N_("a segment routing identifier"), "RFC 9602"),
+    _row("fc00::/7", N_("a private address"), "RFC 4193", PRIVATE),
+    _row("fec0::/10", N_("a site-local address"), "RFC 3879"),
+    _row("ff00::/8", N_("a multicast address"), "RFC 4291 2.7"),
 )
 
 SPECIAL: tuple[Special, ...] = (*_IPV4, *_IPV6)
@@ -127,7 +134,7 @@ _LAST_32 = (_MAPPED, _TRANSLATED, _COMPATIBLE, _NAT64)
 _ISATAP = (0x00005EFE, 0x02005EFE)  # RFC 5214 6.1, the upper half of the interface identifier
 
 UNASSIGNED = Special(
-    IPv6Network("::/0"), "not an assigned public address", "IANA IPv6 address space (RFC 4291)"
+    IPv6Network("::/0"), N_("not an assigned public address"), "IANA IPv6 address space (RFC 4291)"
 )
 
 

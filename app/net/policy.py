@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from app.i18n import N_, _
 from app.net.networks import (
     LOOPBACK,
     PRIVATE,
@@ -24,7 +25,7 @@ from app.net.networks import (
     special,
 )
 
-WHERE = "on the Settings page, or in WAKEFUL_ALLOW_NETWORKS"
+WHERE = N_("on the Settings page, or in WAKEFUL_ALLOW_NETWORKS")
 _REMEMBERED = (
     20_000  # judged addresses kept: searching the table costs some 10 us, a kept answer 0.1 us
 )
@@ -54,7 +55,12 @@ class Policy:
         self.words = frozenset(words)
         if unknown := self.words - set(WORDS):
             raise ValueError(
-                f"{sorted(unknown)[0]!r} is not a word for networks. Use {PRIVATE} or {LOOPBACK}."
+                _(
+                    "%(word)s is not a word for networks. Use %(private)s or %(loopback)s.",
+                    word=repr(sorted(unknown)[0]),
+                    private=PRIVATE,
+                    loopback=LOOPBACK,
+                )
             )
         self.networks = tuple(networks)
         opened = tuple(row.network for row in SPECIAL if row.word in self.words)
@@ -138,28 +144,46 @@ def _network(part: str) -> Network:
         meant = ip_network(part, strict=False)
     except ValueError:
         raise ValueError(
-            f"{part!r} is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, "
-            f"or the word {PRIVATE} or {LOOPBACK}."
+            _(
+                "%(part)s is not a network. Write a network such as 10.0.0.0/8 or fd00::/8, "
+                "or the word %(private)s or %(loopback)s.",
+                part=repr(part),
+                private=PRIVATE,
+                loopback=LOOPBACK,
+            )
         ) from None
     raise ValueError(
-        f"{part!r} is not a network: bits are set behind its prefix. Did you mean {meant}?"
+        _(
+            "%(part)s is not a network: bits are set behind its prefix. Did you mean %(meant)s?",
+            part=repr(part),
+            meant=meant,
+        )
     )
 
 
 def _sentence(address: Address, judged: Address, row: Special, where: str) -> str:
-    inside = "" if judged is address or judged == address else f" carries {judged}, which"
+    inside = not (judged is address or judged == address)
     network = "" if row.network.prefixlen in (0, row.network.max_prefixlen) else f" ({row.network})"
-    return (
-        f"{address}{inside} is {row.name}{network} and not allowed. "
-        f"To reach it, allow {_way(judged, row)} {where}."
+    sentence = (
+        N_(
+            "%(address)s carries %(inner)s, which is %(what)s and not allowed. To reach it, allow"
+            " %(way)s %(where)s."
+        )
+        if inside
+        else N_("%(address)s is %(what)s and not allowed. To reach it, allow %(way)s %(where)s.")
+    )
+    return _(
+        sentence,
+        address=address,
+        inner=judged,
+        what=_(row.name) + network,
+        way=_way(judged, row),
+        where=_(where),
     )
 
 
 def _way(address: Address, row: Special) -> str:
     if row.word is not None and row not in STICKY:
-        return f"{row.word} or {row.network}"
-    return (
-        f"the network {ip_network(address)} itself"
-        if row.sticky
-        else f"the network {ip_network(address)}"
-    )
+        return _("%(word)s or %(network)s", word=row.word, network=row.network)
+    sentence = N_("the network %(network)s itself") if row.sticky else N_("the network %(network)s")
+    return _(sentence, network=ip_network(address))

@@ -18,6 +18,7 @@ import dns.exception
 import dns.name
 import dns.rdatatype
 
+from app.i18n import N_, _
 from app.net.dnsquery import AAAA, A, Part, Question
 from app.net.hosts import Server, SystemNames
 from app.net.loop import Loop, Timer
@@ -273,19 +274,22 @@ def _ordered(addresses: Sequence[str]) -> tuple[str, ...]:
     return (*six, *four)
 
 
+_SENTENCES = {
+    Cause.DNS_NXDOMAIN: N_("The name %(host)s does not exist in DNS: NXDOMAIN%(said)s."),
+    Cause.DNS_SERVFAIL: N_("DNS could not resolve %(host)s: SERVFAIL%(said)s."),
+    Cause.DNS_REFUSED: N_("DNS refused to resolve %(host)s: REFUSED%(said)s."),
+    Cause.DNS_TIMEOUT: N_("No DNS server answered for %(host)s within %(seconds)s s."),
+    Cause.DNS_NO_ADDRESS: N_(
+        "The name %(host)s exists in DNS but has no address: no A and no AAAA record%(said)s."
+    ),
+}
+
+
 def _fault(host: str, part: Part, seconds: float = 0.0) -> Resolved:
-    said = f" (said by DNS server {part.server})" if part.server else ""
-    sentences = {
-        Cause.DNS_NXDOMAIN: f"The name {host} does not exist in DNS: NXDOMAIN{said}.",
-        Cause.DNS_SERVFAIL: f"DNS could not resolve {host}: SERVFAIL{said}.",
-        Cause.DNS_REFUSED: f"DNS refused to resolve {host}: REFUSED{said}.",
-        Cause.DNS_TIMEOUT: f"No DNS server answered for {host} within {seconds:.3g} s.",
-        Cause.DNS_NO_ADDRESS: (
-            f"The name {host} exists in DNS but has no address: no A and no AAAA record{said}."
-        ),
-    }
+    said = " " + _("(said by DNS server %(server)s)", server=part.server) if part.server else ""
     cause = part.fault or Cause.DNS_NO_ADDRESS
-    return Resolved(host, (), cause, sentences[cause])
+    sentence = _(_SENTENCES[cause], host=host, said=said, seconds=f"{seconds:.3g}")
+    return Resolved(host, (), cause, sentence)
 
 
 def resolve(
@@ -319,5 +323,8 @@ def resolve(
 def timed_out(host: str, seconds: float) -> Resolved:
     """The result when the caller's own time runs out during the look-up."""
     return Resolved(
-        host, (), Cause.DNS_TIMEOUT, f"No DNS server answered for {host} within {seconds:.3g} s."
+        host,
+        (),
+        Cause.DNS_TIMEOUT,
+        _(_SENTENCES[Cause.DNS_TIMEOUT], host=host, seconds=f"{seconds:.3g}"),
     )

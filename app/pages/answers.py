@@ -13,6 +13,7 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
+from app.i18n import _
 from app.pages.place import HTML
 from app.pages.routes import Shown
 from app.records import PageTheme, Visibility
@@ -40,7 +41,7 @@ def policy(*, frames: bool = False, style: str = "'self'") -> str:
             "default-src 'none'",
             "script-src 'self'",
             f"style-src {style}",
-            "img-src 'self' data:",
+            "img-src data: 'self'",
             "connect-src 'self'",
             "form-action 'self'",
             "base-uri 'none'",
@@ -148,15 +149,15 @@ def not_found(theme: str = PageTheme.SYSTEM) -> Answer:
     """The same for a page that never was, one that was deleted and one that is closed. ``theme``:
     of the page to which there is no such address.
     """
-    return _bare(404, "Not found", "There is no status page under this address.", theme)
+    return _bare(404, _("Not found"), _("There is no status page under this address."), theme)
 
 
 @cache
 def unavailable() -> Answer:
     return _bare(
         503,
-        "Status not available",
-        "The state of this page cannot be read now. Try again in a moment.",
+        _("Status not available"),
+        _("The state of this page cannot be read now. Try again in a moment."),
         PageTheme.SYSTEM,
         [("Retry-After", str(RETRY_SECONDS))],
     )
@@ -195,7 +196,7 @@ def _takes_gzip(header: str | None) -> bool:
     if not header or "gzip" not in header:
         return False
     for one in header.split(","):
-        coding, _, weight = one.partition(";")
+        coding, _semicolon, weight = one.partition(";")
         if coding.strip() == "gzip":
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False

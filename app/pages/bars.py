@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from app.i18n import _, _n
 from app.records import Component, PublicDay
 from app.rules.figures import percent, span
 
@@ -118,15 +119,18 @@ def _without_runs(parts: Sequence[str]) -> str:
 def label(days: Sequence[PublicDay], uptime: float | None) -> str:
     """What the graphic shows, in words."""
     if uptime is None:
-        return "No data yet."
+        return _("No data yet.")
     bad = [day for day in days if day.down_s]
     if not bad:
-        return f"{percent(uptime)} up, no day with downtime."
+        return _("%(percent)s up, no day with downtime.", percent=percent(uptime))
     worst = max(bad, key=lambda day: day.down_s)
-    count = "1 day" if len(bad) == 1 else f"{len(bad)} days"
-    return (
-        f"{percent(uptime)} up, {count} with downtime, at most {span(worst.down_s)} on"
-        f" {day_text(worst.day)}."
+    return _n(
+        "%(percent)s up, %(num)s day with downtime, at most %(span)s on %(day)s.",
+        "%(percent)s up, %(num)s days with downtime, at most %(span)s on %(day)s.",
+        len(bad),
+        percent=percent(uptime),
+        span=span(worst.down_s),
+        day=day_text(worst.day),
     )
 
 

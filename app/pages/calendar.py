@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from app.i18n import _
 from app.pages.text import base, clean, line, newest, shown
 from app.records import PublicPage, PublicWindow
 
@@ -54,12 +55,12 @@ def _event(page: PublicPage, window: PublicWindow) -> Iterator[str]:
 
 def _about(page: PublicPage, window: PublicWindow) -> str:
     names = ", ".join(line(one.name) for one in shown(page, window.components))
-    affected = f"Affects: {names}." if names else ""
+    affected = _("Affects: %(names)s.", names=names) if names else ""
     return "\n\n".join(text for text in (clean(window.description).strip(), affected) if text)
 
 
 def _name(page: PublicPage) -> str:
-    return _text(f"{line(page.page.name)}: maintenance")
+    return _text(_("%(page)s: maintenance", page=line(page.page.name)))
 
 
 def _text(value: str) -> str:

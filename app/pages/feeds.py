@@ -13,6 +13,7 @@ from email.utils import format_datetime
 from html import escape
 from xml.etree import ElementTree
 
+from app.i18n import _
 from app.pages.text import base, clean, html, line, link_of_post, local, newest, shown
 from app.records import Post, PostUpdate, PublicPage
 from app.rules.page_looks import post_word
@@ -91,7 +92,7 @@ def _of_post(page: PublicPage, post: Post) -> Iterator[Entry]:
         corrected = _corrected(post, update, first=number == 0)
         yield Entry(
             id=_tag(page, f"/posts/{post.id}/updates/{update.id}"),
-            title=f"{line(post.title)} ({post_word(update.state)})",
+            title=f"{line(post.title)} ({_(post_word(update.state))})",
             html=_html(page, post, update, corrected),
             link=link_of_post(page, post.id, post.created_at),
             state=update.state,
@@ -110,23 +111,28 @@ def _html(page: PublicPage, post: Post, update: PostUpdate, corrected: datetime 
     zone = page.page.zone
     paragraphs = [html(update.body)]
     if post.starts_at and post.ends_at:
-        planned = f"{local(post.starts_at, zone)} to {local(post.ends_at, zone)}"
-        paragraphs.append(escape(f"Planned: {planned}."))
+        planned = _(
+            "Planned: %(start)s to %(end)s.",
+            start=local(post.starts_at, zone),
+            end=local(post.ends_at, zone),
+        )
+        paragraphs.append(escape(planned))
     names = ", ".join(line(component.name) for component in shown(page, post.monitors))
     if names:
-        paragraphs.append(escape(f"Affects: {names}."))
+        paragraphs.append(escape(_("Affects: %(names)s.", names=names)))
     if corrected:
-        paragraphs.append(f"<em>Edited {escape(local(corrected, zone))}.</em>")
+        edited = _("Edited %(when)s.", when=local(corrected, zone))
+        paragraphs.append(f"<em>{escape(edited)}</em>")
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 
 
 def _title(page: PublicPage) -> str:
-    return f"{line(page.page.name)}: status updates"
+    return _("%(page)s: status updates", page=line(page.page.name))
 
 
 def _description(page: PublicPage) -> str:
     about = clean(page.page.description or "").strip()
-    return about or f"{line(page.page.name)}: incidents and maintenance"
+    return about or _("%(page)s: incidents and maintenance", page=line(page.page.name))
 
 
 def _self(page: PublicPage, kind: str) -> str:

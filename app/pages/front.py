@@ -9,6 +9,7 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
+from app.i18n import N_, _
 from app.pages import routes
 from app.pages.bars import KeptBars
 from app.pages.place import HTML, Place
@@ -30,7 +31,13 @@ from app.rules.time import zone_of
 from app.stores.public import Address
 
 BARS = KeptBars()
-WRONG = "The password is wrong."
+WRONG = N_("The password is wrong.")
+COUNTED = {
+    ComponentState.OUTAGE: N_("%(count)s of %(total)s down"),
+    ComponentState.DEGRADED: N_("%(count)s of %(total)s degraded"),
+    ComponentState.MAINTENANCE: N_("%(count)s of %(total)s maintenance"),
+    ComponentState.UNKNOWN: N_("%(count)s of %(total)s unknown"),
+}
 FIRST_PLANS = 10  # windows that are shown; the calendar has all
 
 
@@ -78,12 +85,11 @@ def names_of(components: Sequence[Component]) -> Mapping[int, str]:
 def _others(components: Sequence[Component]) -> str:
     """What the sentence on the whole does not say: how many are not as they should be."""
     counts = [
-        (sum(one.state == state for one in components), COMPONENT[state].word.lower())
-        for state in ComponentState
-        if state != ComponentState.OPERATIONAL
+        (sum(one.state == state for one in components), sentence)
+        for state, sentence in COUNTED.items()
     ]
     total = len(components)
-    told = [f"{count} of {total} {word}" for count, word in counts if count]
+    told = [_(sentence, count=count, total=total) for count, sentence in counts if count]
     return ", ".join(told)
 
 

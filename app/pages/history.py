@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from urllib.parse import parse_qs
 
+from app.i18n import _
 from app.pages.front import html, names_of, sections
 from app.pages.place import Place
 from app.records import (
@@ -20,6 +21,7 @@ from app.records import (
     PublicPage,
     PublicWindow,
 )
+from app.rules.report_words import MONTHS
 from app.rules.time import zone_of
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
@@ -63,7 +65,7 @@ def page(month: PublicMonth, place: Place) -> bytes:
         month.page,
         place,
         made_at=month.made_at,
-        title=f"{calendar.month_name[month.month]} {month.year}",
+        title=f"{_(MONTHS[month.month - 1])} {month.year}",
         earlier=_name(month, -1) if month.earlier else None,
         later=_name(month, 1) if month.later else None,
         sections=sections(month.components),

@@ -13,12 +13,13 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 from app.errors import NotFound, Unavailable
+from app.i18n import N_, _
 
 # From a change to a reader: TOLERATED_SECONDS, and max-age of what browsers keep.
 FRESH_SECONDS = 2.0
 TOLERATED_SECONDS = 4.0
 WAIT_SECONDS = 5.0  # for another thread's reading, where nothing good enough is kept
-NOT_YET = "The database does not answer, and nothing is known yet."
+NOT_YET = N_("The database does not answer, and nothing is known yet.")
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -110,7 +111,7 @@ class Memory(Generic[K, V]):
 
     def _last(self, entry: Entry[V]) -> tuple[V, bool]:
         if entry.value is None:
-            raise Unavailable(NOT_YET)
+            raise Unavailable(_(NOT_YET))
         return entry.value, entry.away
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from werkzeug.wrappers import Request, Response
 from app.access.subscriptions import Purpose
 from app.config import Settings
 from app.errors import NotFound, Throttled, Unavailable
+from app.i18n import N_, _
 from app.pages import front, history, routes, subscribe
 from app.pages.addresses import (
     FOLDER,
@@ -51,13 +52,14 @@ from app.stores.public import Address, PublicPages
 
 log = logging.getLogger(__name__)
 
+READING = ("GET", "HEAD")
 PAGES = 500  # that are kept in memory
 MAX_FORM_BYTES = 16_384
 DIRECTORY, LIST = "addresses", "list"
 # They answer while the database is away, and must not wait for it.
 AT_ONCE = ("/healthz", "/readyz")
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "")
-OUTDATED = "The page was changed since this was read."
+OUTDATED = N_("The page was changed since this was read.")
 HISTORY = Shown("history", HTML, front.page)  # made by ``_month``, because it needs another record
 FRONT_PAGE = Shown(FRONT, HTML, front.page)
 
@@ -116,7 +118,7 @@ class StatusPages:
             answer = fixed(fault.code or 400, f"{fault.name}\n")
         except Exception:
             log.exception("A status page could not be made")
-            answer = fixed(500, "Something went wrong here.\n")
+            answer = fixed(500, _line(_("Something went wrong here.")))
         return answer.send(environ, start_response)
 
     def _now(self) -> float:
@@ -189,8 +191,8 @@ class StatusPages:
             return self._ask_password(environ, address, way, method, shown_)
         if asked is not None:
             return self._ask(environ, address, way, asked, token, own_host)
-        if method not in ("GET", "HEAD"):
-            return fixed(405, "This address accepts GET and HEAD only.\n", [("Allow", "GET, HEAD")])
+        if method not in READING:
+            return _refused(_("This address accepts GET and HEAD only."), READING)
         if shown_ is HISTORY:
             return self._of_month(environ, address, way, own_host)
         assert shown_ is not None  # noqa: S101 - one of the two was found
@@ -237,7 +239,7 @@ class StatusPages:
         found = self._shown.get(name)
         if found is not None or "/" not in name:
             return found, None
-        before, _, rest = name.rpartition("/")
+        before, _slash, rest = name.rpartition("/")
         number, dot, ending = rest.partition(".")
         if not (number.isascii() and number.isdigit() and len(number) < 19):
             return None, None
@@ -247,7 +249,7 @@ class StatusPages:
         found = self._asked.get(name)
         if found is not None or "/" not in name:
             return found, None
-        before, _, token = name.rpartition("/")
+        before, _slash, token = name.rpartition("/")
         return self._asked.get(f"{before}/<token>"), token
 
     def _of_front(
@@ -265,7 +267,7 @@ class StatusPages:
         return made.get(key, lambda: shown(what, what.make(page, place), address))
 
     def _of_month(self, environ: Environ, address: Address, way: Links, own_host: bool) -> Answer:
-        made, _ = self._pages.get(address.id)
+        made, _away = self._pages.get(address.id)
         month = history.asked_month(environ.get("QUERY_STRING", ""), made.value)
         if month is None:
             return not_found(address.theme)
@@ -274,7 +276,7 @@ class StatusPages:
             return not_found(address.theme)
         # What was read before the page was changed may show what it no longer shows.
         if away and of_month.value.page.updated_at < made.value.page.updated_at:
-            raise Unavailable(OUTDATED)
+            raise Unavailable(_(OUTDATED))
         place = self._place(way, own_host, away)
         key = (own_host, away and of_month.value.made_at, address.visibility)
         return of_month.get(
@@ -282,8 +284,8 @@ class StatusPages:
         )
 
     def _of_list(self, environ: Environ) -> Answer:
-        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return fixed(405, "This address accepts GET and HEAD only.\n", [("Allow", "GET, HEAD")])
+        if environ["REQUEST_METHOD"] not in READING:
+            return _refused(_("This address accepts GET and HEAD only."), READING)
         made, away = self._list.get(LIST)
         place = self._place(Links("", "status/", "status"), False, away)
         return made.get(away, lambda: shown(FRONT_PAGE, front.listed(made.value, place), None))
@@ -312,8 +314,7 @@ class StatusPages:
         request = _request(environ)
         method = "GET" if request.method == "HEAD" else request.method
         if method not in asked.methods:
-            allowed = ", ".join(sorted(asked.methods))
-            return fixed(405, "This address does not take that.\n", [("Allow", allowed)])
+            return _refused(_("This address does not take that."), sorted(asked.methods))
         place = self._place(way, own_host, away=False)
         visit = Visit(request, address, place, self._public, token)
         with self._app.app_context():
@@ -324,7 +325,7 @@ class StatusPages:
     ) -> Answer:
         form = what is None and method != "POST"  # a person opens it, as the front and the history
         if not form and what is not FRONT_PAGE and what is not HISTORY:
-            return fixed(403, "This page needs a password.\n")
+            return fixed(403, _line(_("This page needs a password.")))
         place = self._place(way, own_host=False, away=False)
         request = _request(environ)
         if method != "POST":
@@ -337,7 +338,7 @@ class StatusPages:
             said.headers["Retry-After"] = str(fault.retry_after)
             return self._sent(said, environ)
         if not right:
-            return self._sent(front.password(address, place, 422, front.WRONG), environ)
+            return self._sent(front.password(address, place, 422, _(front.WRONG)), environ)
         said = Response(status=303, headers={"Location": way.front})
         said.autocorrect_location_header = False
         self._visitors.admit(address, self._paths(request, address), request, said)
@@ -427,6 +428,14 @@ def _same(before: PublicPage, page: PublicPage) -> bool:
     """Whether an earlier page says the same: also, no window has begun since."""
     begun = any(before.made_at < one.start_at <= page.made_at for one in page.windows)
     return not begun and replace(before, made_at=page.made_at) == page
+
+
+def _refused(sentence: str, methods: Sequence[str]) -> Answer:
+    return fixed(405, _line(sentence), [("Allow", ", ".join(methods))])
+
+
+def _line(sentence: str) -> str:
+    return f"{sentence}\n"
 
 
 def _request(environ: Environ) -> Request:

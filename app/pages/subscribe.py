@@ -12,15 +12,20 @@ from collections.abc import Callable
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, Throttled
+from app.i18n import N_, _
 from app.pages.place import Visit
 from app.records import Channel, StatusPage
 
-LABELS = {Channel.EMAIL: "Email address", Channel.WEBHOOK: "webhook URL"}
+LABELS = {Channel.EMAIL: N_("Email address"), Channel.WEBHOOK: N_("webhook URL")}
 SENT = {
-    Channel.EMAIL: "We have sent a message to this address, unless it cannot be reached. Open the "
-    "link in it within 48 hours to confirm.",
-    Channel.WEBHOOK: "We send a POST request with a token to this URL. The subscription is "
-    "confirmed when the answer contains the token.",
+    Channel.EMAIL: N_(
+        "We have sent a message to this address, unless it cannot be reached. Open the "
+        "link in it within 48 hours to confirm."
+    ),
+    Channel.WEBHOOK: N_(
+        "We send a POST request with a token to this URL. The subscription is "
+        "confirmed when the answer contains the token."
+    ),
 }
 
 
@@ -38,17 +43,17 @@ def sign_up(visit: Visit) -> Response:
         answer = _form(visit, channel, target, {"target": [str(fault)]}, 429)
         answer.headers["Retry-After"] = str(fault.retry_after)
         return answer
-    return _said(visit, "Almost done", SENT[Channel(channel)])
+    return _said(visit, _("Almost done"), _(SENT[Channel(channel)]))
 
 
 def confirm(visit: Visit) -> Response:
     return _by_token(
         visit,
         visit.public.confirm,
-        "Confirm your subscription",
-        "Confirm",
-        "You are subscribed",
-        "You will receive a message for each post and update on this page.",
+        _("Confirm your subscription"),
+        _("Confirm"),
+        _("You are subscribed"),
+        _("You will receive a message for each post and update on this page."),
     )
 
 
@@ -56,15 +61,15 @@ def unsubscribe(visit: Visit) -> Response:
     return _by_token(
         visit,
         visit.public.unsubscribe,
-        "End your subscription",
-        "Unsubscribe",
-        "You are no longer subscribed",
-        "You will receive no more messages from this page.",
+        _("End your subscription"),
+        _("Unsubscribe"),
+        _("You are no longer subscribed"),
+        _("You will receive no more messages from this page."),
     )
 
 
 def void(visit: Visit) -> Response:
-    return _said(visit, "This link is not valid", "It was used already, or has expired.", 404)
+    return _said(visit, _("This link is not valid"), _("It was used already, or has expired."), 404)
 
 
 def _by_token(
@@ -95,7 +100,7 @@ def _form(
     return visit.html(
         "status/subscribe.html",
         status,
-        labels={one: LABELS[Channel(one)] for one in visit.channels},
+        labels={one: _(LABELS[Channel(one)]) for one in visit.channels},
         channel=channel,
         target=target,
         faults=faults,

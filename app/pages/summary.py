@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
+from app.i18n import N_, _
 from app.pages.text import base, clean, link_of_post, newest, shown
 from app.records import (
     ENDED_STATES,
@@ -50,7 +51,7 @@ INDICATOR = {
     PageState.PARTIAL_OUTAGE: "major",
     PageState.MAJOR_OUTAGE: "critical",
 }
-SOME_UNKNOWN = "The status of some systems is unknown"
+SOME_UNKNOWN = N_("The status of some systems is unknown")
 
 Json = dict[str, Any]
 Known = dict[int, Json]  # the components of the page as JSON, by id
@@ -98,8 +99,8 @@ def _status(page: PublicPage) -> Json:
     indicator = INDICATOR[state]
     unknown = any(one.state == ComponentState.UNKNOWN for one in page.components)
     if unknown and indicator in ("none", "maintenance"):
-        return {"indicator": "minor", "description": SOME_UNKNOWN}
-    return {"indicator": indicator, "description": SENTENCES[state]}
+        return {"indicator": "minor", "description": _(SOME_UNKNOWN)}
+    return {"indicator": indicator, "description": _(SENTENCES[state])}
 
 
 # --- Components

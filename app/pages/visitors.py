@@ -11,6 +11,7 @@ from werkzeug.wrappers import Request, Response
 from app.access import Access
 from app.access.counters import origin_of
 from app.errors import Throttled
+from app.i18n import N_, _
 from app.records import Visibility
 from app.stores.away import DatabaseError, unavailable
 from app.stores.public import Address, PublicPages
@@ -18,7 +19,7 @@ from app.stores.public import Address, PublicPages
 COOKIE = "wakeful_page"
 COOKIE_SECONDS = 30 * 24 * 3600
 WRONG_MOST, WRONG_SECONDS = 10, 15 * 60
-TOO_MANY = "Too many wrong passwords. Wait a few minutes and try again."
+TOO_MANY = N_("Too many wrong passwords. Wait a few minutes and try again.")
 _SESSION_TOKEN = "_user_id"  # noqa: S105 - where the dashboard's session has it
 
 
@@ -73,7 +74,7 @@ class Visitors:
         counter = f"page:password:{origin_of(request.remote_addr)}"
         # Counted before it is compared, so that guesses at the same moment all count.
         if self._access.count(counter, WRONG_SECONDS) > WRONG_MOST:
-            raise Throttled(TOO_MANY, self._access.seconds_left(WRONG_SECONDS))
+            raise Throttled(_(TOO_MANY), self._access.seconds_left(WRONG_SECONDS))
         try:
             right = self._public.password_fits(address.id, request.form.get("password", ""))
         except Throttled:

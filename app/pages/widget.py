@@ -10,6 +10,7 @@ from functools import cache
 
 from jinja2 import Environment
 
+from app.i18n import _
 from app.pages.text import base, line
 from app.paths import STATIC
 from app.records import PageState, PublicPage
@@ -29,7 +30,7 @@ def html(
     text = template.render(
         page=page,
         name=line(page.page.name),
-        sentence=SENTENCES[PageState(page.state)],
+        sentence=_(SENTENCES[PageState(page.state)]),
         link=base(page) or "/",
         sheets=SHEETS,
         static=static,

@@ -7,6 +7,7 @@ from datetime import datetime, tzinfo
 
 from markupsafe import Markup
 
+from app.i18n import _
 from app.rules.post_text import parts
 from app.rules.time import iso
 
@@ -31,7 +32,7 @@ class Times:
         return _time(moment, f"{there.day} {there:%b}, {there:%H:%M}", "clock")
 
     def between(self, start: datetime, end: datetime | None) -> Markup:
-        return Markup("{} – {}").format(self.clock(start), self.at(end) or "now")
+        return Markup("{} – {}").format(self.clock(start), self.at(end) or _("now"))
 
     def _there(self, moment: datetime) -> datetime:
         try:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, TypedDict
 
+from app.i18n import N_
 from app.records.marks import Id, Mark, TextOrNone, TimeText
 from app.records.paging import DEFAULT_PAGE_SIZE
 
@@ -50,8 +51,8 @@ class DeliveryStatus(StrEnum):
 
 # How the reason of a delivery begins that was given up without an attempt: the message is lost, and
 # the channel may work.
-NOT_SENT = "Not sent: "
-QUIET_HOURS = "quiet hours"  # the reason of a delivery that waits for their end, or waited
+NOT_SENT = N_("Not sent: ")
+QUIET_HOURS = N_("quiet hours")  # the reason of a delivery that waits for their end, or waited
 
 
 class Attempt(TypedDict):

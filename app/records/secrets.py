@@ -5,35 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.i18n import N_, _
+
 MASK = "••••"
 # The fields of a monitor that are kept encrypted, and so may be unreadable, as people call them.
 SECRET_FIELDS = {
-    "request_headers": "request headers",
-    "request_auth_password": "password",
-    "request_body": "request body",
-    "alerts": "alerts",
+    "request_headers": N_("request headers"),
+    "request_auth_password": N_("password"),
+    "request_body": N_("request body"),
+    "alerts": N_("alerts"),
 }
 # Those that a check sends to the monitored server.
 SENT_SECRETS = ("request_headers", "request_auth_password", "request_body")
 # Other fields without which a monitor cannot be checked as people want it.
 CHECK_FIELDS = {
-    "request_method": "method",
-    "accepted_statuses": "accepted status codes",
-    "alert_condition": "alert condition",
+    "request_method": N_("method"),
+    "accepted_statuses": N_("accepted status codes"),
+    "alert_condition": N_("alert condition"),
 }
 _WINDOW_FIELDS = {
-    "start_at": "start",
-    "end_at": "end",
-    "repeat_until": "last date",
-    "zone": "time zone",
+    "start_at": N_("start"),
+    "end_at": N_("end"),
+    "repeat_until": N_("last date"),
+    "zone": N_("time zone"),
 }
 _FIELDS = SECRET_FIELDS | CHECK_FIELDS | _WINDOW_FIELDS
 
 
 def words_of(fields: Sequence[str]) -> str:
     """``request headers and alerts``, of those fields."""
-    *others, last = [_FIELDS.get(name, name) for name in fields] or [""]
-    return f"{', '.join(others)} and {last}" if others else last
+    *others, last = [_(_FIELDS.get(name, name)) for name in fields] or [""]
+    return _("%(others)s and %(last)s", others=", ".join(others), last=last) if others else last
 
 
 def mask(secret: str) -> str:

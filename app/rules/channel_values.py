@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from app.i18n import N_, _
 from app.records import MAX_ALERT_VALUE, Channel
 from app.rules.url import parse_url
 
@@ -47,12 +48,15 @@ class ChannelText:
 def check_value(channel: str, value: str, *, telegram_token_set: bool) -> str | None:
     """Return a sentence that names the fault of ``value`` and how to correct it, or None."""
     if channel not in CHANNELS:
-        return f"Choose one of these channels: {', '.join(CHANNELS)}."
+        return _("Choose one of these channels: %(channels)s.", channels=", ".join(CHANNELS))
     text = CHANNELS[Channel(channel)]
     if not value.strip():
-        return f"A value is missing. {text.help}"
+        return _("A value is missing. %(help)s", help=_(text.help))
     if len(value) > MAX_ALERT_VALUE:
-        return f"This value is too long. Use {MAX_ALERT_VALUE} characters at most."
+        return _(
+            "This value is too long. Use %(most)s characters at most.",
+            most=MAX_ALERT_VALUE,
+        )
     return text.check(value, telegram_token_set)
 
 
@@ -65,15 +69,17 @@ def parse_telegram(value: str) -> TelegramTarget:
     token = parts.pop(0) if ":" in parts[0] else None
     if token is not None and not TELEGRAM_TOKEN.fullmatch(token):
         raise ValueError(
-            "The bot token is not valid. It looks like 123456:ABC-DEF and comes from BotFather."
+            _("The bot token is not valid. It looks like 123456:ABC-DEF and comes from BotFather.")
         )
     if not 1 <= len(parts) <= 2 or not _CHAT.fullmatch(parts[0]):
         raise ValueError(
-            "Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, "
-            "or @channelname."
+            _(
+                "Write BOT_TOKEN/CHAT_ID. The chat ID is a number such as -1001234567890, "
+                "or @channelname."
+            )
         )
     if len(parts) == 2 and not _THREAD.fullmatch(parts[1]):
-        raise ValueError("The thread ID after the chat ID must be a number.")
+        raise ValueError(_("The thread ID after the chat ID must be a number."))
     return TelegramTarget(parts[0], token, int(parts[1]) if len(parts) == 2 else None)
 
 
@@ -91,7 +97,7 @@ def _email(value: str, _token: bool) -> str | None:
     return (
         None
         if well_formed
-        else "This is not an email address. Write one address, such as ops@example.com."
+        else _("This is not an email address. Write one address, such as ops@example.com.")
     )
 
 
@@ -109,7 +115,7 @@ def _telegram(value: str, token_set: bool) -> str | None:
     except ValueError as fault:
         return str(fault)
     if target.token is None and not token_set:
-        return (
+        return _(
             "A chat ID alone needs a bot token. Write BOT_TOKEN/CHAT_ID, "
             "or set WAKEFUL_TELEGRAM_TOKEN for all."
         )
@@ -119,7 +125,7 @@ def _telegram(value: str, token_set: bool) -> str | None:
 def _sms(value: str, _token: bool) -> str | None:
     if _E164.fullmatch(value):
         return None
-    return (
+    return _(
         "This is not a phone number. Write it with + and the country code, digits only, "
         "such as +447700900123."
     )
@@ -128,56 +134,64 @@ def _sms(value: str, _token: bool) -> str | None:
 def _apprise(value: str, _token: bool) -> str | None:
     if _APPRISE.fullmatch(value):
         return None
-    return "This is not an Apprise URL. It looks like ntfy://topic or matrixs://user:password@host/room."
+    return _(
+        "This is not an Apprise URL. It looks like ntfy://topic or "
+        "matrixs://user:password@host/room."
+    )
 
 
 CHANNELS: dict[Channel, ChannelText] = {
     Channel.EMAIL: ChannelText(
-        "Email", "The email address that gets the alerts.", "you@example.com", _email
+        N_("Email"), N_("The email address that gets the alerts."), "you@example.com", _email
     ),
     Channel.WEBHOOK: ChannelText(
-        "Webhook",
-        "Your URL that accepts a signed JSON POST.",
+        N_("Webhook"),
+        N_("Your URL that accepts a signed JSON POST."),
         "https://example.com/hooks/wakeful",
         _url,
     ),
     Channel.SLACK: ChannelText(
         "Slack",
-        "The URL of an incoming webhook. Mattermost and others that speak Slack's form work too.",
+        N_(
+            "The URL of an incoming webhook. Mattermost and others that speak Slack's form work"
+            " too."
+        ),
         "https://hooks.slack.com/services/...",
         _url,
     ),
     Channel.TEAMS: ChannelText(
-        "Microsoft Teams",
-        "The URL that the Workflows template for webhook alerts gives you.",
+        N_("Microsoft Teams"),
+        N_("The URL that the Workflows template for webhook alerts gives you."),
         "https://....powerplatform.com/...",
         _url,
     ),
     Channel.DISCORD: ChannelText(
         "Discord",
-        "The webhook URL from the channel's settings.",
+        N_("The webhook URL from the channel's settings."),
         "https://discord.com/api/webhooks/...",
         _url,
     ),
     Channel.FLOCK: ChannelText(
         "Flock",
-        "The URL of an incoming webhook.",
+        N_("The URL of an incoming webhook."),
         "https://api.flock.com/hooks/sendMessage/...",
         _url,
     ),
     Channel.TELEGRAM: ChannelText(
         "Telegram",
-        "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
-        "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID.",
+        N_(
+            "BOT_TOKEN/CHAT_ID, or the chat ID alone when the instance has a bot. "
+            "A topic's thread ID may follow: BOT_TOKEN/CHAT_ID/THREAD_ID."
+        ),
         "123456:ABC-DEF/-1001234567890",
         _telegram,
     ),
     Channel.SMS: ChannelText(
-        "SMS", "A phone number with + and the country code.", "+447700900123", _sms
+        "SMS", N_("A phone number with + and the country code."), "+447700900123", _sms
     ),
     Channel.APPRISE: ChannelText(
         "Apprise",
-        "Any Apprise URL. It reaches more than a hundred other services.",
+        N_("Any Apprise URL. It reaches more than a hundred other services."),
         "ntfy://topic",
         _apprise,
     ),

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from app.i18n import N_, _, _n
+
 MINUTE, HOUR, DAY = 60, 3600, 86400
-_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second"))
+# Seconds, and how a number of the unit is written.
+UNITS: tuple[tuple[int, Callable[[int], str]], ...] = (
+    (DAY, lambda count: _n("%(num)s day", "%(num)s days", count)),
+    (HOUR, lambda count: _n("%(num)s hour", "%(num)s hours", count)),
+    (MINUTE, lambda count: _n("%(num)s minute", "%(num)s minutes", count)),
+    (1, lambda count: _n("%(num)s second", "%(num)s seconds", count)),
+)
+INSTANT = N_("less than a second")
 
 
 # How many decimals a percentage has by the seconds that it is of: more would tell apart what the
@@ -29,10 +40,10 @@ def percent(value: float | None, seconds: float | None = None) -> str:
 
 def about(seconds: float) -> str:
     """A duration in its largest unit, in words: ``3 minutes``."""
-    for size, unit in _UNITS:
+    for size, written in UNITS:
         if count := int(seconds // size):
-            return f"{count} {unit}{'' if count == 1 else 's'}"
-    return "less than a second"
+            return written(count)
+    return _(INSTANT)
 
 
 def span(seconds: float) -> str:

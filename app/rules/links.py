@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-NO_LINK = "This is not a URL. Enter one such as https://example.com/page."
+from app.i18n import N_, _
+
+NO_LINK = N_("This is not a URL. Enter one such as https://example.com/page.")
 
 
 def is_link(text: str) -> bool:
@@ -18,4 +20,4 @@ def is_link(text: str) -> bool:
 
 def check_link(text: str) -> None:
     if not is_link(text):
-        raise ValueError(NO_LINK)
+        raise ValueError(_(NO_LINK))

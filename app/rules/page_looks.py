@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.i18n import N_, _
 from app.records import ComponentState, PageState, PostState
 from app.rules.page_state import SENTENCES
 
@@ -20,11 +21,11 @@ class Look:
 
 
 COMPONENT: Mapping[str, Look] = {
-    ComponentState.OPERATIONAL: Look("Operational", "up", "up"),
-    ComponentState.DEGRADED: Look("Degraded", "degraded", "degraded"),
-    ComponentState.OUTAGE: Look("Down", "down", "down"),
-    ComponentState.MAINTENANCE: Look("Maintenance", "maintenance", "maintenance"),
-    ComponentState.UNKNOWN: Look("Unknown", "unknown", "unknown"),
+    ComponentState.OPERATIONAL: Look(N_("Operational"), "up", "up"),
+    ComponentState.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
+    ComponentState.OUTAGE: Look(N_("Down"), "down", "down"),
+    ComponentState.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
+    ComponentState.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
 }
 PAGE: Mapping[str, Look] = {
     PageState.OPERATIONAL: Look(SENTENCES[PageState.OPERATIONAL], "up", "up"),
@@ -35,17 +36,17 @@ PAGE: Mapping[str, Look] = {
     PageState.UNKNOWN: Look(SENTENCES[PageState.UNKNOWN], "unknown", "unknown"),
 }
 POST: Mapping[str, Look] = {
-    PostState.INVESTIGATING: Look("Investigating", "down", "down"),
-    PostState.IDENTIFIED: Look("Identified", "degraded", "degraded"),
-    PostState.MONITORING: Look("Monitoring", "seen", "maintenance"),
-    PostState.RESOLVED: Look("Resolved", "up", "up"),
-    PostState.SCHEDULED: Look("Scheduled", "pending", "paused"),
-    PostState.IN_PROGRESS: Look("In progress", "maintenance", "maintenance"),
-    PostState.COMPLETED: Look("Completed", "up", "up"),
+    PostState.INVESTIGATING: Look(N_("Investigating"), "down", "down"),
+    PostState.IDENTIFIED: Look(N_("Identified"), "degraded", "degraded"),
+    PostState.MONITORING: Look(N_("Monitoring"), "seen", "maintenance"),
+    PostState.RESOLVED: Look(N_("Resolved"), "up", "up"),
+    PostState.SCHEDULED: Look(N_("Scheduled"), "pending", "paused"),
+    PostState.IN_PROGRESS: Look(N_("In progress"), "maintenance", "maintenance"),
+    PostState.COMPLETED: Look(N_("Completed"), "up", "up"),
 }
 
 
 def post_word(state: str) -> str:
     """The word of a post's state, for texts."""
     look = POST.get(state)
-    return look.word if look else state
+    return _(look.word) if look else state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from app.i18n import N_
 from app.records import ComponentState, PageState, PostState
 
 # The worst first.
@@ -15,12 +16,12 @@ _OF_PAGE = {
     ComponentState.OPERATIONAL: PageState.OPERATIONAL,
 }
 SENTENCES: Mapping[PageState, str] = {
-    PageState.OPERATIONAL: "All systems operational",
-    PageState.DEGRADED: "Some systems have problems",
-    PageState.PARTIAL_OUTAGE: "Some systems are down",
-    PageState.MAJOR_OUTAGE: "Major outage",
-    PageState.MAINTENANCE: "Maintenance in progress",
-    PageState.UNKNOWN: "Status unknown",
+    PageState.OPERATIONAL: N_("All systems operational"),
+    PageState.DEGRADED: N_("Some systems have problems"),
+    PageState.PARTIAL_OUTAGE: N_("Some systems are down"),
+    PageState.MAJOR_OUTAGE: N_("Major outage"),
+    PageState.MAINTENANCE: N_("Maintenance in progress"),
+    PageState.UNKNOWN: N_("Status unknown"),
 }
 
 

@@ -3,47 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 
 BUILT_IN_ID = 0  # no stored template has it
 BUILT_IN: tuple[PostTemplate, ...] = (
     PostTemplate(
         BUILT_IN_ID,
-        "Investigating",
-        "Service disruption",
+        N_("Investigating"),
+        N_("Service disruption"),
         PostState.INVESTIGATING,
-        "We are investigating a problem. We will post an update as soon as we know more.",
+        N_("We are investigating a problem. We will post an update as soon as we know more."),
     ),
     PostTemplate(
         BUILT_IN_ID,
-        "Identified",
-        "Service disruption",
+        N_("Identified"),
+        N_("Service disruption"),
         PostState.IDENTIFIED,
-        "We have found the cause and are working on a fix.",
+        N_("We have found the cause and are working on a fix."),
     ),
     PostTemplate(
         BUILT_IN_ID,
-        "Monitoring",
-        "Service disruption",
+        N_("Monitoring"),
+        N_("Service disruption"),
         PostState.MONITORING,
-        "A fix is in place. We are monitoring the result.",
+        N_("A fix is in place. We are monitoring the result."),
     ),
     PostTemplate(
         BUILT_IN_ID,
-        "Resolved",
-        "Service disruption",
+        N_("Resolved"),
+        N_("Service disruption"),
         PostState.RESOLVED,
-        "The problem is resolved. We apologize for the inconvenience.",
+        N_("The problem is resolved. We apologize for the inconvenience."),
     ),
     PostTemplate(
         BUILT_IN_ID,
-        "Maintenance",
-        "Scheduled maintenance",
+        N_("Maintenance"),
+        N_("Scheduled maintenance"),
         PostState.SCHEDULED,
-        "We will carry out maintenance at this time. The service may be unavailable meanwhile.",
+        N_("We will carry out maintenance at this time. The service may be unavailable meanwhile."),
     ),
 )
+
+
+def built_in() -> list[PostTemplate]:
+    """Those that every installation has, in the chosen language."""
+    return [
+        replace(one, name=_(one.name), title=_(one.title), body=_(one.body)) for one in BUILT_IN
+    ]
 
 
 def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
@@ -52,7 +61,7 @@ def offered(own: Iterable[PostTemplate]) -> list[PostTemplate]:
     """
     own = sorted(own, key=lambda one: folded(one.name))
     taken = {folded(one.name) for one in own}
-    return [*(one for one in BUILT_IN if folded(one.name) not in taken), *own]
+    return [*(one for one in built_in() if folded(one.name) not in taken), *own]
 
 
 def folded(name: str) -> str:

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from app.i18n import N_, _, _n
 from app.records import Cause, PostState
 
-_NO_NAME = "The name of the service cannot be looked up."
-_NO_ANSWER = "The service does not respond."
-_BROKEN_OFF = "The service does not respond completely."
-_ERROR = "The service responds with an error."
-_UNTRUSTED = "The connection is not secure: its certificate is not trusted."
-_NOT_SECURE = "A secure connection to the service cannot be made."
-_NOT_KNOWN = "We cannot tell at the moment whether the service is working."
-UNKNOWN_CAUSE = "The service is not working as expected."
+_NO_NAME = N_("The name of the service cannot be looked up.")
+_NO_ANSWER = N_("The service does not respond.")
+_BROKEN_OFF = N_("The service does not respond completely.")
+_ERROR = N_("The service responds with an error.")
+_UNTRUSTED = N_("The connection is not secure: its certificate is not trusted.")
+_NOT_SECURE = N_("A secure connection to the service cannot be made.")
+_NOT_KNOWN = N_("We cannot tell at the moment whether the service is working.")
+UNKNOWN_CAUSE = N_("The service is not working as expected.")
 
 SENTENCES: Mapping[Cause, str] = {
     Cause.DNS_NXDOMAIN: _NO_NAME,
@@ -30,12 +31,12 @@ SENTENCES: Mapping[Cause, str] = {
     Cause.CONNECTION_RESET: _NO_ANSWER,
     Cause.HOST_UNREACHABLE: _NO_ANSWER,
     Cause.TIMEOUT_CONNECT: _NO_ANSWER,
-    Cause.TLS_EXPIRED: "The connection is not secure: its certificate has expired.",
-    Cause.TLS_NOT_YET_VALID: "The connection is not secure: its certificate is not valid yet.",
+    Cause.TLS_EXPIRED: N_("The connection is not secure: its certificate has expired."),
+    Cause.TLS_NOT_YET_VALID: N_("The connection is not secure: its certificate is not valid yet."),
     Cause.TLS_SELF_SIGNED: _UNTRUSTED,
     Cause.TLS_UNTRUSTED: _UNTRUSTED,
     Cause.TLS_INCOMPLETE_CHAIN: _UNTRUSTED,
-    Cause.TLS_HOSTNAME: "The connection is not secure: its certificate is for another name.",
+    Cause.TLS_HOSTNAME: N_("The connection is not secure: its certificate is for another name."),
     Cause.TLS_PROTOCOL: _NOT_SECURE,
     Cause.TLS_HANDSHAKE: _NOT_SECURE,
     Cause.TIMEOUT_TLS: _NOT_SECURE,
@@ -47,11 +48,11 @@ SENTENCES: Mapping[Cause, str] = {
     Cause.REDIRECT_LOOP: _ERROR,
     Cause.TOO_MANY_REDIRECTS: _ERROR,
     Cause.REDIRECT_BLOCKED: _ERROR,
-    Cause.TIMEOUT_TTFB: "The service does not respond in time.",
+    Cause.TIMEOUT_TTFB: N_("The service does not respond in time."),
     Cause.TIMEOUT_BODY: _BROKEN_OFF,
-    Cause.TEXT_MISSING: "The service responds with unexpected content.",
-    Cause.TEXT_FOUND: "The service responds with unexpected content.",
-    Cause.SLOW_RESPONSE: "The service responds more slowly than usual.",
+    Cause.TEXT_MISSING: N_("The service responds with unexpected content."),
+    Cause.TEXT_FOUND: N_("The service responds with unexpected content."),
+    Cause.SLOW_RESPONSE: N_("The service responds more slowly than usual."),
     Cause.BLOCKED_BY_POLICY: _NOT_KNOWN,
     Cause.NETWORK_DOWN: _NOT_KNOWN,
     Cause.CHECK_ERROR: _NOT_KNOWN,
@@ -63,7 +64,7 @@ def public_cause(cause_code: str | None) -> str:
     """The sentence for a cause code; one that says less for a code that nobody knows."""
     # The status behind http_status is told to nobody: it says what the service is built of.
     known = Cause.HTTP_STATUS if (cause_code or "").startswith("http_status:") else cause_code
-    return SENTENCES[Cause(known)] if known in set(Cause) else UNKNOWN_CAUSE
+    return _(SENTENCES[Cause(known)] if known in set(Cause) else UNKNOWN_CAUSE)
 
 
 def draft(
@@ -76,8 +77,12 @@ def draft(
     monitors, in its order.
     """
     state = PostState.INVESTIGATING if ended_at is None else PostState.RESOLVED
-    began = f"It began at {_moment(started_at)}."
-    rest = "We are looking into it." if ended_at is None else f"It ended at {_moment(ended_at)}."
+    began = _("It began at %(time)s.", time=_moment(started_at))
+    rest = (
+        _("We are looking into it.")
+        if ended_at is None
+        else _("It ended at %(time)s.", time=_moment(ended_at))
+    )
     return {
         "title": _title(names),
         "state": state.value,
@@ -92,12 +97,17 @@ def _moment(moment: datetime) -> str:
 def _title(names: Sequence[str]) -> str:
     """``Problems with A, B and C``, at most 255 characters."""
     if not names:
-        return "Service disruption"
+        return _("Service disruption")
     shown = [_cut(name) for name in names[:_NAMED]]
     if len(names) > _NAMED:
-        shown.append(f"{len(names) - _NAMED} more")
+        more = len(names) - _NAMED
+        shown.append(_n("%(num)s more", "%(num)s more", more))
     *first, last = shown
-    return f"Problems with {', '.join(first)} and {last}" if first else f"Problems with {last}"
+    return (
+        _("Problems with %(names)s and %(last)s", names=", ".join(first), last=last)
+        if first
+        else _("Problems with %(name)s", name=last)
+    )
 
 
 def _cut(name: str) -> str:

@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
+from app.i18n import N_, _
 from app.rules.time import zone_of
 from app.rules.zones import zones
 
-CLOCK_TIME = "Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00."
-ZONE = "This time zone is not known. Use a name such as Europe/Berlin."
+CLOCK_TIME = N_("Send a time of day as HH:MM, from 00:00 to 23:59, such as 22:00.")
+ZONE = N_("This time zone is not known. Use a name such as Europe/Berlin.")
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _DAYS = (-1, 0, 1)  # a window that began yesterday may still be open
 
@@ -51,14 +52,14 @@ def parse_clock(text: str) -> time:
     """``HH:MM`` as a time of day. Raises ValueError with a sentence."""
     found = _CLOCK.fullmatch(text)
     if found is None:
-        raise ValueError(CLOCK_TIME)
+        raise ValueError(_(CLOCK_TIME))
     return time(int(found[1]), int(found[2]))
 
 
 def parse_zone(name: str) -> str:
     """Return ``name`` if it is a time zone. Raises ValueError with a sentence."""
     if name not in zones():
-        raise ValueError(ZONE)
+        raise ValueError(_(ZONE))
     return name
 
 

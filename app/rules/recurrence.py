@@ -23,6 +23,7 @@ from itertools import count, islice, takewhile
 from cronsim import CronSim, CronSimError
 from dateutil.relativedelta import relativedelta
 
+from app.i18n import _
 from app.records import MaintenanceWindow
 from app.rules.time import is_zone, zone_of
 
@@ -34,27 +35,32 @@ WORDS = (ONCE, *STEPS, MONTHLY)
 Span = tuple[datetime, datetime]
 
 
-@lru_cache(maxsize=256)  # asked for each result of a check
 def repeat_fault(repeat: str) -> str | None:
     """Why ``repeat`` is not valid (neither a word nor a cron line), or None."""
-    if repeat in WORDS:
+    if _is_repeat(repeat):
         return None
+    return _(
+        "Choose one of %(words)s, or send a cron expression such as 0 3 * * 1 (minute, "
+        "hour, day, month, day of the week).",
+        words=", ".join(WORDS),
+    )
+
+
+@lru_cache(maxsize=256)  # asked for each result of a check
+def _is_repeat(repeat: str) -> bool:
+    if repeat in WORDS:
+        return True
     try:
-        if len(repeat.split()) != 5:
-            raise CronSimError("Wrong number of fields")
         next(CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration, ValueError, OverflowError):
-        return (
-            f"Choose one of {', '.join(WORDS)}, or send a cron expression such as 0 3 * * 1 "
-            "(minute, hour, day, month, day of the week)."
-        )
-    return None
+        return False
+    return len(repeat.split()) == 5
 
 
 def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
     """Which of a stored window's ``repeat`` and ``zone`` cannot be read."""
     return (
-        *(["repeat"] if repeat_fault(repeat) else []),
+        *([] if _is_repeat(repeat) else ["repeat"]),
         *([] if is_zone(zone) else ["zone"]),
     )
 
@@ -62,8 +68,8 @@ def repeat_faults(repeat: str, zone: str) -> tuple[str, ...]:
 def explain(repeat: str, zone: str = "UTC") -> str:
     """Say in words when ``repeat`` occurs; a cron line's times are in the time zone ``zone``."""
     if repeat in WORDS:
-        return {ONCE: "Once", "daily": "Every day", "weekly": "Every week"}.get(
-            repeat, "Every month"
+        return {ONCE: _("Once"), "daily": _("Every day"), "weekly": _("Every week")}.get(
+            repeat, _("Every month")
         )
     try:
         return f"{CronSim(repeat, datetime(2026, 1, 1, tzinfo=UTC)).explain()} ({zone})"
@@ -127,7 +133,7 @@ def applies_to(window: MaintenanceWindow, monitor_id: int, tags: Collection[str]
 
 def _applies(window: MaintenanceWindow) -> bool:
     """Whether it can be said when it is."""
-    return not window.unreadable and repeat_fault(window.repeat) is None
+    return not window.unreadable and _is_repeat(window.repeat)
 
 
 def _length(window: MaintenanceWindow) -> timedelta:

@@ -9,9 +9,10 @@ import unicodedata
 from collections.abc import Callable
 from string import ascii_lowercase, digits
 
+from app.i18n import N_, _
 from app.records import MAX_NAME, MAX_SLUG
 
-SLUG = (
+SLUG = N_(
     "Use lower-case letters a to z, digits and single hyphens between them, such as our-shop; at "
     "most 64 characters."
 )
@@ -32,7 +33,7 @@ def is_slug(value: str) -> bool:
 def check(value: str) -> str:
     """Raises ValueError with a sentence."""
     if not is_slug(value):
-        raise ValueError(SLUG)
+        raise ValueError(_(SLUG))
     return value
 
 

@@ -14,12 +14,13 @@ from email.utils import parseaddr
 from enum import StrEnum
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
+from app.i18n import N_, _
 from app.rules import text
 
 _SUBMISSION = 587  # the port for mail with a user and a password
 _PORTS = {"smtp": 25, "smtps": 465}
-HOST = "Enter a host name or an IP address, such as mail.example.com."
-SENDER = "Enter an address such as alerts@example.com, or Wakeful <alerts@example.com>."
+HOST = N_("Enter a host name or an IP address, such as mail.example.com.")
+SENDER = N_("Enter an address such as alerts@example.com, or Wakeful <alerts@example.com>.")
 
 
 class Tls(StrEnum):
@@ -56,13 +57,13 @@ def parse(url: str) -> Server:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("The mail server's host or port cannot be read.") from None
+        raise ValueError(_("The mail server's host or port cannot be read.")) from None
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError("The mail server's URL is wrong. Use smtp://user:password@host:587.")
+        raise ValueError(_("The mail server's URL is wrong. Use smtp://user:password@host:587."))
     query = parse_qs(parts.query)
     tls = query.get("tls", [""])[0]
     if tls not in ("", "required"):
-        raise ValueError("The mail server's URL is wrong: the only value of tls is required.")
+        raise ValueError(_("The mail server's URL is wrong: the only value of tls is required."))
     user = unquote(parts.username) if parts.username else None
     fallback = user if user and "@" in user else f"wakeful@{socket.gethostname() or 'localhost'}"
     default = _SUBMISSION if user and parts.scheme == "smtp" else _PORTS[parts.scheme]
@@ -95,9 +96,9 @@ def check_host(host: str) -> str:
     try:
         known = urlsplit(f"smtp://[{host}]" if ":" in host else f"smtp://{host}").hostname
     except ValueError:
-        raise ValueError(HOST) from None
+        raise ValueError(_(HOST)) from None
     if known != host.lower() or any(one.isspace() or one in "/?#@%" for one in host):
-        raise ValueError(HOST)
+        raise ValueError(_(HOST))
     return host
 
 
@@ -107,9 +108,9 @@ def check_sender(sender: str) -> str:
     try:
         text.email(address)
     except ValueError:
-        raise ValueError(SENDER) from None
+        raise ValueError(_(SENDER)) from None
     if sender.strip() not in (address, f"{name} <{address}>", f'"{name}" <{address}>'):
-        raise ValueError(SENDER)
+        raise ValueError(_(SENDER))
     return sender
 
 

@@ -8,23 +8,24 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
+from app.i18n import N_, _
 from app.records import MAX_CREDENTIAL, MAX_ID, MAX_NAME, MIN_PASSWORD
 from app.rules.brackets import Typed
 
-REQUIRED = "This field is required."
-ONE_VALUE = "This field takes one value, not a list."
-NO_OBJECT = "This field takes one value, not an object."
-NOT_TEXT = "This field takes text. In JSON, put the value in quotes."
-BOOLEAN = "Send true or false (1 and 0 also work)."
-WHOLE_NUMBER = "Enter a whole number, in digits alone."
-MOMENT = (
+REQUIRED = N_("This field is required.")
+ONE_VALUE = N_("This field takes one value, not a list.")
+NO_OBJECT = N_("This field takes one value, not an object.")
+NOT_TEXT = N_("This field takes text. In JSON, put the value in quotes.")
+BOOLEAN = N_("Send true or false (1 and 0 also work).")
+WHOLE_NUMBER = N_("Enter a whole number, in digits alone.")
+MOMENT = N_(
     "Send a time as 2026-11-21T08:00:00, which is read as UTC, "
     "or with Z or an offset such as +02:00."
 )
-MOMENT_PLUS = "The + of an offset must be written %2B in a form. A plain + is read as a space."
-NO_SUCH_TIME = "This date or time does not exist."
+MOMENT_PLUS = N_("The + of an offset must be written %2B in a form. A plain + is read as a space.")
+NO_SUCH_TIME = N_("This date or time does not exist.")
 
-NO_EMAIL = "This is not an email address. Enter one such as name@example.com."
+NO_EMAIL = N_("This is not an email address. Enter one such as name@example.com.")
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
@@ -40,7 +41,7 @@ _LONGEST_NUMBER = 25  # digits: more than any field or id has, and int() refuses
 def one_value(value: str) -> str:
     """Refuse nested JSON where a single value belongs."""
     if isinstance(value, Typed) and value.kind in ("list", "object"):
-        raise ValueError(ONE_VALUE if value.kind == "list" else NO_OBJECT)
+        raise ValueError(_(ONE_VALUE if value.kind == "list" else NO_OBJECT))
     return value
 
 
@@ -49,21 +50,31 @@ def characters(value: str, *, lines: bool = False) -> str:
     tabs and line breaks."""
     if isinstance(value, Typed):
         one_value(value)
-        raise ValueError(NOT_TEXT)
+        raise ValueError(_(NOT_TEXT))
     for position, character in enumerate(value, 1):
         if (character.isascii() and character.isprintable()) or (lines and character in "\t\n\r"):
             continue
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise ValueError(
-                f"Character {position} is a control character (U+{ord(character):04X}) "
-                "or half of a broken pair. Remove it."
+                _(
+                    "Character %(position)s is a control character (U+%(code)s) or half of a "
+                    "broken pair. Remove it.",
+                    position=position,
+                    code=f"{ord(character):04X}",
+                )
             )
     return value
 
 
 def length(value: str, most: int) -> str:
     if len(value) > most:
-        raise ValueError(f"This is too long: {len(value):,} characters. Use {most:,} at most.")
+        raise ValueError(
+            _(
+                "This is too long: %(count)s characters. Use %(most)s at most.",
+                count=f"{len(value):,}",
+                most=f"{most:,}",
+            )
+        )
     return value
 
 
@@ -71,33 +82,44 @@ def size(value: str, most: int) -> str:
     """``most`` counts UTF-8 bytes."""
     count = len(value.encode("utf-8", "replace"))
     if count > most:
-        raise ValueError(f"This is too large: {count:,} bytes as UTF-8. Use {most:,} at most.")
+        raise ValueError(
+            _(
+                "This is too large: %(count)s bytes as UTF-8. Use %(most)s at most.",
+                count=f"{count:,}",
+                most=f"{most:,}",
+            )
+        )
     return value
 
 
 def record_id(value: str) -> int:
     number = integer(value)
     if not 1 <= number <= MAX_ID:
-        raise ValueError(f"There is no record with the id {number}.")
+        raise ValueError(_("There is no record with the id %(number)s.", number=number))
     return number
 
 
 def email(value: str) -> str:
     # "=?" begins an encoded word, which a mail's header would decode.
     if len(value) > MAX_NAME or "=?" in value or not _EMAIL.fullmatch(value):
-        raise ValueError(NO_EMAIL)
+        raise ValueError(_(NO_EMAIL))
     return value
 
 
 def new_password(value: str) -> str:
     if len(value) < MIN_PASSWORD:
-        raise ValueError(f"The password is too short: use {MIN_PASSWORD} characters or more.")
+        raise ValueError(
+            _(
+                "The password is too short: use %(least)s characters or more.",
+                least=MIN_PASSWORD,
+            )
+        )
     return length(value, MAX_CREDENTIAL)
 
 
 def integer(value: str) -> int:
     if not _INTEGER.fullmatch(one_value(value)):
-        raise ValueError(WHOLE_NUMBER)
+        raise ValueError(_(WHOLE_NUMBER))
     digits = value.lstrip("-").lstrip("0")[:_LONGEST_NUMBER] or "0"
     return -int(digits) if value.startswith("-") else int(digits)
 
@@ -105,26 +127,27 @@ def integer(value: str) -> int:
 def boolean(value: str) -> bool:
     words = {"true": True, "1": True, "false": False, "0": False}
     if one_value(value) not in words:
-        raise ValueError(BOOLEAN)
+        raise ValueError(_(BOOLEAN))
     return words[str(value)]
 
 
 def one_of(words: list[str]) -> str:
-    return f"Choose one of these: {', '.join(words)}."
+    return _("Choose one of these: %(words)s.", words=", ".join(words))
 
 
 def moment(value: str) -> datetime:
     """Read ``Y-m-dTH:i:s`` with ``Z``, an offset or neither (UTC) as an aware datetime in UTC."""
     found = _MOMENT.fullmatch(one_value(value))
     if found is None:
-        raise ValueError(MOMENT_PLUS if re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value) else MOMENT)
+        plus = re.search(r"[0-9] [0-9]{2}:[0-9]{2}\Z", value)
+        raise ValueError(_(MOMENT_PLUS if plus else MOMENT))
     *parts, _z, sign, hours, minutes = found.groups()
     try:
         zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
         year, month, day, hour, minute, second = map(int, parts)
         return datetime(year, month, day, hour, minute, second, tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(NO_SUCH_TIME) from None
+        raise ValueError(_(NO_SUCH_TIME)) from None
 
 
 def _offset(sign: str, hours: int, minutes: int) -> timezone:
@@ -136,10 +159,13 @@ def _offset(sign: str, hours: int, minutes: int) -> timezone:
 
 def header_name(value: str) -> str:
     if not value:
-        raise ValueError("The name is missing. Send both the name and the value of the header.")
+        raise ValueError(_("The name is missing. Send both the name and the value of the header."))
     characters(value)
     if not _TOKEN.fullmatch(value):
         raise ValueError(
-            "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a colon."
+            _(
+                "A header name has letters, digits and !#$%&'*+.^_`|~- only, without spaces or a"
+                " colon."
+            )
         )
     return value

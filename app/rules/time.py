@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
+from app.i18n import _, _n
+
 
 def iso(moment: datetime) -> str:
     """``2026-11-21T08:00:00Z``."""
@@ -23,9 +25,7 @@ def days_left(expires: datetime, now: datetime) -> int:
 def expiry(expires: datetime, now: datetime) -> str:
     """``expires tomorrow``, ``expires in 5 days``, ``expired today``."""
     days = days_left(expires, now)
-    if expires <= now:
-        return f"expired {_ago(-days)}"
-    return f"expires {_ahead(days)}"
+    return _expired(-days) if expires <= now else _expires(days)
 
 
 def is_zone(name: str) -> bool:
@@ -45,9 +45,17 @@ def _zone(name: str) -> ZoneInfo | None:
         return None
 
 
-def _ahead(days: int) -> str:
-    return {0: "today", 1: "tomorrow"}.get(days, f"in {days} days")
+def _expires(days: int) -> str:
+    if days == 0:
+        return _("expires today")
+    if days == 1:
+        return _("expires tomorrow")
+    return _n("expires in %(num)s day", "expires in %(num)s days", days)
 
 
-def _ago(days: int) -> str:
-    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+def _expired(days: int) -> str:
+    if days == 0:
+        return _("expired today")
+    if days == 1:
+        return _("expired yesterday")
+    return _n("expired %(num)s day ago", "expired %(num)s days ago", days)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from app.i18n import _
 from app.records import METHODS_WITHOUT_TEXT, TEXT_CONDITIONS
 
 Faults = Sequence[tuple[str, str]]
@@ -20,10 +21,11 @@ def text_condition(condition: str, lookup: str | None, method: str) -> Faults:
         return ()
     faults = []
     if not lookup:
-        faults.append(("alert_text_lookup", "This alert condition needs a text to look up."))
+        faults.append(("alert_text_lookup", _("This alert condition needs a text to look up.")))
     if method in METHODS_WITHOUT_TEXT:
-        sentence = (
-            f"An answer to {method} has no text to look up. Choose another method, such as GET."
+        sentence = _(
+            "An answer to %(method)s has no text to look up. Choose another method, such as GET.",
+            method=method,
         )
         faults.append(("request_method", sentence))
     return faults
@@ -34,9 +36,9 @@ def maintenance(start: datetime | None, end: datetime | None) -> Faults:
         return ()
     if start is None or end is None:
         missing = "maintenance_start_at" if start is None else "maintenance_end_at"
-        return [(missing, "A maintenance window needs both its start and its end.")]
+        return [(missing, _("A maintenance window needs both its start and its end."))]
     if end <= start:
-        return [("maintenance_end_at", "The maintenance window must end after it starts.")]
+        return [("maintenance_end_at", _("The maintenance window must end after it starts."))]
     return ()
 
 
@@ -45,9 +47,9 @@ def quiet_hours(start: str | None, end: str | None) -> Faults:
         return ()
     if start is None or end is None:
         missing = "quiet_start" if start is None else "quiet_end"
-        return [(missing, "Quiet hours need both their start and their end.")]
+        return [(missing, _("Quiet hours need both their start and their end."))]
     if start == end:
-        sentence = "Quiet hours cannot end at the time at which they start. Choose another."
+        sentence = _("Quiet hours cannot end at the time at which they start. Choose another.")
         return [("quiet_end", sentence)]
     return ()
 

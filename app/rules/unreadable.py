@@ -4,22 +4,31 @@ its incidents. Whoever meets such a monitor says it in these words.
 
 from __future__ import annotations
 
-ENTER_ALERTS_AGAIN = "Edit the monitor and enter its alerts again."
+from app.i18n import N_, _
+
+ENTER_ALERTS_AGAIN = N_("Edit the monitor and enter its alerts again.")
 
 # In the comment of an incident that opens meanwhile: it stays true when alerts are entered again.
-NOBODY_TOLD = (
+NOBODY_TOLD = N_(
     "Nobody was told when this began: the stored alerts of the monitor could not be read then."
 )
 
 
 def alerts_unreadable(monitor: str, why: str) -> str:
     """For logs and refusals. ``monitor`` in words, ``why`` as the end of a sentence."""
-    return f"The stored alerts of {monitor} cannot be read, because {why}. {ENTER_ALERTS_AGAIN}"
+    return _(
+        "The stored alerts of %(monitor)s cannot be read, because %(why)s. %(advice)s",
+        monitor=monitor,
+        why=why,
+        advice=_(ENTER_ALERTS_AGAIN),
+    )
 
 
 def channels_unreadable(contact: str, why: str) -> str:
     """For logs. ``contact`` in words, ``why`` as the end of a sentence."""
-    return (
-        f"The stored channels of {contact} cannot be read, because {why}. Nobody is alerted through"
-        " it. Edit the contact and enter its channels again."
+    return _(
+        "The stored channels of %(contact)s cannot be read, because %(why)s. Nobody is "
+        "alerted through it. Edit the contact and enter its channels again.",
+        contact=contact,
+        why=why,
     )

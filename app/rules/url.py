@@ -20,6 +20,8 @@ from urllib.parse import quote, urljoin
 
 import idna
 
+from app.i18n import N_, _
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _SHAPE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
@@ -32,12 +34,14 @@ _LEGACY_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]
 # Longer than any host name in any Unicode form. Normalizing a long run of combining marks takes
 # quadratic time.
 _LONGEST_HOST = 1_000
-_TOO_LONG = "The URL's host is too long: 253 characters in all, 63 between dots."
+_TOO_LONG = N_("The URL's host is too long: 253 characters in all, 63 between dots.")
 # What browsers and urljoin strip from around a Location, and remove from within it.
 _AROUND = "".join(map(chr, range(0x21)))
 _WITHIN = str.maketrans("", "", "\t\r\n")
 # Characters that stay as they are in a path or query; others are percent-encoded as UTF-8.
-NO_HOST_NAME = "Send a host name alone, such as status.example.com: no scheme, port or IP address."
+NO_HOST_NAME = N_(
+    "Send a host name alone, such as status.example.com: no scheme, port or IP address."
+)
 _LABEL = frozenset(ascii_lowercase + digits + "-")
 _SAFE = "/?:@!$&'()*+,;=-._~%[]|^{}`"
 
@@ -93,22 +97,37 @@ def take_apart(text: str, ports: Mapping[str, int | None]) -> Target:
     _refuse_odd_characters(text)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
-        raise ValueError(f"The URL must start with {_listed(ports)}.")
+        raise ValueError(_("The URL must start with %(schemes)s.", schemes=_listed(ports)))
     scheme = shape["scheme"].lower()
     if scheme not in ports:
-        raise ValueError(f"The URL must start with {_listed(ports)}, not {scheme[:20]}:.")
+        raise ValueError(
+            _(
+                "The URL must start with %(schemes)s, not %(scheme)s:.",
+                schemes=_listed(ports),
+                scheme=scheme[:20],
+            )
+        )
     parts = _AUTHORITY.fullmatch(shape["rest"])
     if parts is None:
-        raise ValueError(f"The URL needs two slashes and a host after {scheme}:.")
+        raise ValueError(
+            _("The URL needs two slashes and a host after %(scheme)s:.", scheme=scheme)
+        )
     authority = parts["authority"]
     if "@" in authority:
-        fields = " Use the fields for authentication." if scheme in DEFAULT_PORTS else ""
-        raise ValueError(f"The URL must not contain a user name or password.{fields}")
+        sentence = _("The URL must not contain a user name or password.")
+        if scheme in DEFAULT_PORTS:
+            sentence += " " + _("Use the fields for authentication.")
+        raise ValueError(sentence)
     host, named = _host_and_port(authority)
     ascii_host, address = _ascii_host(host)
     port = named or ports[scheme]
     if port is None:
-        raise ValueError(f"The URL needs a port after its host, such as {scheme}://example.com:25.")
+        raise ValueError(
+            _(
+                "The URL needs a port after its host, such as %(scheme)s://example.com:25.",
+                scheme=scheme,
+            )
+        )
     path = parts["path"] or "/"
     query = "" if parts["query"] is None else "?" + parts["query"]
     return Target(scheme, host, ascii_host, port, quote(path + query, safe=_SAFE), address)
@@ -122,10 +141,10 @@ def host_name(text: str) -> str:
         _refuse_odd_characters(text)
         name, address = _ascii_host(text)
     except ValueError:
-        raise ValueError(NO_HOST_NAME) from None
+        raise ValueError(_(NO_HOST_NAME)) from None
     labels = name.split(".")
     if address or labels[-1].isdigit() or not all(map(_is_label, labels)):
-        raise ValueError(NO_HOST_NAME)
+        raise ValueError(_(NO_HOST_NAME))
     return name
 
 
@@ -141,7 +160,7 @@ def _is_label(label: str) -> bool:
 
 def _listed(schemes: Iterable[str]) -> str:
     *others, last = (f"{scheme}://" for scheme in schemes)
-    return f"{', '.join(others)} or {last}" if others else last
+    return _("%(others)s or %(last)s", others=", ".join(others), last=last) if others else last
 
 
 def join(base: Target, location: str) -> Target:
@@ -163,12 +182,12 @@ def join(base: Target, location: str) -> Target:
 
 def _refuse_odd_characters(text: str) -> None:
     if "\\" in text:
-        raise ValueError("The URL must not contain a backslash.")
+        raise ValueError(_("The URL must not contain a backslash."))
     for character in text:
         if character.isspace():
-            raise ValueError("The URL must not contain white space. Write %20 for a space.")
+            raise ValueError(_("The URL must not contain white space. Write %20 for a space."))
         if unicodedata.category(character) in ("Cc", "Cs"):
-            raise ValueError("The URL must not contain control characters.")
+            raise ValueError(_("The URL must not contain control characters."))
 
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:
@@ -176,12 +195,14 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
         host, bracket, rest = authority[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
             raise ValueError(
-                "The URL's IPv6 address must stand in brackets, such as [2001:db8::1]."
+                _("The URL's IPv6 address must stand in brackets, such as [2001:db8::1].")
             )
         return f"[{host}]", _port(rest[1:])
-    host, _, port = authority.partition(":")
+    host, _colon, port = authority.partition(":")
     if ":" in port:
-        raise ValueError("The URL's port must be a number. An IPv6 address must stand in brackets.")
+        raise ValueError(
+            _("The URL's port must be a number. An IPv6 address must stand in brackets.")
+        )
     return host, _port(port)
 
 
@@ -189,34 +210,36 @@ def _port(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:7]) <= 65_535:
-        raise ValueError("The URL's port must be a number from 1 to 65535.")
+        raise ValueError(_("The URL's port must be a number from 1 to 65535."))
     return int(text)
 
 
 def _ascii_host(host: str) -> tuple[str, str | None]:
     """The host as it is sent, and the IP address if it is one."""
     if not host or host == "[]":
-        raise ValueError("The URL needs a host, such as https://example.com.")
+        raise ValueError(_("The URL needs a host, such as https://example.com."))
     if len(host) > _LONGEST_HOST:
-        raise ValueError(_TOO_LONG)
+        raise ValueError(_(_TOO_LONG))
     if "%" in host:
-        raise ValueError("The URL's host must not be percent-encoded.")
+        raise ValueError(_("The URL's host must not be percent-encoded."))
     if host.startswith("["):
         try:
             address = str(IPv6Address(host[1:-1]))
         except ValueError:
-            raise ValueError("The URL's IPv6 address cannot be read.") from None
+            raise ValueError(_("The URL's IPv6 address cannot be read.")) from None
         return address, address
     name = _to_ascii(host)
     if _FORBIDDEN_IN_HOST.search(name):
-        raise ValueError("The URL's host contains characters that are not allowed in host names.")
+        raise ValueError(
+            _("The URL's host contains characters that are not allowed in host names.")
+        )
     bare = name[:-1] if name.endswith(".") else name
     if not bare or bare.startswith(".") or ".." in bare:
-        raise ValueError("The URL's host has an empty part between its dots.")
+        raise ValueError(_("The URL's host has an empty part between its dots."))
     if legacy := _legacy_ipv4(bare):
         return legacy, legacy
     if len(bare) > 253 or any(len(label) > 63 for label in bare.split(".")):
-        raise ValueError(_TOO_LONG)
+        raise ValueError(_(_TOO_LONG))
     return bare, None
 
 
@@ -231,7 +254,7 @@ def _to_ascii(host: str) -> str:
     try:
         return idna.encode(plain, uts46=True, transitional=False).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError):
-        raise ValueError("The URL's host is not a valid international host name.") from None
+        raise ValueError(_("The URL's host is not a valid international host name.")) from None
 
 
 def _legacy_ipv4(host: str) -> str | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
+from app.i18n import N_, _, _n
 from app.records import Change, ChangeKind
 from app.rules.figures import span
 
@@ -21,17 +22,17 @@ Check = Mapping[str, Any]
 HEADERS = ("server", "x-powered-by", "content-type", "content-encoding", "location")
 NEW_HEADERS = ("retry-after", "www-authenticate")  # whose values differ each time
 PHASES = {
-    "dns": "DNS lookup",
-    "connect": "connect",
+    "dns": N_("DNS lookup"),
+    "connect": N_("connect"),
     "tls": "TLS",
-    "ttfb": "first byte",
-    "download": "body",
+    "ttfb": N_("first byte"),
+    "download": N_("body"),
 }
 MANY_ADDRESSES = 5  # a name with as many changes its addresses all the time
 SLOWER_TIMES, SLOWER_MS = 2, 100  # a time counts as grown if it is both
 BODY_TIMES, BODY_BYTES = 2, 512
 LONGEST = 120
-LAST_GOOD = "the last good check"
+LAST_GOOD = N_("the last good check")
 MOST_CHANGES = 10
 
 
@@ -70,12 +71,12 @@ def compared_with(evidence: Mapping[str, Any] | None) -> str | None:
         return None
     good, failed = _moment(pair.good), _moment(pair.failing)
     if good is None or failed is None:
-        return "a good check before it"
+        return _("a good check before it")
     before = span((failed - good).total_seconds())
     last = _moment(pair.usual)
     if last is not None and last <= good:
-        return f"{LAST_GOOD}, {before} before"
-    return f"a good check {before} before"
+        return _("the last good check, %(length)s before", length=before)
+    return _("a good check %(length)s before", length=before)
 
 
 def _pair(evidence: Mapping[str, Any] | None) -> _Pair | None:
@@ -96,7 +97,8 @@ def _address(pair: _Pair) -> Iterator[Change]:
     if not pair.same_host or not before or not now or len(often) >= MANY_ADDRESSES:
         return
     if not known & {*now}:
-        yield _change(ChangeKind.ADDRESS, "Address", ", ".join(before), ", ".join(now))
+        sentence = N_("Address %(now)s, was %(before)s")
+        yield _change(ChangeKind.ADDRESS, sentence, ", ".join(before), ", ".join(now))
 
 
 def _certificate(pair: _Pair) -> Iterator[Change]:
@@ -105,31 +107,41 @@ def _certificate(pair: _Pair) -> Iterator[Change]:
         return
     if before.get("sha256") != now.get("sha256"):
         texts = _issued(before), _issued(now)
-        yield _change(ChangeKind.CERTIFICATE, "Certificate", *texts)
+        sentence = N_("Certificate %(now)s, was %(before)s")
+        yield _change(ChangeKind.CERTIFICATE, sentence, *texts)
         return
     ends, failed, good = _time(now.get("not_after")), _moment(pair.failing), _moment(pair.good)
     if ends and failed and good and good < ends <= failed:
-        text = f"The certificate expired {span((failed - ends).total_seconds())} before"
+        text = _(
+            "The certificate expired %(length)s before",
+            length=span((failed - ends).total_seconds()),
+        )
         yield Change(ChangeKind.CERTIFICATE, text, now=_issued(now))
 
 
 def _status(pair: _Pair) -> Iterator[Change]:
     before, now = _number(pair.good, "status_code"), _number(pair.failing, "status_code")
     if before and now and before != now:
-        yield _change(ChangeKind.STATUS, "Status", str(before), str(now))
+        sentence = N_("Status %(now)s, was %(before)s")
+        yield _change(ChangeKind.STATUS, sentence, str(before), str(now))
 
 
 def _redirect(pair: _Pair) -> Iterator[Change]:
     if not _redirects_differ(pair):
         return
     before, now = _redirects(pair.good), _redirects(pair.failing)
-    texts = [", then ".join(found) for found in (before, now)]
+    texts = [_(", then ").join(found) for found in (before, now)]
     if before and now:
-        yield _change(ChangeKind.REDIRECT, "Redirect to", *texts)
+        sentence = N_("Redirect to %(now)s, was %(before)s")
+        yield _change(ChangeKind.REDIRECT, sentence, *texts)
     elif now:
-        yield Change(ChangeKind.REDIRECT, f"New redirect to {_cut(texts[1])}", now=_cut(texts[1]))
+        yield Change(
+            ChangeKind.REDIRECT,
+            _("New redirect to %(value)s", value=_cut(texts[1])),
+            now=_cut(texts[1]),
+        )
     else:
-        text = f"Redirect removed, was to {_cut(texts[0])}"
+        text = _("Redirect removed, was to %(value)s", value=_cut(texts[0]))
         yield Change(ChangeKind.REDIRECT, text, before=_cut(texts[0]))
 
 
@@ -151,11 +163,16 @@ def _header(name: str, before: str | None, now: str | None) -> Iterator[Change]:
     if (before or "").casefold() == (now or "").casefold():
         return
     if before and now:
-        yield _change(ChangeKind.HEADER, f"Header {name}:", before, now)
+        sentence = N_("Header %(name)s: %(now)s, was %(before)s")
+        yield _change(ChangeKind.HEADER, sentence, before, now, name=name)
     elif now:
-        yield Change(ChangeKind.HEADER, f"New header {name}: {_cut(now)}", now=_cut(now))
+        yield Change(
+            ChangeKind.HEADER,
+            _("New header %(name)s: %(value)s", name=name, value=_cut(now)),
+            now=_cut(now),
+        )
     elif before:
-        text = f"Header {name} removed, was {_cut(before)}"
+        text = _("Header %(name)s removed, was %(value)s", name=name, value=_cut(before))
         yield Change(ChangeKind.HEADER, text, before=_cut(before))
 
 
@@ -166,7 +183,10 @@ def _body(pair: _Pair) -> Iterator[Change]:
     if before is None or now is None or abs(before - now) < BODY_BYTES:
         return
     if max(before, now) >= BODY_TIMES * min(before, now):
-        yield _change(ChangeKind.BODY, "Body", f"{before:,} bytes", f"{now:,} bytes")
+        texts = [
+            _n("%(num)s byte", "%(num)s bytes", size, num=f"{size:,}") for size in (before, now)
+        ]
+        yield _change(ChangeKind.BODY, N_("Body %(now)s, was %(before)s"), *texts)
 
 
 def _slower(pair: _Pair) -> Iterator[Change]:
@@ -177,9 +197,20 @@ def _slower(pair: _Pair) -> Iterator[Change]:
         return
     was, spent = _timings(usual), _timings(pair.failing)
     phase = max(spent, key=lambda name: spent[name] - was.get(name, 0), default=None)
-    part = f", {_ms(spent[phase])} of it {PHASES[phase]}" if phase else ""
-    often = "usually" if usual is pair.usual else "before:"
-    text = f"{_ms(now)}{part}; {often} {_ms(before)}"
+    took = _ms(now)
+    if phase:
+        took = _(
+            "%(time)s, %(part)s of it %(phase)s",
+            time=took,
+            part=_ms(spent[phase]),
+            phase=_(PHASES[phase]),
+        )
+    sentence = (
+        N_("%(took)s; usually %(before)s")
+        if usual is pair.usual
+        else N_("%(took)s; before: %(before)s")
+    )
+    text = _(sentence, took=took, before=_ms(before))
     yield Change(ChangeKind.SPEED, text, before=_ms(before), now=_ms(now))
 
 
@@ -191,9 +222,10 @@ _RULES: Sequence[Callable[[_Pair], Iterator[Change]]] = (
 # --- Reading --------------------------------------------------------------------------------------
 
 
-def _change(kind: ChangeKind, label: str, before: str, now: str) -> Change:
+def _change(kind: ChangeKind, sentence: str, before: str, now: str, **values: str) -> Change:
     before, now = _cut(before), _cut(now)
-    return Change(kind, f"{label} {now}, was {before}", before=before, now=now)
+    text = _(sentence, before=before, now=now, **values)
+    return Change(kind, text, before=before, now=now)
 
 
 def _cut(text: str) -> str:
@@ -236,8 +268,10 @@ def _leaf(check: Check) -> Mapping[str, Any] | None:
 
 def _issued(certificate: Mapping[str, Any]) -> str:
     ends = _time(certificate.get("not_after"))
-    until = f", valid until {ends:%-d %b %Y}" if ends else ""
-    return f"from {certificate.get('issuer') or 'an unknown issuer'}{until}"
+    issuer = certificate.get("issuer") or _("an unknown issuer")
+    if ends is None:
+        return _("from %(issuer)s", issuer=issuer)
+    return _("from %(issuer)s, valid until %(date)s", issuer=issuer, date=f"{ends:%-d %b %Y}")
 
 
 def _redirects(check: Check) -> list[str]:

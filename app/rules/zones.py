@@ -10,8 +10,10 @@ from functools import cache
 from importlib.resources import files
 from zoneinfo import available_timezones
 
+from app.i18n import N_
+
 UTC = "UTC"
-ELSEWHERE = "Other"  # the region of a stored zone that is not offered
+ELSEWHERE = N_("Other")  # the region of a stored zone that is not offered
 
 # Browsers still give these names.
 RENAMED = {

@@ -18,6 +18,7 @@ from app.db import db, faults, heartbeats, patience, schema, shards, unreadable
 from app.db.clocks import SKEW
 from app.db.tables import AssignmentRow, LocationRow, MonitorRow, ResultRow, ShardRow
 from app.db.types import to_ms
+from app.i18n import N_, _, _n
 from app.stores.writable import cannot_write, is_settling
 
 # Live checkers take a shard that has lost its checker within this time.
@@ -30,9 +31,9 @@ ANSWER_SECONDS = 2.0  # clients of /readyz do not wait for long
 COUNTED_EVERY = 60.0  # seconds between two counts of unreadable values
 _KEPT = "wakeful.unreadable"
 
-CHECKER_SILENT = "No checker is running."
-WORKER_SILENT = "No alert worker is running, so no alerts are sent."
-CHECKS_LATE = "Checks are due, but no result has been recorded for a while."
+CHECKER_SILENT = N_("No checker is running.")
+WORKER_SILENT = N_("No alert worker is running, so no alerts are sent.")
+CHECKS_LATE = N_("Checks are due, but no result has been recorded for a while.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,13 @@ class Health:
         count = self.unreadable
         if not count:
             return ()
-        values = "1 stored value" if count == 1 else f"{count:,} stored values"
-        return (f"{values} cannot be read. wakeful doctor names each and says what to do.",)
+        sentence = _n(
+            "%(num)s stored value cannot be read. wakeful doctor names each and says what to do.",
+            "%(num)s stored values cannot be read. wakeful doctor names each and says what to do.",
+            count,
+            num=f"{count:,}",
+        )
+        return (sentence,)
 
 
 def health(now: datetime, *, checks: bool = True) -> Health:
@@ -86,12 +92,12 @@ def health(now: datetime, *, checks: bool = True) -> Health:
         return Health((stuck,) if stuck else ())
     found = []
     if signs.ever and signs.silent:
-        found.append(CHECKER_SILENT)
+        found.append(_(CHECKER_SILENT))
     if senders.ever and senders.silent:
-        found.append(WORKER_SILENT)
+        found.append(_(WORKER_SILENT))
     checked = signs.checked_at
     if late:
-        found.append(CHECKS_LATE)
+        found.append(_(CHECKS_LATE))
     found += [str(place) for place in alone]
     if stuck or is_settling():  # processes that cannot write leave no heartbeat, but may be alive
         found = [stuck] if stuck else []
@@ -114,13 +120,26 @@ class LeftAlone:
     all: bool
 
     def __str__(self) -> str:
-        count = "1 monitor" if self.monitors == 1 else f"{self.monitors:,} monitors"
+        count = f"{self.monitors:,}"
         if self.all:
-            return (
-                f"No checker runs in the place {self.name}, from where {count} should be checked."
-                f" Start one with WAKEFUL_LOCATION={self.name}, or remove the place from them."
+            return _n(
+                "No checker runs in the place %(name)s, from where %(num)s monitor should be"
+                " checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from"
+                " it.",
+                "No checker runs in the place %(name)s, from where %(num)s monitors should be"
+                " checked. Start one with WAKEFUL_LOCATION=%(name)s, or remove the place from"
+                " them.",
+                self.monitors,
+                name=self.name,
+                num=count,
             )
-        return f"In the place {self.name}, nobody has checked {count} for 30 s or more."
+        return _n(
+            "In the place %(name)s, nobody has checked %(num)s monitor for 30 s or more.",
+            "In the place %(name)s, nobody has checked %(num)s monitors for 30 s or more.",
+            self.monitors,
+            name=self.name,
+            num=count,
+        )
 
 
 def left_alone(now: datetime) -> list[LeftAlone]:
@@ -184,7 +203,7 @@ def _unreadable() -> int:
     """How many values cannot be read. Counting reads them all, so the result is cached."""
     kept: tuple[float, int] | None = current_app.extensions.get(_KEPT)
     if kept is None or time.monotonic() - kept[0] >= COUNTED_EVERY:
-        kept = time.monotonic(), sum(1 for _ in unreadable.scan(schema.IN_USE))
+        kept = time.monotonic(), sum(1 for _field in unreadable.scan(schema.IN_USE))
         current_app.extensions[_KEPT] = kept
     return kept[1]
 

@@ -10,6 +10,7 @@ from app.errors import Invalid, WakefulError
 from app.forms.imported import Judged, Shared
 from app.forms.imported import judge as judge_one
 from app.forms.schema import Context
+from app.i18n import _
 from app.imports.candidates import Candidate
 from app.stores import same_url
 from app.stores.base import Feature, Store
@@ -106,7 +107,7 @@ class Importer:
         try:
             self.store.monitors.update(id, {"pause": True})
         except WakefulError as fault:
-            return f"It was created, but could not be paused. {fault}"
+            return _("It was created, but could not be paused.") + f" {fault}"
         return ""
 
 

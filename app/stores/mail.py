@@ -21,6 +21,7 @@ from app.alerts.channels import email
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Message, account, base_url
 from app.config import Settings
+from app.i18n import N_, _
 from app.net.client import Network
 from app.net.hosts import SystemNames, parse_servers
 from app.net.policy import Policy
@@ -28,7 +29,7 @@ from app.slots import LONG_WAITS
 
 log = logging.getLogger(__name__)
 
-BUSY = "Many requests wait at this moment, so it was not sent. Try again in a minute."
+BUSY = N_("Many requests wait at this moment, so it was not sent. Try again in a minute.")
 MAX_WAITING = 100  # mails that wait for the thread; more are dropped
 
 
@@ -100,7 +101,7 @@ class Mail:
     def _send_waited(self, to: str, message: Message) -> Sent:
         """For requests, of which few may wait at once."""
         with LONG_WAITS.taken() as free:
-            return self._send(to, message) if free else Sent(False, BUSY)
+            return self._send(to, message) if free else Sent(False, _(BUSY))
 
     def _send(self, to: str, message: Message) -> Sent:
         settings = with_mail(self._settings)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import Word
-from app.records import Role
+from app.i18n import N_
+from app.records import MIN_PASSWORD, Role
 from app.web.forms import (
     PasswordTwiceForm,
     email_field,
@@ -18,15 +19,15 @@ from app.web.shown.looks import ROLES
 
 class InviteForm(BrowserForm):
     email = email_field("off")
-    role = Word("Role", words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
 
 
 class JoinForm(PasswordTwiceForm):
     """Somebody who was invited makes their account."""
 
     name = person_name_field()
-    password = new_password_field("Password")
-    password_again = password_field("Password again", "new-password")
+    password = new_password_field(N_("Password"))
+    password_again = password_field(N_("Password again"), "new-password")
     time_zone = own_zone_field()
 
 
@@ -35,5 +36,8 @@ class ForgottenForm(BrowserForm):
 
 
 class RecoveryForm(PasswordTwiceForm):
-    password = new_password_field("New password", "It logs you out everywhere.")
-    password_again = password_field("New password again", "new-password")
+    password = new_password_field(
+        N_("New password"),
+        N_("%(least)s characters or more. It logs you out everywhere.", least=MIN_PASSWORD),
+    )
+    password_again = password_field(N_("New password again"), "new-password")

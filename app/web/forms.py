@@ -25,10 +25,10 @@ from app.forms.fields import (
 )
 from app.forms.imported import Shared
 from app.forms.lists import IdList, Names, Tags
-from app.forms.monitor import interval_label
+from app.forms.monitor import interval_labels
+from app.i18n import N_, _
 from app.imports.candidates import FORMATS
 from app.records import (
-    INTERVALS,
     MAX_COMMENT,
     MAX_CONTACT_NAME,
     MAX_CREDENTIAL,
@@ -46,18 +46,21 @@ from app.web.shown.looks import ROLES
 
 Rule = Callable[[str], object]  # raises ValueError with a sentence
 
-THEMES = {"auto": "Same as system", "light": "Light", "dark": "Dark"}
+THEMES = {"auto": N_("Same as system"), "light": N_("Light"), "dark": N_("Dark")}
 SCOPES = {
-    Scope.READ: "Read: view only, secrets masked",
-    Scope.WRITE: "Write: full access",
+    Scope.READ: N_("Read: view only, secrets masked"),
+    Scope.WRITE: N_("Write: full access"),
 }
-OVERWRITTEN = "Somebody else changed this after you opened the page. Your values replaced theirs:"
-NOT_THE_SAME = "The two passwords are not the same."
+OVERWRITTEN = N_(
+    "Somebody else changed this after you opened the page. Your values replaced theirs: %(fields)s."
+)
+PASSWORD_HINT = N_("%(least)s characters or more.", least=MIN_PASSWORD)
+NOT_THE_SAME = N_("The two passwords are not the same.")
 
 
 def email_field(autocomplete: str, *, rule: Rule | None = text.email) -> Any:
     return Text(
-        "Email",
+        N_("Email"),
         required=True,
         most=MAX_NAME,
         rule=rule,
@@ -76,8 +79,7 @@ def password_field(label: str, autocomplete: str, **more: Any) -> Any:
     )
 
 
-def new_password_field(label: str, description: str = "") -> Any:
-    hint = f"{MIN_PASSWORD} characters or more. {description}".strip()
+def new_password_field(label: str, hint: str = PASSWORD_HINT) -> Any:
     return password_field(label, "new-password", description=hint, rule=text.new_password)
 
 
@@ -101,7 +103,7 @@ def saved(form: BrowserForm, sentence: str) -> None:
     """Tell, on the next page, that ``form`` was saved, and what of somebody else's that undid."""
     flash(sentence, "success")
     if labels := form.overwritten():
-        flash(f"{OVERWRITTEN} {', '.join(labels)}.", "warning")
+        flash(_(OVERWRITTEN, fields=", ".join(labels)), "warning")
 
 
 def not_saved(form: BrowserForm, fault: WakefulError) -> int:
@@ -124,7 +126,7 @@ def not_read(form: BrowserForm, fault: WakefulError) -> int:
 
 class LoginForm(BrowserForm):
     email = email_field("username", rule=None)
-    password = password_field("Password", "current-password")
+    password = password_field(N_("Password"), "current-password")
 
 
 class PasswordTwiceForm(BrowserForm):
@@ -136,7 +138,7 @@ class PasswordTwiceForm(BrowserForm):
     def check_together(self) -> None:
         first, again = self.password, self.password_again
         if self.flawless(first, again) and first.data != again.data:
-            again.fault(NOT_THE_SAME)
+            again.fault(_(NOT_THE_SAME))
 
 
 OWN_ZONE = {"data-own-zone": ""}  # static/js/zone.js chooses the browser's
@@ -145,20 +147,22 @@ OWN_ZONE = {"data-own-zone": ""}  # static/js/zone.js chooses the browser's
 def own_zone_field() -> Any:
     """The time zone of a new account: with a script the browser's, and always to be changed."""
     return Zone(
-        "Time zone",
+        _("Time zone"),
         required=True,
         default="UTC",
-        description="Times are shown and entered in this zone.",
+        description=_("Times are shown and entered in this zone."),
         render_kw=OWN_ZONE,
     )
 
 
 def person_name_field() -> Any:
     return Text(
-        "Name",
+        N_("Name"),
         most=MAX_PERSON_NAME,
-        description="Others see it, such as beside an incident that you acknowledge. Empty: your"
-        " email address.",
+        description=_(
+            "Others see it, such as beside an incident that you acknowledge. Empty: your"
+            " email address."
+        ),
         render_kw={"autocomplete": "name"},
     )
 
@@ -167,72 +171,81 @@ class SetupForm(PasswordTwiceForm):
     """The first account."""
 
     email = email_field("username")
-    password = new_password_field("Password")
-    password_again = password_field("Password again", "new-password")
+    password = new_password_field(N_("Password"))
+    password_again = password_field(N_("Password again"), "new-password")
     time_zone = own_zone_field()
 
 
 class NewPersonForm(BrowserForm):
     email = email_field("off")
-    password = new_password_field("First password", "They can change it in their profile.")
-    role = Word("Role", words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
+    password = new_password_field(N_("First password"), N_("They can change it in their profile."))
+    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, default=Role.EDITOR)
 
 
 class PersonForm(BrowserForm):
     email = email_field("off")
-    name = Text("Name", most=MAX_PERSON_NAME, description="As others see them.")
-    role = Word("Role", words=Role, labels=ROLES.__getitem__, required=True)
+    name = Text(N_("Name"), most=MAX_PERSON_NAME, description=N_("As others see them."))
+    role = Word(N_("Role"), words=Role, labels=ROLES.__getitem__, required=True)
     disabled = Switch(
-        "No access", default=False, description="They cannot log in, and are logged out at once."
+        N_("No access"),
+        default=False,
+        description=N_("They cannot log in, and are logged out at once."),
     )
 
 
 class NewPasswordForm(BrowserForm):
     """An admin gives somebody a new password."""
 
-    password = new_password_field("New password", "It logs them out everywhere.")
+    password = new_password_field(N_("New password"), N_("It logs them out everywhere."))
 
 
 class ProfileForm(BrowserForm):
     name = person_name_field()
     time_zone = Zone(
-        "Time zone", required=True, description="Times are shown and entered in this zone."
+        N_("Time zone"), required=True, description=N_("Times are shown and entered in this zone.")
     )
-    theme = Options("Colours", required=True, labels=list(THEMES.items()))
+    theme = Options(N_("Colours"), required=True, labels=list(THEMES.items()))
 
 
 class PasswordForm(PasswordTwiceForm):
-    current_password = password_field("Current password", "current-password")
-    password = new_password_field("New password")
-    password_again = password_field("New password again", "new-password")
+    current_password = password_field(N_("Current password"), "current-password")
+    password = new_password_field(N_("New password"))
+    password_again = password_field(N_("New password again"), "new-password")
 
 
 class KeyForm(BrowserForm):
     name = Text(
-        "Name",
+        N_("Name"),
         required=True,
         most=MAX_NAME,
-        description="What uses the key, such as CI or Terraform.",
+        description=N_("What uses the key, such as CI or Terraform."),
     )
-    scope = Word("Scope", words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
-    expires_at = Moment("Expires", description="Empty: never.")
+    scope = Word(N_("Scope"), words=Scope, labels=SCOPES.__getitem__, default=Scope.READ)
+    expires_at = Moment(N_("Expires"), description=N_("Empty: never."))
 
 
 class WallLinkForm(BrowserForm):
     name = Text(
-        "Name", required=True, most=MAX_NAME, description="Where the screen is, such as Lobby."
+        N_("Name"),
+        required=True,
+        most=MAX_NAME,
+        description=N_("Where the screen is, such as Lobby."),
     )
-    tag = Text("Tag", most=MAX_TAG, description="Only the monitors with this tag. Empty: all.")
-    zone = Zone("Time zone", required=True)
+    tag = Text(
+        N_("Tag"), most=MAX_TAG, description=N_("Only the monitors with this tag. Empty: all.")
+    )
+    zone = Zone(N_("Time zone"), required=True)
 
 
 class NetworksForm(BrowserForm):
     allow_networks = Text(
-        "Networks that checks and alerts may reach",
+        N_("Networks that checks and alerts may reach"),
         most=2000,
         default="",
-        description="Besides public addresses. The words private and loopback, and networks such "
-        "as 10.0.0.0/8, comma-separated.",
+        description=N_(
+            "Besides public addresses. The words private and loopback, and networks such "
+            "as 10.0.0.0/8, comma-separated."
+        ),
         render_kw={"spellcheck": "false", "autocapitalize": "none"},
     )
 
@@ -243,45 +256,44 @@ class DeleteForm(BrowserForm):
 
 class AcknowledgeForm(BrowserForm):
     name = Text(
-        "Your name (optional)",
+        N_("Your name (optional)"),
         most=MAX_OWN_NAME,
-        description="Others see who acknowledged it. This device remembers the name.",
+        description=N_("Others see who acknowledged it. This device remembers the name."),
         render_kw={"autocomplete": "name"},
     )
 
 
 class CommentForm(BrowserForm):
     text = Text(
-        "Add a comment", required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
+        N_("Add a comment"), required=True, most=MAX_COMMENT, lines=True, render_kw={"rows": "3"}
     )
 
 
 BULK_ACTIONS = {
-    "pause": "Pause",
-    "resume": "Resume",
-    "interval": "Change interval",
-    "tag": "Add a tag",
-    "untag": "Remove a tag",
-    "contact": "Add a contact",
-    "uncontact": "Remove a contact",
-    "recontact": "Replace all alerts with a contact",
-    "maintenance": "Schedule maintenance",
-    "delete": "Delete",
+    "pause": N_("Pause"),
+    "resume": N_("Resume"),
+    "interval": N_("Change interval"),
+    "tag": N_("Add a tag"),
+    "untag": N_("Remove a tag"),
+    "contact": N_("Add a contact"),
+    "uncontact": N_("Remove a contact"),
+    "recontact": N_("Replace all alerts with a contact"),
+    "maintenance": N_("Schedule maintenance"),
+    "delete": N_("Delete"),
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
-INTERVAL_CHOICES = [(seconds, interval_label(seconds)) for seconds in INTERVALS]
 
 
 class BulkForm(BrowserForm):
     """What to do with the ticked monitors."""
 
-    ids = IdList("Monitors")
-    everything = Switch("All that were found", default=False)
-    rest = Text("What is left", default="", most=1_000_000)
-    action = Options("Action", required=True, labels=list(BULK_ACTIONS.items()))
-    tag = Text("Tag", most=MAX_TAG)
-    interval = NumberChoice("Interval", labels=INTERVAL_CHOICES, none="Choose…")
-    contact = Text("Contact", most=MAX_CONTACT_NAME)
+    ids = IdList(N_("Monitors"))
+    everything = Switch(N_("All that were found"), default=False)
+    rest = Text(N_("What is left"), default="", most=1_000_000)
+    action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
+    tag = Text(N_("Tag"), most=MAX_TAG)
+    interval = NumberChoice(N_("Interval"), labels=interval_labels, none=N_("Choose…"))
+    contact = Text(N_("Contact"), most=MAX_CONTACT_NAME)
     contacts: Sequence[tuple[str, str]] = ()  # those that can be chosen: name and label
 
     def leave_out_contacts(self) -> None:
@@ -298,13 +310,13 @@ class BulkForm(BrowserForm):
 
     def check_together(self) -> None:
         if not self.ids.data and not self.everything.data and not self.rest.data:
-            self.ids.fault("Select the monitors first.")
+            self.ids.fault(_("Select the monitors first."))
         if self.action.data in ("tag", "untag") and self.flawless(self.tag) and not self.tag.data:
-            self.tag.fault("Enter the tag.")
+            self.tag.fault(_("Enter the tag."))
         if self.action.data in CONTACT_ACTIONS and not self.contact.data:
-            self.contact.fault("Choose the contact.")
+            self.contact.fault(_("Choose the contact."))
         if self.action.data == "interval" and self.interval.data is None:
-            self.interval.fault("Choose the new interval.")
+            self.interval.fault(_("Choose the new interval."))
 
 
 class Upload(OneValue):
@@ -321,31 +333,31 @@ class ImportForm(BrowserForm):
     """Many monitors: lines, or a file."""
 
     urls = Text(
-        "Lines",
+        N_("Lines"),
         default="",
         most=1_000_000,
         lines=True,
-        description="One monitor a line: the URL alone, or name, URL, tags, contact.",
+        description=N_("One monitor a line: the URL alone, or name, URL, tags, contact."),
         render_kw={"rows": "8", "spellcheck": "false"},
     )
-    file: Any = Upload("File")
-    format = Options("Format", labels=list(FORMATS.items()), none="Detect automatically")
+    file: Any = Upload(N_("File"))
+    format = Options(N_("Format"), labels=list(FORMATS.items()), none=N_("Detect automatically"))
     interval = NumberChoice(
-        "Check every",
+        N_("Check every"),
         required=True,
-        labels=INTERVAL_CHOICES,
+        labels=interval_labels,
         default=60,
-        description="For entries without an interval.",
+        description=N_("For entries without an interval."),
     )
-    tags = Tags("Tags", description="Comma-separated, added to every monitor.")
-    contacts: Any = Names("Contacts", most=MAX_CONTACT_NAME)
+    tags = Tags(N_("Tags"), description=N_("Comma-separated, added to every monitor."))
+    contacts: Any = Names(N_("Contacts"), most=MAX_CONTACT_NAME)
 
     def check_together(self) -> None:
         lines = bool((self.urls.data or "").strip())
         if lines and self.sends_file():
-            self.file.fault("Enter lines or choose a file, not both.")
+            self.file.fault(_("Enter lines or choose a file, not both."))
         elif not lines and not self.sends_file() and self.flawless(self.urls):
-            self.urls.fault("Enter at least one line, or choose a file.")
+            self.urls.fault(_("Enter at least one line, or choose a file."))
 
     def content(self) -> bytes:
         """The bytes of the file, or of the lines."""

@@ -4,41 +4,42 @@ from __future__ import annotations
 
 from app.forms.browser import BrowserForm
 from app.forms.fields import Number, Password, Text, Word
+from app.i18n import N_, _
 from app.records import MAX_CREDENTIAL, MAX_NAME
 from app.rules import smtp
 from app.rules.smtp import Server, Tls
 from app.web.forms import email_field
 
 TLS_LABELS = {
-    Tls.REQUIRED: "STARTTLS (port 587)",
-    Tls.FROM_START: "TLS from the start (port 465)",
-    Tls.OFFERED: "STARTTLS if offered (port 25)",
+    Tls.REQUIRED: N_("STARTTLS (port 587)"),
+    Tls.FROM_START: N_("TLS from the start (port 465)"),
+    Tls.OFFERED: N_("STARTTLS if offered (port 25)"),
 }
 PORTS = {Tls.REQUIRED: 587, Tls.FROM_START: 465, Tls.OFFERED: 25}
-LOGIN_CHANGED = "Enter the password again: the host or the user name has changed."
-NO_USER = "A password needs a user name."
+LOGIN_CHANGED = N_("Enter the password again: the host or the user name has changed.")
+NO_USER = N_("A password needs a user name.")
 _PLAIN = {"spellcheck": "false", "autocapitalize": "none", "autocomplete": "off"}
 
 
 class MailServerForm(BrowserForm):
     host = Text(
-        "Host",
+        N_("Host"),
         required=True,
         most=MAX_NAME,
         rule=smtp.check_host,
-        description="Such as mail.example.com.",
+        description=N_("Such as mail.example.com."),
         render_kw=_PLAIN,
     )
-    tls = Word("Encryption", words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
-    port = Number("Port", low=1, high=65535)
-    user = Text("User name", most=MAX_CREDENTIAL, render_kw=_PLAIN)
-    password = Password("Password", most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
+    tls = Word(N_("Encryption"), words=Tls, labels=TLS_LABELS.__getitem__, default=Tls.REQUIRED)
+    port = Number(N_("Port"), low=1, high=65535)
+    user = Text(N_("User name"), most=MAX_CREDENTIAL, render_kw=_PLAIN)
+    password = Password(N_("Password"), most=MAX_CREDENTIAL, render_kw={"autocomplete": "off"})
     sender = Text(
-        "Sender",
+        N_("Sender"),
         required=True,
         most=MAX_NAME,
         rule=smtp.check_sender,
-        description="Such as Wakeful <alerts@example.com>.",
+        description=N_("Such as Wakeful <alerts@example.com>."),
         render_kw=_PLAIN,
     )
 
@@ -50,9 +51,9 @@ class MailServerForm(BrowserForm):
 
     def check_together(self) -> None:
         if self.password.data and not self.user.data:
-            self.password.fault(NO_USER)
+            self.password.fault(_(NO_USER))
         elif self._needs_password():
-            self.password.fault(LOGIN_CHANGED)
+            self.password.fault(_(LOGIN_CHANGED))
 
     def _needs_password(self) -> bool:
         """A stored password must not be sent to a server that it was not entered for."""

@@ -20,11 +20,10 @@ function valueOf(form, name) {
   return first.type === "datetime-local" ? first.value.replace("T", " ") : first.value;
 }
 
-function said(form, { field, text, many, skip, none }) {
+function said(form, { field, text, many, none }) {
   const value = valueOf(form, field);
   if (value === null) return "";
   if (value === "" || value === "0") return none;
-  if (value === skip) return "";
   return (many && value !== "1" ? many : text).replace("{}", () => value);
 }
 

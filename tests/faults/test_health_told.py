@@ -99,7 +99,7 @@ def test_a_file_without_write_permission_is_reported(folder, installed):  # noqa
         assert code == 503
         assert sentence in (
             faults.READ_ONLY,
-            faults.CANNOT_OPEN.format(path=folder / "wakeful.db"),
+            faults.CANNOT_OPEN % {"path": folder / "wakeful.db"},
         )
 
 
@@ -111,9 +111,9 @@ def test_a_file_without_read_permission_is_reported_with_its_path(folder, instal
             db.engine.dispose()
         file.chmod(0)
         try:
-            assert ready(installed) == (503, [faults.CANNOT_OPEN.format(path=file)])
+            assert ready(installed) == (503, [faults.CANNOT_OPEN % {"path": file}])
             [said] = found(installed, "database")
-            assert (said.sentence, said.fault) == (faults.CANNOT_OPEN.format(path=file), True)
+            assert (said.sentence, said.fault) == (faults.CANNOT_OPEN % {"path": file}, True)
         finally:
             file.chmod(0o600)
 
@@ -254,7 +254,7 @@ def test_the_doctor_writes_nothing_and_says_what_is_missing(tmp_path, own):
         assert list(tmp_path.iterdir()) == []
         assert done.returncode == 1
         assert f"WRONG  folder: The folder {instance} does not exist." in done.stdout
-        assert f"WRONG  database: {connections.ABSENT.format(path=file)}" in done.stdout
+        assert f"WRONG  database: {connections.ABSENT % {'path': file}}" in done.stdout
         assert (f"WRONG  secret key: The file {instance / 'secret_key'}" in done.stdout) != own
         assert "Error" not in done.stdout
         assert done.stdout.count("No database exists at") == 1, "it is said once"

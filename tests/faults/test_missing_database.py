@@ -46,7 +46,7 @@ def move(file, folder):
 
 
 def absent(file):
-    return connections.ABSENT.format(path=file)
+    return connections.ABSENT % {"path": file}
 
 
 def test_a_file_that_is_moved_while_it_is_open_is_noticed_at_once(app, key, file, elsewhere):
@@ -100,7 +100,7 @@ def test_a_file_that_is_replaced_by_a_copy_is_read_instead(core, file, elsewhere
 def test_an_empty_file_in_its_place_is_not_a_database(app, key, file, elsewhere):
     move(file, elsewhere)
     file.touch()
-    sentence = connections.EMPTY.format(path=file)
+    sentence = connections.EMPTY % {"path": file}
     answer = app.test_client().get("/api/v1/monitors", headers=key)
     assert (answer.status_code, answer.json["message"]) == (503, sentence)
     assert app.test_client().get("/readyz").json["faults"] == [sentence]

@@ -18,40 +18,80 @@ SENTENCE = re.compile(r"^[A-Z][\w’'-]*,? [\w(“\"'{<%]|^[^<]*\w+ [\w ,'’-]*
 
 LOGGERS = {"log", "logger", "_log"}
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+LOGGING = {"best_effort"}  # functions of ours whose text goes to the log
 # Errors for those who wrote the code, not for those who use it.
 FOR_PROGRAMMERS = {
     "AssertionError",
     "AttributeError",
+    "DisconnectionError",
     "KeyError",
     "LookupError",
     "NotImplementedError",
+    "OSError",
     "RuntimeError",
     "TypeError",
 }
+# Summaries of the API's operations, which its document has in English.
+DOCUMENTED = {"operation"}
+# Read by a database, another server or a library.
+FOR_MACHINES = re.compile(
+    r"^(?:BEGIN|PRAGMA|REPEATABLE|SELECT|SET|SHOW|Bearer|HTTP|SMTP) |^Wakeful \("
+)
+# Methods that look for a text of somebody else's.
+LOOKING = {"replace", "startswith", "endswith", "removeprefix", "removesuffix"}
 
 
 def in_code(source: str) -> Iterator[tuple[int, str]]:
     """Line and text of each unmarked string of a module that looks like a sentence."""
     tree = ast.parse(source)
-    skipped = {id(part) for node in ast.walk(tree) if _is_skipped(node) for part in ast.walk(node)}
+    parts = [node for node in ast.walk(tree) if _is_skipped(node)] + _only_logged(tree)
+    skipped = {id(part) for node in parts for part in ast.walk(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
         text = _text(node)
-        if id(node) not in skipped and text and SENTENCE.search(text):
+        if id(node) in skipped or not text or FOR_MACHINES.search(text):
+            continue
+        if SENTENCE.search(text):
             yield node.lineno, text  # type: ignore[attr-defined]
 
 
 def _is_skipped(node: ast.AST) -> bool:
     """Marked, logged, for programmers, or documentation."""
     match node:
+        case ast.Call(args=[ast.Name(id=first), *_]) if first in LOGGERS:
+            return True
         case ast.Call(func=ast.Name(id=name)):
-            return name in {"_", "_n", "N_"} | FOR_PROGRAMMERS
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=attr)):
-            return owner in LOGGERS and attr in LEVELS
+            return name in {"_", "_n", "N_"} | FOR_PROGRAMMERS | LOGGING | DOCUMENTED
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=attr)) if owner in LOGGERS:
+            return attr in LEVELS
+        case ast.Call(func=ast.Attribute(attr=attr)):
+            return attr in LOOKING | FOR_PROGRAMMERS
         case ast.Expr(value=ast.Constant(value=str())):
             return True
     return False
+
+
+def _only_logged(tree: ast.Module) -> list[ast.AST]:
+    """The constants of a module that it only writes to the log."""
+    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and _is_read(node)]
+    logged = [
+        argument.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _is_skipped(node)
+        for argument in node.args
+        if isinstance(argument, ast.Name)
+    ]
+    found: list[ast.AST] = []
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in logged:
+                found += [node] if used.count(name) == logged.count(name) else []
+    return found
+
+
+def _is_read(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _text(node: ast.AST) -> str | None:
@@ -84,6 +124,16 @@ def misused(source: str) -> Iterator[tuple[int, str]]:
         match node:
             case ast.Name(id="_" | "_n", ctx=ast.Store()) if imported:
                 yield node.lineno, f"{node.id} is a variable here"
+            case ast.JoinedStr():
+                yield from _within(node)
+
+
+def _within(text: ast.JoinedStr) -> Iterator[tuple[int, str]]:
+    """Marks of sentences within an f-string, where pybabel does not look."""
+    for node in ast.walk(text):
+        match node:
+            case ast.Call(func=ast.Name(id="_" | "_n"), args=[ast.Constant(value=str()), *_]):
+                yield node.lineno, "a mark within an f-string: put it into a variable"
 
 
 def _at_import(node: ast.AST) -> Iterator[ast.AST]:

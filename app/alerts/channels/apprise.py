@@ -22,6 +22,7 @@ from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.messages import Tone
+from app.i18n import _
 from app.net.client import TOTAL_SECONDS
 from app.rules import masking
 
@@ -47,10 +48,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         told = child.ask(task, SECONDS)
     except TimeoutError:
         child.end()
-        return answer.retry("The service did not answer in time.")
+        return answer.retry(_("The service did not answer in time."))
     except (OSError, ValueError):
         child.end()
-        return answer.retry("Apprise stopped without an answer.")
+        return answer.retry(_("Apprise stopped without an answer."))
     _CHILDREN.give_back(child)
     return _read(told, masking.secrets_in_apprise(outgoing.value))
 
@@ -59,10 +60,10 @@ def _read(told: dict[str, str], secrets: list[str]) -> Answer:
     """Apprise returns only success or failure; the reason is in its log."""
     said = masking.clean(told["log"], secrets)
     if told["outcome"] == "delivered":
-        return answer.delivered("Apprise sent the message.")
+        return answer.delivered(_("Apprise sent the message."))
     if told["outcome"] == "permanent":
         return answer.permanent(said)
-    return answer.retry(said or "Apprise could not send the message and gave no reason.")
+    return answer.retry(said or _("Apprise could not send the message and gave no reason."))
 
 
 class _Child:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from app.alerts.channels.answer import Verdict, judge_status
+from app.i18n import N_, _
 from app.net.policy import Policy
 
 IDLE_SECONDS = 60.0  # after which the process ends, to free its memory
@@ -56,7 +57,7 @@ class Guard:
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if event in ("subprocess.Popen", "os.exec", "os.system"):
-            raise PermissionError("Apprise URLs cannot start programs.")
+            raise PermissionError(_("Apprise URLs cannot start programs."))
         if event in ("socket.connect", "socket.sendto"):
             self._judge(args[1])
         if event == "open" and self.serving and isinstance(args[0], (str, bytes)):
@@ -65,17 +66,17 @@ class Guard:
     def _judge_file(self, name: str | bytes) -> None:
         path = Path(os.path.realpath(os.fsdecode(name)))
         if not any(path.is_relative_to(root) for root in READABLE):
-            self._refuse(NO_FILES)
+            self._refuse(_(NO_FILES))
 
     def _judge(self, address: Any) -> None:
         host = address[0] if isinstance(address, tuple) else None
         try:
             refusal = self.policy.refusal(str(ip_address(str(host).partition("%")[0])))
         except ValueError:
-            self._refuse("Alerts cannot go to local sockets, only to network addresses.")
+            self._refuse(_("Alerts cannot go to local sockets, only to network addresses."))
             return
         if refusal is not None:  # DNS queries of the C library do not pass here
-            self._refuse(str(refusal).replace("To watch it", "To send there"))
+            self._refuse(str(refusal))
 
     def _refuse(self, sentence: str) -> None:
         self.refused = sentence
@@ -93,7 +94,7 @@ class _Lines(logging.Handler):
 
 # Apprise's modules of services that only reach this machine, without an address to judge.
 LOCAL_SERVICES = frozenset({"blink1", "dbus", "glib", "gnome", "macosx", "syslog", "windows"})
-NO_FILES = "An Apprise URL cannot read local files, such as a template or a key."
+NO_FILES = N_("An Apprise URL cannot read local files, such as a template or a key.")
 
 
 def main() -> None:
@@ -129,12 +130,17 @@ def serve(task: dict[str, Any], guard: Guard, lines: list[str]) -> dict[str, str
     for service in client:
         if type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
             name = str(service.service_name)
-            return _told("permanent", f"{name} reaches this machine only. Use another service.")
+            return _told(
+                "permanent",
+                _("%(name)s reaches this machine only. Use another service.", name=name),
+            )
     if not known:
         return _told(
             "permanent",
             guard.refused
-            or "Apprise does not know this kind of URL, or it is incomplete or names a local file.",
+            or _(
+                "Apprise does not know this kind of URL, or it is incomplete or names a local file."
+            ),
         )
     done = client.notify(body=task["body"], title=task["title"], notify_type=task["kind"])
     if done:

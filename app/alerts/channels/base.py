@@ -14,6 +14,7 @@ from app.alerts.channels import answer
 from app.alerts.channels.answer import Answer, Verdict
 from app.alerts.messages import Message
 from app.config import Settings
+from app.i18n import _
 from app.net.client import Blocked, Network, Response, Unreachable
 from app.rules import masking
 
@@ -108,7 +109,7 @@ def _words(response: Response, read: Callable[[Response], str], secrets: Sequenc
     except Exception as fault:
         # The error's text may contain the request, with the channel's secrets.
         log.warning("The answer of a service cannot be read: %s.", type(fault).__name__)
-        return "The answer could not be read."
+        return _("The answer could not be read.")
 
 
 def read_response(response: Response, said: str, now: datetime) -> Answer:
@@ -118,7 +119,7 @@ def read_response(response: Response, said: str, now: datetime) -> Answer:
     verdict = answer.judge_status(response.status)
     text = f"HTTP {response.status}" + (f": {said}" if said else "")
     if 300 <= response.status < 400:
-        text += " (a redirect, which is not followed: enter the URL that it leads to)"
+        text += " " + _("(a redirect, which is not followed: enter the URL that it leads to)")
     pause = None
     if verdict is Verdict.RETRY:
         pause = answer.retry_after(response.headers, response.body, now)

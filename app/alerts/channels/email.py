@@ -15,6 +15,7 @@ from app.alerts.channels import answer, mail
 from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools
 from app.alerts.channels.setup import NO_MAIL_SERVER
+from app.i18n import _
 from app.net.client import TOTAL_SECONDS, Unreachable
 from app.rules import masking
 from app.rules.smtp import Server, parse
@@ -35,7 +36,7 @@ class _Recipient(smtplib.SMTPResponseException):
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.smtp_url is None:
-        return answer.permanent(NO_MAIL_SERVER)
+        return answer.permanent(_(NO_MAIL_SERVER))
     try:
         server = parse(tools.settings.smtp_url)
         built = mail.build(outgoing, server.sender)
@@ -51,16 +52,18 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
             smtp.ehlo_or_helo_if_needed()
             if options and not smtp.has_extn("smtputf8"):
                 return answer.permanent(
-                    "The mail server does not accept addresses with these characters."
+                    _("The mail server does not accept addresses with these characters.")
                 )
             said = _transmit(smtp, sender, to, built.as_bytes(), options)
             return answer.delivered(masking.clean(said, secrets))
     except _NoTls:
         return answer.permanent(
-            "The mail server does not offer STARTTLS, but the email settings require TLS."
+            _("The mail server does not offer STARTTLS, but the email settings require TLS.")
         )
     except smtplib.SMTPNotSupportedError:
-        return answer.permanent("The mail server does not offer a login, but a user name is set.")
+        return answer.permanent(
+            _("The mail server does not offer a login, but a user name is set.")
+        )
     except smtplib.SMTPResponseException as fault:
         refused = _refused(fault.smtp_code, fault.smtp_error, secrets)
         gone = isinstance(fault, _Recipient) and _is_gone(fault.smtp_code, _text(fault.smtp_error))
@@ -69,7 +72,10 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
         return answer.retry(str(fault))
     except ssl.SSLCertVerificationError as fault:
         return answer.retry(
-            f"The mail server's certificate is not trusted: {fault.verify_message}."
+            _(
+                "The mail server's certificate is not trusted: %(why)s.",
+                why=fault.verify_message,
+            )
         )
     except (OSError, smtplib.SMTPException) as fault:
         return answer.retry(_say(server.host, fault))
@@ -212,7 +218,7 @@ def _text(said: bytes | str) -> str:
 
 def _say(host: str, fault: Exception) -> str:
     if isinstance(fault, TimeoutError):
-        return f"The mail server {host} did not answer in time."
+        return _("The mail server %(host)s did not answer in time.", host=host)
     if isinstance(fault, ConnectionRefusedError):
-        return f"The mail server {host} refused the connection."
-    return f"The connection to the mail server {host} was lost."
+        return _("The mail server %(host)s refused the connection.", host=host)
+    return _("The connection to the mail server %(host)s was lost.", host=host)

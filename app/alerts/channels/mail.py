@@ -17,6 +17,7 @@ from app import i18n
 from app.alerts.channels.base import Outgoing
 from app.alerts.messages import COLOURS
 from app.alerts.words import shorten
+from app.i18n import _
 from app.paths import TEMPLATES
 
 MAX_SUBJECT = 150
@@ -59,19 +60,23 @@ def html(outgoing: Outgoing) -> str:
 
 def wire_address(address: str) -> str:
     """The address as it goes on the wire: an international domain as IDNA."""
-    local, _, domain = address.rpartition("@")
+    local, _at, domain = address.rpartition("@")
     if ENCODED in address:
-        raise ValueError(f"No mail can be sent to an address with {ENCODED} in it.")
+        raise ValueError(
+            _("No mail can be sent to an address with %(encoded)s in it.", encoded=ENCODED)
+        )
     if domain.isascii():
         return address
     try:
         return f"{local}@{idna.encode(domain, uts46=True).decode('ascii')}"
     except idna.IDNAError:
-        raise ValueError("The domain of this address is not a valid international name.") from None
+        raise ValueError(
+            _("The domain of this address is not a valid international name.")
+        ) from None
 
 
 def _address(address: str, name: str = "") -> Address:
-    local, _, domain = wire_address(address).rpartition("@")
+    local, _at, domain = wire_address(address).rpartition("@")
     return Address(_literal(name), local, domain)
 
 

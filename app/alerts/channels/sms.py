@@ -17,6 +17,7 @@ from app.alerts.channels.answer import Answer
 from app.alerts.channels.base import Outgoing, Tools, field_of, post
 from app.alerts.channels.setup import NO_SMS_PROVIDER
 from app.alerts.messages import ADDRESS, Message
+from app.i18n import _
 from app.net.client import Response
 from app.rules import masking
 
@@ -41,7 +42,7 @@ class Provider:
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if tools.settings.sms_url is None:
-        return answer.permanent(NO_SMS_PROVIDER)
+        return answer.permanent(_(NO_SMS_PROVIDER))
     try:
         provider = parse(tools.settings.sms_url)
     except ValueError as fault:
@@ -51,14 +52,16 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
 
 def parse(url: str) -> Provider:
     """Raises ValueError with a sentence that contains nothing of the URL."""
-    kind, _, rest = url.partition("://")
-    rest, _, query = rest.partition("?")
+    kind, _sign, rest = url.partition("://")
+    rest, _sign, query = rest.partition("?")
     credentials, at, sender = rest.rstrip("/").rpartition("@")
     user, colon, password = credentials.partition(":")
     if kind not in _PROVIDERS or not (at and colon and user and password and sender):
         raise ValueError(
-            "WAKEFUL_SMS_URL is wrong. It looks like twilio://ACCOUNT:TOKEN@FROM or "
-            "vonage://KEY:SECRET@FROM."
+            _(
+                "WAKEFUL_SMS_URL is wrong. It looks like twilio://ACCOUNT:TOKEN@FROM or "
+                "vonage://KEY:SECRET@FROM."
+            )
         )
     api = parse_qs(query).get("api", [_PROVIDERS[kind][0]])[0].rstrip("/")
     return Provider(kind, unquote(user), unquote(password), unquote(sender), api)
@@ -68,8 +71,9 @@ def text(message: Message) -> str:
     """The message in few words, without the monitor's address. What is too long is cut at its
     end; the links stay.
     """
+    address = _(ADDRESS)
     facts = [message.summary]
-    facts += [f"{label}: {value}" for label, value in message.details if label != ADDRESS]
+    facts += [f"{label}: {value}" for label, value in message.details if label != address]
     facts += [item.text for item in message.items]
     lines = [message.title, *(words.shorten(fact, MAX_LINE) for fact in facts)]
     links = [f"{link.label}: {link.url}" for link in message.links]

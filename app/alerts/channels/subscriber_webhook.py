@@ -10,6 +10,7 @@ import json
 
 from app.alerts.channels.answer import Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.i18n import _
 from app.net.client import Response
 from app.rules.time import iso
 
@@ -29,7 +30,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     headers = {"webhook-id": outgoing.id}
     said = post_json(outgoing, tools, body, headers=headers, secrets=secrets, read=read)
     if said.ok and not all(echoes):
-        return permanent(f"{said.text} (the answer does not contain the token)")
+        return permanent(said.text + " " + _("(the answer does not contain the token)"))
     return said
 
 

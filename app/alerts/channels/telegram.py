@@ -12,6 +12,7 @@ from typing import Any
 from app.alerts.channels.answer import Answer, permanent
 from app.alerts.channels.base import Outgoing, Tools, field_of, post_json
 from app.alerts.messages import SIGNS, Message
+from app.i18n import _
 from app.rules.channel_values import TelegramTarget, parse_telegram
 
 MAX_TEXT = 4_096  # UTF-16 units count, so a sign outside the basic plane counts twice
@@ -26,7 +27,7 @@ def send(outgoing: Outgoing, tools: Tools) -> Answer:
     token = target.token or settings.telegram_token
     if token is None:
         return permanent(
-            "The bot token is missing. Write BOT_TOKEN/CHAT_ID, or set WAKEFUL_TELEGRAM_TOKEN."
+            _("The bot token is missing. Write BOT_TOKEN/CHAT_ID, or set WAKEFUL_TELEGRAM_TOKEN.")
         )
     return post_json(
         outgoing,

@@ -13,18 +13,19 @@ import json
 from app.access.webhook_secret import PREFIX
 from app.alerts.channels.answer import Answer, retry
 from app.alerts.channels.base import Outgoing, Tools, post_json
+from app.i18n import N_, _
 from app.records import NOT_SENT
 from app.rules.time import iso
 
-UNSIGNED = (
-    f"{NOT_SENT}the stored webhook secret cannot be read, so this message cannot be signed. Change"
-    " the secret on the Settings page."
+UNSIGNED = N_(
+    "the stored webhook secret cannot be read, so this message cannot be signed. Change the secret"
+    " on the Settings page."
 )
 
 
 def send(outgoing: Outgoing, tools: Tools) -> Answer:
     if not tools.webhook_secrets:
-        return retry(UNSIGNED)
+        return retry(NOT_SENT + _(UNSIGNED))
     body = json.dumps(payload(outgoing), ensure_ascii=False, separators=(",", ":")).encode()
     stamp = str(int(outgoing.now.timestamp()))
     headers = {

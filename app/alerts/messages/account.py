@@ -7,17 +7,18 @@ from __future__ import annotations
 from datetime import datetime
 
 from app.alerts.messages.message import Link, Message, Tone
+from app.i18n import _, _n
 
 
 def trial(at: datetime, dashboard: str) -> Message:
     return Message(
         event="mail_server.test",
         tone=Tone.PLAIN,
-        title="Test email from Wakeful",
-        summary="This is a test. Email from Wakeful arrives here.",
+        title=_("Test email from Wakeful"),
+        summary=_("This is a test. Email from Wakeful arrives here."),
         at=at,
-        links=(Link("Dashboard", dashboard),),
-        footer="An admin sent this test from the Settings page.",
+        links=(Link(_("Dashboard"), dashboard),),
+        footer=_("An admin sent this test from the Settings page."),
     )
 
 
@@ -25,12 +26,18 @@ def invitation(at: datetime, link: str, inviter: str, days: int) -> Message:
     return Message(
         event="account.invited",
         tone=Tone.PLAIN,
-        title="You are invited to Wakeful",
-        summary=f"{inviter} invites you to Wakeful, which watches websites and tells people when"
-        f" they break. Open the link to set your password. It works once, for {days} days.",
+        title=_("You are invited to Wakeful"),
+        summary=_n(
+            "%(inviter)s invites you to Wakeful, which watches websites and tells people when they"
+            " break. Open the link to set your password. It works once, for %(num)s day.",
+            "%(inviter)s invites you to Wakeful, which watches websites and tells people when they"
+            " break. Open the link to set your password. It works once, for %(num)s days.",
+            days,
+            inviter=inviter,
+        ),
         at=at,
-        links=(Link("Accept the invitation", link),),
-        footer="If you do not expect this, do nothing.",
+        links=(Link(_("Accept the invitation"), link),),
+        footer=_("If you do not expect this, do nothing."),
     )
 
 
@@ -38,11 +45,13 @@ def recovery(at: datetime, link: str) -> Message:
     return Message(
         event="account.recovery",
         tone=Tone.PLAIN,
-        title="Set a new password for Wakeful",
-        summary="Somebody, probably you, asked for a new password for this account. Open the link"
-        " to set one. It works once, for 1 hour. If it was not you, do nothing: your password"
-        " stays as it is.",
+        title=_("Set a new password for Wakeful"),
+        summary=_(
+            "Somebody, probably you, asked for a new password for this account. Open the link"
+            " to set one. It works once, for 1 hour. If it was not you, do nothing: your password"
+            " stays as it is."
+        ),
         at=at,
-        links=(Link("Set a new password", link),),
-        footer="This address has an account here.",
+        links=(Link(_("Set a new password"), link),),
+        footer=_("This address has an account here."),
     )

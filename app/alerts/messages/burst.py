@@ -7,6 +7,7 @@ from app.alerts.messages.context import Context
 from app.alerts.messages.facts import Facts, cause_of, ended_at, lasted, name_of, told_at
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Item, Link, Message, Tone
+from app.i18n import _, _n
 from app.records import Event
 
 
@@ -20,16 +21,19 @@ def burst(facts: Facts, context: Context) -> Message:
     ]
     more = count - len(members)
     if more > 0:
-        items.append(Item(f"and {more} more"))
-    state = "up again" if good else "down"
+        items.append(Item(_n("and %(num)s more", "and %(num)s more", more)))
+    if good:
+        title = _n("%(num)s monitor is up again", "%(num)s monitors are up again", count)
+    else:
+        title = _n("%(num)s monitor is down", "%(num)s monitors are down", count)
     return Message(
         event=facts["event"],
         tone=Tone.GOOD if good else Tone.BAD,
-        title=f"{words.count_of(count, 'monitor')} {'is' if count == 1 else 'are'} {state}",
-        summary="They changed within a minute, so this is one message for all of them.",
+        title=title,
+        summary=_("They changed within a minute, so this is one message for all of them."),
         at=told_at(facts),
         items=tuple(items),
-        links=(Link("All incidents", f"{context.base_url}/incidents"),),
+        links=(Link(_("All incidents"), f"{context.base_url}/incidents"),),
         data={
             "count": count,
             "incidents": [
@@ -46,4 +50,5 @@ def _item(facts: Facts, good: bool) -> str:
     cause = words.shorten(cause_of(incident), 120)
     if not good:
         return cause
-    return f"was down for {lasted(facts, ended_at(facts))}. {cause}"
+    length = lasted(facts, ended_at(facts))
+    return _("was down for %(length)s. %(cause)s", length=length, cause=cause)

@@ -16,6 +16,7 @@ from app.alerts.messages.facts import (
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Item, Link, Message, Tone
+from app.i18n import N_, _, _n
 
 
 def digest(facts: Facts, context: Context) -> Message:
@@ -24,9 +25,9 @@ def digest(facts: Facts, context: Context) -> Message:
     """
     open_, over, noticed = facts["open"], facts["resolved"], facts["notice_count"]
     members, notices = facts["incidents"], facts["notices"]
-    parts = [f"{open_} still down"] if open_ else []
-    parts += [f"{words.count_of(over, 'outage')} over"] if over else []
-    parts += [words.count_of(noticed, "notice")] if noticed else []
+    parts = [_n("%(num)s still down", "%(num)s still down", open_)] if open_ else []
+    parts += [_n("%(num)s outage over", "%(num)s outages over", over)] if over else []
+    parts += [_n("%(num)s notice", "%(num)s notices", noticed)] if noticed else []
     alone = len(members) == 1 == open_ + over  # then its links are the message's
     items = [
         Item(
@@ -40,13 +41,16 @@ def digest(facts: Facts, context: Context) -> Message:
     items += [Item(notice.title, notice.links) for notice in told]
     more = open_ + over + noticed - len(items)
     if more > 0:
-        items.append(Item(f"and {more} more"))
-    all_links = (Link("All incidents", f"{context.base_url}/incidents"),)
+        items.append(Item(_n("and %(num)s more", "and %(num)s more", more)))
+    all_links = (Link(_("All incidents"), f"{context.base_url}/incidents"),)
     return Message(
         event=facts["event"],
         tone=Tone.BAD if open_ else Tone.GOOD if over else Tone.WARNING,
-        title=f"Quiet hours are over: {', '.join(parts) or 'nothing happened'}",
-        summary=f"Held back since {words.clock_time(words.read_moment(facts['since']))}.",
+        title=_("Quiet hours are over: %(what)s", what=", ".join(parts) or _("nothing happened")),
+        summary=_(
+            "Held back since %(time)s.",
+            time=words.clock_time(words.read_moment(facts["since"])),
+        ),
         at=told_at(facts),
         items=tuple(items),
         links=incident_links(members[0], context) if alone else all_links,
@@ -70,6 +74,11 @@ def _digest_item(facts: Facts) -> str:
     cause = words.shorten(cause_of(incident), 120)
     if incident["ended_at"]:
         length = lasted(facts, ended_at(facts))
-        return f"was down for {length} from {words.clock_time(started)}. {cause}"
-    seen = ", acknowledged" if incident["acknowledged_at"] else ""
-    return f"still down since {words.clock_time(started)}{seen}. {cause}"
+        sentence = N_("was down for %(length)s from %(start)s. %(cause)s")
+        return _(sentence, length=length, start=words.clock_time(started), cause=cause)
+    sentence = (
+        N_("still down since %(start)s, acknowledged. %(cause)s")
+        if incident["acknowledged_at"]
+        else N_("still down since %(start)s. %(cause)s")
+    )
+    return _(sentence, start=words.clock_time(started), cause=cause)

@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from app.alerts import words
+from app.i18n import N_, _
 
 Facts = Mapping[str, Any]
-ADDRESS = "Address"
+ADDRESS = N_("Address")
 GAPS_NAMED = 3
-UNKNOWN_CAUSE = "No cause was given."
+UNKNOWN_CAUSE = N_("No cause was given.")
 
 
 def name_of(facts: Facts) -> str:
@@ -19,7 +20,7 @@ def name_of(facts: Facts) -> str:
 
 
 def cause_of(incident: Facts) -> str:
-    return words.shorten(incident.get("cause") or UNKNOWN_CAUSE, 300)
+    return words.shorten(incident.get("cause") or _(UNKNOWN_CAUSE), 300)
 
 
 def told_at(facts: Facts) -> datetime:
@@ -27,7 +28,7 @@ def told_at(facts: Facts) -> datetime:
 
 
 def address_of(facts: Facts) -> tuple[str, str]:
-    return (ADDRESS, words.shorten(facts["monitor"]["url"], words.MAX_URL_SHOWN))
+    return (_(ADDRESS), words.shorten(facts["monitor"]["url"], words.MAX_URL_SHOWN))
 
 
 def started_at(incident: Facts) -> datetime:
@@ -41,15 +42,20 @@ def ended_at(facts: Facts) -> datetime:
 
 def lasted(facts: Facts, until: datetime) -> str:
     """How long it was down by ``until``; "at most" if nothing was checked for some of that time."""
-    limit = "at most " if facts["incident"].get("unwatched") else ""
-    return limit + words.duration((until - started_at(facts["incident"])).total_seconds())
+    length = words.duration((until - started_at(facts["incident"])).total_seconds())
+    unwatched = facts["incident"].get("unwatched")
+    return _("at most %(length)s", length=length) if unwatched else length
 
 
 def unwatched(incident: Facts) -> str:
     """A sentence about the times in which nothing was checked, with a leading space; or empty."""
     found = incident.get("unwatched") or []
-    times = [
-        [words.clock_time(words.read_moment(gap[end])) for end in ("from", "to")] for gap in found
-    ]
-    told = ", and ".join(f"from {begin} to {end}" for begin, end in times[-GAPS_NAMED:])
-    return f" No checks ran {told}." if told else ""
+    told = _(", and ").join(
+        _(
+            "from %(begin)s to %(end)s",
+            begin=words.clock_time(words.read_moment(gap["from"])),
+            end=words.clock_time(words.read_moment(gap["to"])),
+        )
+        for gap in found[-GAPS_NAMED:]
+    )
+    return " " + _("No checks ran %(times)s.", times=told) if told else ""

@@ -19,11 +19,13 @@ from app.alerts.messages.facts import (
 )
 from app.alerts.messages.incident_parts import incident_data, incident_links
 from app.alerts.messages.message import Message, Tone
+from app.i18n import N_, _, _n
 from app.rules.figures import about
 from app.rules.what_changed import LAST_GOOD
 
 OTHERS_NAMED = 5
 CHANGES_NAMED = 3
+STILL_DOWN = N_("Still down: %(name)s")
 
 
 def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str], ...]:
@@ -33,7 +35,9 @@ def _others(label: str, facts: Facts, context: Context) -> tuple[tuple[str, str]
         return ()
     shown = ", ".join(words.shorten(name, 40) for name in names[:OTHERS_NAMED])
     more = len(names) - OTHERS_NAMED
-    return ((label, f"{shown} and {more} more" if more > 0 else shown),)
+    if more > 0:
+        shown = _n("%(shown)s and %(num)s more", "%(shown)s and %(num)s more", more, shown=shown)
+    return ((label, shown),)
 
 
 def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -41,8 +45,10 @@ def _changes(facts: Facts) -> tuple[tuple[str, str], ...]:
     incident = facts["incident"]
     found, good = incident.get("changes") or [], incident.get("compared_with") or LAST_GOOD
     texts = [words.shorten(change["text"], 120) for change in found[:CHANGES_NAMED]]
-    since = "" if good.startswith(LAST_GOOD) else f" (since {good})"
-    return (("What changed", "; ".join(texts) + since),) if texts else ()
+    told = "; ".join(texts)
+    if not good.startswith(LAST_GOOD):
+        told = _("%(changes)s (since %(check)s)", changes=told, check=good)
+    return ((_("What changed"), told),) if texts else ()
 
 
 def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
@@ -50,11 +56,14 @@ def _deployed(facts: Facts) -> tuple[tuple[str, str], ...]:
     incident = facts["incident"]
     started = started_at(incident)
     texts = [
-        f"{words.shorten(one['name'], words.MAX_NAME_SHOWN)},"
-        f" {about((started - words.read_moment(one['time'])).total_seconds())} before"
+        _(
+            "%(name)s, %(length)s before",
+            name=words.shorten(one["name"], words.MAX_NAME_SHOWN),
+            length=about((started - words.read_moment(one["time"])).total_seconds()),
+        )
         for one in incident.get("deployed") or []
     ]
-    return (("Deployed", "; ".join(texts)),) if texts else ()
+    return ((_("Deployed"), "; ".join(texts)),) if texts else ()
 
 
 def _flapping(facts: Facts) -> int | None:
@@ -94,34 +103,43 @@ def opened(facts: Facts, context: Context) -> Message:
     details = [
         *_deployed(facts),
         *_changes(facts),
-        ("Down since", words.clock_time(started_at(incident))),
+        (_("Down since"), words.clock_time(started_at(incident))),
         address_of(facts),
-        *_others("Also down", facts, context),
+        *_others(_("Also down"), facts, context),
     ]
     if times := _flapping(facts):
-        note = f"Down {times} times in 10 minutes. The next alert comes when it stays down."
-        details.insert(0, ("Flapping", note))
+        note = _n(
+            "Down %(num)s time in 10 minutes. The next alert comes when it stays down.",
+            "Down %(num)s times in 10 minutes. The next alert comes when it stays down.",
+            times,
+        )
+        details.insert(0, (_("Flapping"), note))
     # ``late``: the first message was given up, because nothing was sent for 24 hours.
-    title = "Still down" if (facts.get("extra") or {}).get("late") else "Down"
+    late = (facts.get("extra") or {}).get("late")
+    title = _(STILL_DOWN if late else N_("Down: %(name)s"), name=name_of(facts))
     summary = f"{cause_of(incident)}{unwatched(incident)}"
-    return _about_incident(facts, context, Tone.BAD, f"{title}: {name_of(facts)}", summary, details)
+    return _about_incident(facts, context, Tone.BAD, title, summary, details)
 
 
 def resolved(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     started, ended = started_at(incident), ended_at(facts)
     details = [
-        ("Cause", cause_of(incident)),
+        (_("Cause"), cause_of(incident)),
         # While nothing was checked, it may have been up.
         (
-            "At most" if incident.get("unwatched") else "Down",
-            f"{words.clock_time(started)} to {words.clock_time(ended)}",
+            _("At most") if incident.get("unwatched") else _("Down"),
+            _(
+                "%(begin)s to %(end)s",
+                begin=words.clock_time(started),
+                end=words.clock_time(ended),
+            ),
         ),
         address_of(facts),
-        *_others("Still down", facts, context),
+        *_others(_("Still down"), facts, context),
     ]
-    summary = f"It was down for {lasted(facts, ended)}.{unwatched(incident)}"
-    title = f"Up again: {name_of(facts)}"
+    summary = _("It was down for %(length)s.", length=lasted(facts, ended)) + unwatched(incident)
+    title = _("Up again: %(name)s", name=name_of(facts))
     return _about_incident(facts, context, Tone.GOOD, title, summary, details)
 
 
@@ -129,27 +147,35 @@ def reminder(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     so_far = lasted(facts, told_at(facts))
     details = [
-        ("Cause", cause_of(incident)),
+        (_("Cause"), cause_of(incident)),
         *_deployed(facts),
         *_changes(facts),
-        ("Down since", words.clock_time(started_at(incident))),
+        (_("Down since"), words.clock_time(started_at(incident))),
         address_of(facts),
-        *_others("Also down", facts, context),
+        *_others(_("Also down"), facts, context),
     ]
-    summary = f"Down for {so_far}, and nobody has acknowledged it yet.{unwatched(incident)}"
-    return _about_incident(
-        facts, context, Tone.BAD, f"Still down: {name_of(facts)}", summary, details
-    )
+    summary = _("Down for %(length)s, and nobody has acknowledged it yet.", length=so_far)
+    title = _(STILL_DOWN, name=name_of(facts))
+    return _about_incident(facts, context, Tone.BAD, title, summary + unwatched(incident), details)
 
 
 def acknowledged(facts: Facts, context: Context) -> Message:
     incident = facts["incident"]
     by = incident.get("acknowledged_by")
     details = [
-        ("Cause", cause_of(incident)),
-        ("Down since", words.clock_time(started_at(incident))),
+        (_("Cause"), cause_of(incident)),
+        (_("Down since"), words.clock_time(started_at(incident))),
     ]
-    summary = f"Acknowledged by {words.shorten(by, 100)}." if by else "Somebody is looking at it."
+    summary = (
+        _("Acknowledged by %(person)s.", person=words.shorten(by, 100))
+        if by
+        else _("Somebody is looking at it.")
+    )
     return _about_incident(
-        facts, context, Tone.PLAIN, f"Acknowledged: {name_of(facts)}", summary, details
+        facts,
+        context,
+        Tone.PLAIN,
+        _("Acknowledged: %(name)s", name=name_of(facts)),
+        summary,
+        details,
     )

@@ -7,14 +7,15 @@ from typing import Any
 from app.alerts.messages.context import Context
 from app.alerts.messages.facts import Facts, ended_at, started_at
 from app.alerts.messages.message import Link
+from app.i18n import _
 
 
 def incident_links(facts: Facts, context: Context) -> tuple[Link, ...]:
     """The incident's page and, while nobody has acknowledged it, the acknowledge page."""
     incident = facts["incident"]
-    links = [Link("Incident", context.incident_url(incident["id"]))]
+    links = [Link(_("Incident"), context.incident_url(incident["id"]))]
     if _is_unresolved(incident):
-        links.append(Link("Acknowledge", context.acknowledge_url(incident["id"])))
+        links.append(Link(_("Acknowledge"), context.acknowledge_url(incident["id"])))
     return tuple(links)
 
 

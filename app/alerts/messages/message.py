@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from app.i18n import N_, _
+
 
 class Tone(StrEnum):
     """What a message means: chooses its colour and the sign in front of its title."""
@@ -25,6 +27,9 @@ SIGNS = {
     Tone.PLAIN: "\U0001f535",
 }
 COLOURS = {Tone.BAD: 0xC62828, Tone.GOOD: 0x2E7D32, Tone.WARNING: 0xB26A00, Tone.PLAIN: 0x1565C0}
+
+
+FOOTER = N_("You get this message because a monitor alerts this address.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,7 @@ class Message:
     links: tuple[Link, ...] = ()
     thread: str | None = None  # mail programs show the mails of one incident together
     unsubscribe: str | None = None  # the link that a POST to ends the subscription
-    footer: str = (
-        "You get this message because a monitor alerts this address."  # why it comes, in a mail
-    )
+    footer: str = field(default_factory=lambda: _(FOOTER))  # why it comes, in a mail
     data: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ from app.alerts import words
 from app.alerts.messages.context import Context
 from app.alerts.messages.facts import Facts, told_at
 from app.alerts.messages.message import Link, Message, Tone
+from app.i18n import _
 from app.records import PostState
 from app.rules.page_links import confirm_link, page_link, unsubscribe_link
 from app.rules.page_looks import post_word
@@ -23,11 +24,11 @@ def post(facts: Facts, context: Context) -> Message:
     told, page = facts["post"], _page(facts, context)
     end = unsubscribe_link(page, facts["unsubscribe"])
     state = post_word(told["state"])
-    details = [("State", state)]
-    details += [("Affected", ", ".join(told["monitors"]))] if told["monitors"] else []
+    details = [(_("State"), state)]
+    details += [(_("Affected"), ", ".join(told["monitors"]))] if told["monitors"] else []
     details += [
         (label, words.clock_time(words.read_moment(told[name])))
-        for label, name in (("Begins", "starts_at"), ("Ends", "ends_at"))
+        for label, name in ((_("Begins"), "starts_at"), (_("Ends"), "ends_at"))
         if told[name]
     ]
     return Message(
@@ -37,7 +38,7 @@ def post(facts: Facts, context: Context) -> Message:
         summary=told["body"],
         at=words.read_moment(told["created_at"]),
         details=tuple(details),
-        links=(Link("Status page", page), Link("Unsubscribe", end)),
+        links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
         thread=f"post-{told['id']}",
         data={
             "page": {"name": facts["page"]["name"], "link": page},
@@ -55,12 +56,17 @@ def confirm(facts: Facts, context: Context) -> Message:
     return Message(
         event="confirm",
         tone=Tone.PLAIN,
-        title=f"Confirm your subscription to {_name(facts)}",
-        summary="Somebody, probably you, subscribed to this status page with this address. "
-        "Open the link within 48 hours and confirm the subscription. "
-        "If it was not you, do nothing: you get no more messages.",
+        title=_("Confirm your subscription to %(name)s", name=_name(facts)),
+        summary=_(
+            "Somebody, probably you, subscribed to this status page with this address. "
+            "Open the link within 48 hours and confirm the subscription. "
+            "If it was not you, do nothing: you get no more messages."
+        ),
         at=told_at(facts),
-        links=(Link("Confirm", confirm_link(page, facts["token"])), Link("Status page", page)),
+        links=(
+            Link(_("Confirm"), confirm_link(page, facts["token"])),
+            Link(_("Status page"), page),
+        ),
         data={"page": {"name": facts["page"]["name"], "link": page}, "token": facts["token"]},
         footer=_footer(facts),
     )
@@ -73,11 +79,13 @@ def known(facts: Facts, context: Context) -> Message:
     return Message(
         event=facts["event"],
         tone=Tone.PLAIN,
-        title=f"You are subscribed to {_name(facts)}",
-        summary="Somebody, probably you, subscribed to this status page with this address. You get"
-        " its messages already, so there is nothing to do.",
+        title=_("You are subscribed to %(name)s", name=_name(facts)),
+        summary=_(
+            "Somebody, probably you, subscribed to this status page with this address. You get"
+            " its messages already, so there is nothing to do."
+        ),
         at=told_at(facts),
-        links=(Link("Status page", page), Link("Unsubscribe", end)),
+        links=(Link(_("Status page"), page), Link(_("Unsubscribe"), end)),
         data={"page": {"name": facts["page"]["name"], "link": page}, "unsubscribe": end},
         unsubscribe=end,
         footer=_footer(facts),
@@ -93,4 +101,4 @@ def _name(facts: Facts) -> str:
 
 
 def _footer(facts: Facts) -> str:
-    return f"This address was entered on the status page of {_name(facts)}."
+    return _("This address was entered on the status page of %(name)s.", name=_name(facts))

@@ -20,6 +20,7 @@ from publicsuffixlist import PublicSuffixList
 from app.checks.expiry import rdap, whois
 from app.checks.expiry.registry import NoAnswer
 from app.checks.kinds import read_url
+from app.i18n import _
 from app.net.policy import Policy
 
 _RDAP_SHARE = 0.6  # of the time; the rest is left for WHOIS when a registry's RDAP does not answer
@@ -110,11 +111,15 @@ def domain_expiry(
     except NoAnswer as why:
         notes.append(f"RDAP: {why}")
     except Exception as fault:  # a registry's answer may be anything, and must not stop a monitor
-        notes.append(f"RDAP: the answer could not be read ({type(fault).__name__}).")
+        notes.append(
+            _("RDAP: the answer could not be read (%(fault)s).", fault=type(fault).__name__)
+        )
     try:
         return DomainExpiry(domain, whois.expiry(domain, servers, deadline, policy), "whois")
     except NoAnswer as why:
         notes.append(f"WHOIS: {why}")
     except Exception as fault:
-        notes.append(f"WHOIS: the answer could not be read ({type(fault).__name__}).")
+        notes.append(
+            _("WHOIS: the answer could not be read (%(fault)s).", fault=type(fault).__name__)
+        )
     return DomainExpiry(domain, None, None, " ".join(notes))

@@ -21,6 +21,7 @@ from whoisit.parser import parse_events
 from whoisit.query import QueryBuilder
 
 from app.checks.expiry.registry import NoAnswer, fetch, plausible
+from app.i18n import _
 from app.net.policy import Policy
 
 IANA = "https://data.iana.org/rdap/dns.json"
@@ -81,7 +82,7 @@ def _load(source: str | None, now: datetime, deadline: float) -> _Kept:
     try:
         registries = parse_bootstrap(_read(source or IANA, deadline), now, ours=source is None)
     except (NoAnswer, OSError, ValueError, WhoisItError) as fault:
-        why = f"the list of registries could not be loaded: {fault}"
+        why = _("the list of registries could not be loaded: %(fault)s", fault=fault)
         return _Kept(time.monotonic() + KEEP_FAILURE_SECONDS, None, why)
     return _Kept(time.monotonic() + KEEP_SECONDS, registries)
 
@@ -90,7 +91,7 @@ def _read(source: str, deadline: float) -> bytes:
     if source.startswith(("http://", "https://")):
         answer = fetch(source, deadline, None)
         if answer.status != 200:
-            raise NoAnswer(f"the server answered {answer.status}.")
+            raise NoAnswer(_("the server answered %(status)s.", status=answer.status))
         return answer.body
     return Path(source).read_bytes()
 
@@ -103,10 +104,10 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
     """
     data = json.loads(raw)
     if not isinstance(data, dict):
-        raise ValueError("it is not a JSON object.")
+        raise ValueError(_("it is not a JSON object."))
     domains = data if "services" in data else data.get("dns")
     if not isinstance(domains, dict) or not domains.get("services"):
-        raise ValueError("it has no list of domain registries (dns).")
+        raise ValueError(_("it has no list of domain registries (dns)."))
     lists = {name: data.get(name) or unused for name, unused in _UNUSED.items()}
     bootstrap = BaseBootstrap()
     bootstrap.load_bootstrap_data(
@@ -124,17 +125,17 @@ def parse_bootstrap(raw: bytes, now: datetime, *, ours: bool) -> Registries:
 def expiry(domain: str, registries: Registries, deadline: float, policy: Policy | None) -> datetime:
     """The domain's expiry by the registry, aware UTC. Raises NoAnswer."""
     try:
-        _, url, _ = QueryBuilder(registries.bootstrap).build("domain", domain)
+        url = QueryBuilder(registries.bootstrap).build("domain", domain)[1]
     except UnsupportedError:
         tld = domain.rpartition(".")[2]
-        raise NoAnswer(f"no registry is known for .{tld}.") from None
+        raise NoAnswer(_("no registry is known for .%(tld)s.", tld=tld)) from None
     answer = fetch(url, deadline, policy)
     if answer.status == 404:
-        raise NoAnswer(f"the registry does not know {domain}.")
+        raise NoAnswer(_("the registry does not know %(domain)s.", domain=domain))
     if answer.status == 429:
-        raise NoAnswer("the registry accepts no more queries for now.")
+        raise NoAnswer(_("the registry accepts no more queries for now."))
     if answer.status != 200:
-        raise NoAnswer(f"the registry answered {answer.status}.")
+        raise NoAnswer(_("the registry answered %(status)s.", status=answer.status))
     return expiry_in(answer.body)
 
 
@@ -143,15 +144,15 @@ def expiry_in(raw: bytes) -> datetime:
     try:
         data = json.loads(raw)
     except (ValueError, RecursionError):
-        raise NoAnswer("the answer is not JSON.") from None
+        raise NoAnswer(_("the answer is not JSON.")) from None
     events = data.get("events") if isinstance(data, dict) else None
     if not isinstance(events, list):
-        raise NoAnswer("the answer has no dates.")
+        raise NoAnswer(_("the answer has no dates."))
     for name in _ENDINGS:
         for event in events[:_MAX_EVENTS]:
             if _action(event) == name and (moment := _date(event)) is not None:
                 return plausible(moment)
-    raise NoAnswer("the answer has no expiry date.")
+    raise NoAnswer(_("the answer has no expiry date."))
 
 
 def _action(event: Any) -> str | None:

@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import certifi
 import pycurl
 
+from app.i18n import _
 from app.net.policy import Policy
 
 MAX_BYTES = 2 * 1024 * 1024  # IANA's list of registries is 60 KB, an answer some 10 KB
@@ -34,7 +35,7 @@ class Fetched:
 def plausible(moment: datetime) -> datetime:
     """The moment in UTC, which is assumed without a zone. Raises NoAnswer if it is implausible."""
     if moment.year not in YEARS:
-        raise NoAnswer(f"the date {moment:%Y-%m-%d} cannot be right.")
+        raise NoAnswer(_("the date %(date)s cannot be right.", date=f"{moment:%Y-%m-%d}"))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -50,14 +51,14 @@ def fetch(url: str, deadline: float, policy: Policy | None) -> Fetched:
             return Fetched(status, body)
         url = urljoin(url, location)
         if urlsplit(url).scheme not in ("http", "https"):
-            raise NoAnswer("it redirects to something that is not http or https.")
-    raise NoAnswer(f"it redirects more than {MAX_REDIRECTS} times.")
+            raise NoAnswer(_("it redirects to something that is not http or https."))
+    raise NoAnswer(_("it redirects more than %(most)s times.", most=MAX_REDIRECTS))
 
 
 def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, str]:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise NoAnswer("the time ran out.")
+        raise NoAnswer(_("the time ran out."))
     refused: list[str] = []
     opened: list[socket.socket] = []  # libcurl uses a copy of each; these are closed here
     body = io.BytesIO()
@@ -100,17 +101,17 @@ def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, 
 
 def _why(error: pycurl.error, refused: list[str], size: int) -> str:
     if refused:
-        return f"it leads to {refused[0]}, which may not be reached."
+        return _("it leads to %(address)s, which may not be reached.", address=refused[0])
     if size > MAX_BYTES:
-        return "the answer is too large."
+        return _("the answer is too large.")
     if error.args[0] == pycurl.E_OPERATION_TIMEDOUT:
-        return "the server did not answer in time."
-    return "the server could not be reached."
+        return _("the server did not answer in time.")
+    return _("the server could not be reached.")
 
 
 def _location(headers: list[bytes]) -> str:
     for line in headers:
-        name, _, value = line.partition(b":")
+        name, _colon, value = line.partition(b":")
         if name.strip().lower() == b"location":
             return value.strip().decode("latin-1")
     return ""

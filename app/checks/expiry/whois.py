@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 
 from app.checks.expiry.registry import NoAnswer, plausible
+from app.i18n import _
 from app.net.policy import Policy
 
 IANA = "whois.iana.org"
@@ -84,7 +85,7 @@ def expiry(
     else:
         named = servers.get(tld) or servers.get("*")
         if not named:
-            raise NoAnswer(f"no server is known for .{tld}.")
+            raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
         server, judge = named, None
     question = _QUESTIONS.get(tld, "{}").format(domain)
     return expiry_in(ask(server, question, deadline, judge), domain)
@@ -94,7 +95,7 @@ def _referred(answer: str, tld: str) -> str:
     for line in _lines(answer):
         if found := _REFERRAL.fullmatch(line):
             return found[1]
-    raise NoAnswer(f"no server is known for .{tld}.")
+    raise NoAnswer(_("no server is known for .%(tld)s.", tld=tld))
 
 
 def ask(server: str, question: str, deadline: float, policy: Policy | None) -> str:
@@ -108,11 +109,15 @@ def ask(server: str, question: str, deadline: float, policy: Policy | None) -> s
     try:
         rows = socket.getaddrinfo(host, int(number), type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise NoAnswer(f"{host} could not be found.") from None
-    why = f"{host} could not be reached."
-    for family, _, _, _, address in rows:
+        raise NoAnswer(_("%(host)s could not be found.", host=host)) from None
+    why = _("%(host)s could not be reached.", host=host)
+    for family, *_kind, address in rows:
         if policy is not None and policy.refusal(str(address[0])) is not None:
-            why = f"{host} is at {address[0]}, which may not be reached."
+            why = _(
+                "%(host)s is at %(address)s, which may not be reached.",
+                host=host,
+                address=address[0],
+            )
             continue
         try:
             with socket.socket(family, socket.SOCK_STREAM) as sock:
@@ -121,7 +126,7 @@ def ask(server: str, question: str, deadline: float, policy: Policy | None) -> s
                 sock.sendall(question.encode("ascii", "replace") + b"\r\n")
                 return _read(sock, deadline)
         except TimeoutError:
-            why = f"{host} did not answer in time."
+            why = _("%(host)s did not answer in time.", host=host)
         except OSError:
             continue
     raise NoAnswer(why)
@@ -158,10 +163,10 @@ def expiry_in(text: str, domain: str = "the domain") -> datetime:
         if moment is not None:
             return plausible(moment)
     if any(_UNKNOWN_DOMAIN.match(line) for line in lines):
-        raise NoAnswer(f"the registry does not know {domain}.")
+        raise NoAnswer(_("the registry does not know %(domain)s.", domain=domain))
     if _LIMITED.search(text):
-        raise NoAnswer("the registry accepts no more queries for now.")
-    raise NoAnswer("the answer has no expiry date.")
+        raise NoAnswer(_("the registry accepts no more queries for now."))
+    raise NoAnswer(_("the answer has no expiry date."))
 
 
 def _named_as_the_end(lines: Sequence[str]) -> Iterator[str]:

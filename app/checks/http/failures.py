@@ -18,6 +18,7 @@ from app.checks.http.tls_failures import (
     wrong_common_name,
 )
 from app.checks.outcome import RESET, Failure, connect_failure
+from app.i18n import N_, _
 from app.records import HEADERS_CAP_BYTES, Cause
 
 _WEIRD_SERVER_REPLY = 8  # pycurl has it only under the name of an FTP error
@@ -50,18 +51,26 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
     if seen.overflow or seen.code == _TOO_LARGE:
         return Failure(
             Cause.HEADERS_TOO_LARGE,
-            f"The response headers are larger than {HEADERS_CAP_BYTES // 1024} KiB in all.",
+            _(
+                "The response headers are larger than %(most)s KiB in all.",
+                most=HEADERS_CAP_BYTES // 1024,
+            ),
         )
     if seen.undecodable is not None:
-        return Failure(Cause.INVALID_HTTP, f"The body cannot be decoded: {seen.undecodable}.")
+        return Failure(
+            Cause.INVALID_HTTP,
+            _("The body cannot be decoded: %(why)s.", why=seen.undecodable),
+        )
     named = wrong_common_name(seen)
     if named is not None:
         return named
     if seen.complete and not seen.status:
         return Failure(
             Cause.INVALID_HTTP,
-            f"The answer is not valid HTTP: it has no status "
-            f"(it begins with {f'“{seen.status_line}”' if seen.status_line else 'an empty line'}).",
+            _(
+                "The answer is not valid HTTP: it has no status (it begins with %(begin)s).",
+                begin=f"“{seen.status_line}”" if seen.status_line else _("an empty line"),
+            ),
         )
     if seen.redirect or seen.cut:
         return None  # we stopped the transfer because we had all that we wanted
@@ -80,13 +89,16 @@ def failure_on_wire(seen: Seen, trust: TrustStore, now: datetime) -> Failure | N
 
 def _our_own(seen: Seen) -> Failure | None:
     if seen.fault is not None:
-        return Failure(Cause.CHECK_ERROR, f"The check itself failed: {type(seen.fault).__name__}.")
+        return Failure(
+            Cause.CHECK_ERROR,
+            _("The check itself failed: %(fault)s.", fault=type(seen.fault).__name__),
+        )
     if seen.vetoed is not None and seen.connect == 0:
         return Failure(Cause.BLOCKED_BY_POLICY, seen.vetoed.sentence)
     if seen.code in _OUR_CODES:
         return Failure(
             Cause.CHECK_ERROR,
-            f"The check itself failed: {seen.words or f'curl error {seen.code}'}.",
+            _("The check itself failed: %(fault)s.", fault=seen.words or f"curl error {seen.code}"),
         )
     return None
 
@@ -109,51 +121,89 @@ def _whole(seen: Seen) -> Failure | None:
     if not seen.complete:
         return Failure(
             Cause.EMPTY_RESPONSE,
-            f"{server(seen)} closed the connection before the headers were complete.",
+            _(
+                "%(server)s closed the connection before the headers were complete.",
+                server=server(seen),
+            ),
         )
     if not seen.coding_whole:
         return Failure(
             Cause.BODY_TRUNCATED,
-            f"The compressed body ends before its end, after {len(seen.body)} decoded bytes.",
+            _(
+                "The compressed body ends before its end, after %(count)s decoded bytes.",
+                count=len(seen.body),
+            ),
         )
     return None
 
 
 def _timeout(seen: Seen) -> Failure:
-    after = f"within the limit of {seen.request.limit:g} s"
+    limit = f"{seen.request.limit:g}"
     if seen.connect == 0:
         tried = ", ".join(seen.request.addresses[:3])
         return Failure(
             Cause.TIMEOUT_CONNECT,
-            f"No TCP connection to {tried} port {seen.request.target.port} {after}.",
+            _(
+                "No TCP connection to %(tried)s port %(port)s within the limit of %(limit)s s.",
+                tried=tried,
+                port=seen.request.target.port,
+                limit=limit,
+            ),
         )
-    connected = f"connected after {ms(seen.connect)}"
+    connected = ms(seen.connect)
     if seen.request.target.scheme == "https" and seen.tls == 0:
         return Failure(
             Cause.TIMEOUT_TLS,
-            f"The TLS handshake{with_place(seen)} was not complete {after} ({connected}).",
+            _(
+                "The TLS handshake%(with_place)s was not complete within the limit of %(limit)s s"
+                " (connected after %(connected)s).",
+                with_place=with_place(seen),
+                limit=limit,
+                connected=connected,
+            ),
         )
     if not seen.complete:
-        begun = "the headers did not end" if seen.lines else "no answer came"
+        sentence = (
+            N_(
+                "The request was sent%(to_place)s, but the headers did not end within the limit of"
+                " %(limit)s s (connected after %(connected)s)."
+            )
+            if seen.lines
+            else N_(
+                "The request was sent%(to_place)s, but no answer came within the limit of"
+                " %(limit)s s (connected after %(connected)s)."
+            )
+        )
         return Failure(
             Cause.TIMEOUT_TTFB,
-            f"The request was sent{to_place(seen)}, but {begun} {after} ({connected}).",
+            _(sentence, to_place=to_place(seen), limit=limit, connected=connected),
         )
     return Failure(
         Cause.TIMEOUT_BODY,
-        f"The body was not complete {after}: {len(seen.body)} bytes had come "
-        f"(headers after {ms(seen.first_byte)}).",
+        _(
+            "The body was not complete within the limit of %(limit)s s: %(count)s bytes had come"
+            " (headers after %(headers)s).",
+            count=len(seen.body),
+            limit=limit,
+            headers=ms(seen.first_byte),
+        ),
     )
 
 
 def _connect(seen: Seen) -> Failure:
-    place = f"{', '.join(seen.request.addresses[:3])} port {seen.request.target.port}"
+    place = _(
+        "%(host)s port %(port)s",
+        host=", ".join(seen.request.addresses[:3]),
+        port=seen.request.target.port,
+    )
     if seen.os_errno in RESET and seen.request.target.scheme == "https":
         return Failure(
-            Cause.TLS_HANDSHAKE, f"The connection was reset by {place} before the TLS handshake."
+            Cause.TLS_HANDSHAKE,
+            _("The connection was reset by %(place)s before the TLS handshake.", place=place),
         )
     return connect_failure(seen.os_errno, place, seen.total) or Failure(
-        Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {seen.words}."
+        Cause.HOST_UNREACHABLE,
+        _("The host cannot be reached at %(place)s: %(error)s.", place=place, error=seen.words),
     )
 
 
@@ -166,25 +216,42 @@ def _exchange(seen: Seen) -> Failure | None:
             seen
         )  # closed without TLS close_notify, as by many old servers; browsers show the page
     if seen.complete and (reset or closed or seen.code == pycurl.E_PARTIAL_FILE):
-        how = "reset" if reset else "closed"
+        sentence = (
+            N_(
+                "The connection was reset in the middle of the body, after %(count)s bytes"
+                " (%(error)s)."
+            )
+            if reset
+            else N_(
+                "The connection was closed in the middle of the body, after %(count)s bytes"
+                " (%(error)s)."
+            )
+        )
         return Failure(
-            Cause.BODY_TRUNCATED,
-            f"The connection was {how} in the middle of the body, after {len(seen.body)} bytes "
-            f"({tidy(seen.words)}).",
+            Cause.BODY_TRUNCATED, _(sentence, count=len(seen.body), error=tidy(seen.words))
         )
     if reset:
         return Failure(
             Cause.CONNECTION_RESET,
-            f"{server(seen)} reset the connection before the headers were complete.",
+            _(
+                "%(server)s reset the connection before the headers were complete.",
+                server=server(seen),
+            ),
         )
     if closed or (seen.code == pycurl.E_GOT_NOTHING and seen.status != 101):
         return Failure(
             Cause.EMPTY_RESPONSE,
-            f"{server(seen)} closed the connection without an answer.",
+            _("%(server)s closed the connection without an answer.", server=server(seen)),
         )
     if _TURNED_AWAY in seen.words:
         return Failure(
             Cause.INVALID_HTTP,
-            f"{server(seen)} takes HTTP/2 connections, but refused the request each time.",
+            _(
+                "%(server)s takes HTTP/2 connections, but refused the request each time.",
+                server=server(seen),
+            ),
         )
-    return Failure(Cause.INVALID_HTTP, f"The answer is not valid HTTP: {tidy(seen.words)}.")
+    return Failure(
+        Cause.INVALID_HTTP,
+        _("The answer is not valid HTTP: %(error)s.", error=tidy(seen.words)),
+    )

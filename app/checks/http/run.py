@@ -18,6 +18,7 @@ from app.checks.http.trace import Hop, Trace
 from app.checks.lookup import Found, LookUp
 from app.checks.redact import Redactor
 from app.checks.tools import Broken, Tools, guarded
+from app.i18n import _
 from app.net.families import routed
 from app.net.policy import Policy
 from app.records import MAX_REDIRECTS, Cause, CheckSpec, Warn
@@ -76,8 +77,13 @@ class Run:
             return
         self.trace.failure = found.failure
         if found.refusals and len(self.trace.hops) > 1:
-            before = f"Redirect {len(self.trace.hops) - 1} leads to {hop.target.netloc}. "
-            self.trace.fail(Cause.BLOCKED_BY_POLICY, before + found.failure.sentence)
+            before = _(
+                "Redirect %(number)s leads to %(host)s.",
+                number=len(self.trace.hops) - 1,
+                host=hop.target.netloc,
+            )
+            sentence = f"{before} {found.failure.sentence}"
+            self.trace.fail(Cause.BLOCKED_BY_POLICY, sentence)
         self._done(self.trace)
 
     # --- on the wire
@@ -153,12 +159,20 @@ class Run:
         if state in self._visited:
             self.trace.fail(
                 Cause.REDIRECT_LOOP,
-                f"The redirects go in a circle: number {taken} leads back to {target.url}.",
+                _(
+                    "The redirects go in a circle: number %(taken)s leads back to %(url)s.",
+                    taken=taken,
+                    url=target.url,
+                ),
             )
         elif taken > MAX_REDIRECTS:
             self.trace.fail(
                 Cause.TOO_MANY_REDIRECTS,
-                f"There were more than {MAX_REDIRECTS} redirects; the next is to {target.url}.",
+                _(
+                    "There were more than %(max_redirects)s redirects; the next is to %(url)s.",
+                    max_redirects=MAX_REDIRECTS,
+                    url=target.url,
+                ),
             )
         else:
             if (
@@ -186,4 +200,9 @@ def _as_sent(location: str) -> str:
 def _cannot_follow(here: Target, location: str, why: str) -> str:
     shown = location if len(location) <= 100 else location[:99] + "…"
     shown = "".join(character if character.isprintable() else "\ufffd" for character in shown)
-    return f"{here.netloc} redirects to “{shown}”, which cannot be followed. {why}"
+    sentence = _(
+        "%(host)s redirects to “%(location)s”, which cannot be followed.",
+        host=here.netloc,
+        location=shown,
+    )
+    return f"{sentence} {why}"

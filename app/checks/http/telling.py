@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 
 from app.checks.http.exchange import Seen
+from app.i18n import _
 
 _OPENSSL_ERROR = re.compile(r"error:([0-9A-Fa-f]{8})")
 
 
 def with_place(seen: Seen) -> str:
-    return f" with {place(seen)}" if seen.ip else ""
+    return " " + _("with %(place)s", place=place(seen)) if seen.ip else ""
 
 
 def to_place(seen: Seen) -> str:
-    return f" to {place(seen)}" if seen.ip else ""
+    return " " + _("to %(place)s", place=place(seen)) if seen.ip else ""
 
 
 def server(seen: Seen) -> str:
-    return f"The server at {place(seen)}" if seen.ip else "The server"
+    return _("The server at %(place)s", place=place(seen)) if seen.ip else _("The server")
 
 
 def place(seen: Seen) -> str:
-    return f"{seen.ip} port {seen.request.target.port}"
+    return _("%(host)s port %(port)s", host=seen.ip, port=seen.request.target.port)
 
 
 def ms(seconds: float) -> str:
@@ -42,4 +43,4 @@ def tidy(words: str) -> str:
         "SSL certificate OpenSSL verify result: ", ""
     )
     words = re.sub(r" \(\d+\)$", "", words.strip())
-    return words.rstrip(".") or "no details"
+    return words.rstrip(".") or _("no details")

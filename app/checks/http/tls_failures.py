@@ -17,6 +17,7 @@ from app.checks.certificate import (
 from app.checks.http.exchange import Seen
 from app.checks.http.telling import openssl_reason, server, tidy, with_place
 from app.checks.outcome import RESET, Failure
+from app.i18n import _
 from app.records import Cause
 
 _ALERT = 1000  # OpenSSL's reasons from here on are alerts that the server sent
@@ -73,7 +74,9 @@ def certificate_failure(seen: Seen, trust: TrustStore, now: datetime) -> Failure
     if found is not None:
         return _failure(found)
     cause = _VERIFY_FAULTS.get(seen.verify_result, Cause.TLS_UNTRUSTED)
-    return Failure(cause, f"The certificate cannot be verified: {tidy(seen.words)}.")
+    return Failure(
+        cause, _("The certificate cannot be verified: %(error)s.", error=tidy(seen.words))
+    )
 
 
 def is_late_alert(seen: Seen) -> bool:
@@ -93,24 +96,43 @@ def handshake_failure(seen: Seen) -> Failure:
     if why in _PROTOCOL_REASONS:
         return Failure(
             Cause.TLS_PROTOCOL,
-            f"{server(seen)} does not support TLS 1.2 or 1.3: {tidy(seen.words)}.",
+            _(
+                "%(server)s does not support TLS 1.2 or 1.3: %(error)s.",
+                server=server(seen),
+                error=tidy(seen.words),
+            ),
         )
     if why in _NOT_TLS_REASONS:
         return Failure(
             Cause.TLS_HANDSHAKE,
-            f"The TLS handshake{with_place(seen)} failed: what answers there is not TLS "
-            f"({tidy(seen.words)}).",
+            _(
+                "The TLS handshake%(with_place)s failed: what answers there is not TLS"
+                " (%(error)s).",
+                with_place=with_place(seen),
+                error=tidy(seen.words),
+            ),
         )
     if why == UNEXPECTED_EOF:
         return Failure(
             Cause.TLS_HANDSHAKE,
-            f"The connection was closed during the TLS handshake{with_place(seen)}.",
+            _(
+                "The connection was closed during the TLS handshake%(with_place)s.",
+                with_place=with_place(seen),
+            ),
         )
     if seen.os_errno in RESET:
         return Failure(
             Cause.TLS_HANDSHAKE,
-            f"The connection was reset during the TLS handshake{with_place(seen)}.",
+            _(
+                "The connection was reset during the TLS handshake%(with_place)s.",
+                with_place=with_place(seen),
+            ),
         )
     return Failure(
-        Cause.TLS_HANDSHAKE, f"The TLS handshake{with_place(seen)} failed: {tidy(seen.words)}."
+        Cause.TLS_HANDSHAKE,
+        _(
+            "The TLS handshake%(with_place)s failed: %(error)s.",
+            with_place=with_place(seen),
+            error=tidy(seen.words),
+        ),
     )

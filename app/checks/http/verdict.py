@@ -14,6 +14,7 @@ from app.checks.http.trace import Trace
 from app.checks.outcome import Failure, verdict_of
 from app.checks.redact import Redactor
 from app.checks.text import excerpt, judge_text
+from app.i18n import N_, _
 from app.net.charset import decode
 from app.records import TEXT_CONDITIONS, Cause, Verdict, Warn
 from app.rules.certificates import warns
@@ -77,7 +78,11 @@ def _bad_status(seen: Seen, trace: Trace) -> Failure | None:
         return None
     return Failure(
         f"{Cause.HTTP_STATUS}:{seen.status}",
-        f"The server answered {reason(seen.status)}; expected {trace.spec.accepted_statuses}.",
+        _(
+            "The server answered %(status)s; expected %(accepted)s.",
+            status=reason(seen.status),
+            accepted=trace.spec.accepted_statuses,
+        ),
     )
 
 
@@ -96,10 +101,11 @@ def _text(seen: Seen, trace: Trace) -> tuple[Failure | None, str | None]:
     shown = lookup if len(lookup) <= 80 else lookup[:79] + "…"
     failure = None
     if cause is not None:
-        verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
-        failure = Failure(
-            cause,
-            f"The answer ({reason(seen.status)}, {len(seen.body)} bytes) {verb} "
-            f"the text “{shown}”.",
+        sentence = (
+            N_("The answer (%(status)s, %(size)s bytes) contains the text “%(text)s”.")
+            if cause == Cause.TEXT_FOUND
+            else N_("The answer (%(status)s, %(size)s bytes) does not contain the text “%(text)s”.")
         )
+        size = len(seen.body)
+        failure = Failure(cause, _(sentence, status=reason(seen.status), size=size, text=shown))
     return failure, excerpt(text, lookup, Redactor(trace.spec)) if lookup else None

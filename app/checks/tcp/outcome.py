@@ -26,6 +26,7 @@ from app.checks.outcome import (
 from app.checks.redact import Redactor
 from app.checks.tcp.run import Seen
 from app.checks.text import excerpt, judge_text
+from app.i18n import N_, _, _n
 from app.records import Cause, Outcome, Result, Timings, Verdict
 
 # Faults of this machine, which say nothing about the target.
@@ -94,41 +95,81 @@ def judge(seen: Seen) -> Failure | None:
 
 
 def _not_connected(seen: Seen) -> Failure:
-    place = f"{', '.join(seen.tried[:3])} port {seen.target.port}"
+    place = _("%(host)s port %(port)s", host=", ".join(seen.tried[:3]), port=seen.target.port)
     number = next((one for one in seen.errors if one in _OURS), None)
     if number is not None:
-        return Failure(Cause.CHECK_ERROR, f"The check itself failed: {os.strerror(number)}.")
-    if seen.silent:
-        limit = f"{seen.spec.timeout:g} s"
         return Failure(
-            Cause.TIMEOUT_CONNECT, f"No TCP connection to {place} within the limit of {limit}."
+            Cause.CHECK_ERROR,
+            _("The check itself failed: %(error)s.", error=os.strerror(number)),
+        )
+    if seen.silent:
+        limit = f"{seen.spec.timeout:g}"
+        return Failure(
+            Cause.TIMEOUT_CONNECT,
+            _(
+                "No TCP connection to %(place)s within the limit of %(limit)s s.",
+                place=place,
+                limit=limit,
+            ),
         )
     number = next((one for one in _MOST_SPECIFIC if one in seen.errors), seen.errors[0])
     return connect_failure(number, place, seen.connect or 0.0) or Failure(
-        Cause.HOST_UNREACHABLE, f"The host cannot be reached at {place}: {os.strerror(number)}."
+        Cause.HOST_UNREACHABLE,
+        _(
+            "The host cannot be reached at %(place)s: %(error)s.",
+            place=place,
+            error=os.strerror(number),
+        ),
     )
 
 
 def _text(seen: Seen) -> Failure | None:
-    server = f"The server at {seen.ip} port {seen.target.port}"
-    size = f"{len(seen.banner)} byte{'' if len(seen.banner) == 1 else 's'}"
     if seen.broken_by is not None:
-        how = "reset" if seen.broken_by in RESET else f"broken ({os.strerror(seen.broken_by)})"
-        return Failure(
-            Cause.CONNECTION_RESET, f"The connection was {how} by the other side after {size}."
-        )
+        return _broken(seen, seen.broken_by)
     lookup = seen.spec.alert_text_lookup or ""
     cause = judge_text(seen.spec.alert_condition, lookup, seen.text, cut=False)
     if cause is None:
         return None
-    shown = lookup if len(lookup) <= 80 else lookup[:79] + "…"
     if not seen.banner:
-        how = (
-            "closed the connection without sending anything"
+        sentence = (
+            N_(
+                "The server at %(ip)s port %(port)s closed the connection without sending anything."
+                " The text “%(text)s” is expected."
+            )
             if seen.closed
-            else f"sent nothing within {seen.spec.timeout:g} s"
+            else N_(
+                "The server at %(ip)s port %(port)s sent nothing within %(limit)s s. The text"
+                " “%(text)s” is expected."
+            )
         )
-        return Failure(cause, f"{server} {how}. The text “{shown}” is expected.")
-    verb = "contains" if cause == Cause.TEXT_FOUND else "does not contain"
-    return Failure(cause, f"What {server[0].lower()}{server[1:]} sends first ({size}) {verb} "
-                          f"the text “{shown}”.")  # fmt: skip
+    elif cause == Cause.TEXT_FOUND:
+        sentence = N_(
+            "What the server at %(ip)s port %(port)s sends first (%(size)s) contains the text"
+            " “%(text)s”."
+        )
+    else:
+        sentence = N_(
+            "What the server at %(ip)s port %(port)s sends first (%(size)s) does not contain the"
+            " text “%(text)s”."
+        )
+    values = {
+        "ip": seen.ip,
+        "port": seen.target.port,
+        "limit": f"{seen.spec.timeout:g}",
+        "size": _size(seen),
+        "text": lookup if len(lookup) <= 80 else lookup[:79] + "…",
+    }
+    return Failure(cause, _(sentence, **values))
+
+
+def _broken(seen: Seen, number: int) -> Failure:
+    sentence = (
+        N_("The connection was reset by the other side after %(size)s.")
+        if number in RESET
+        else N_("The connection was broken (%(error)s) by the other side after %(size)s.")
+    )
+    return Failure(Cause.CONNECTION_RESET, _(sentence, error=os.strerror(number), size=_size(seen)))
+
+
+def _size(seen: Seen) -> str:
+    return _n("%(num)s byte", "%(num)s bytes", len(seen.banner))

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from sqlalchemy import delete, inspect, make_url, text
+from sqlalchemy import MetaData, delete, make_url
 
 from app import create_core
 from app.alerts.giving_up import hold_after_restore
@@ -160,9 +160,9 @@ def _postgres(
     url = make_url(settings.database_url)
     kept = []
     with _opened(settings):
-        tables = sorted(
-            {*db.metadata.tables, "alembic_version"} & {*inspect(db.engine).get_table_names()}
-        )
+        ours = MetaData()
+        ours.reflect(db.engine, only=_is_ours)
+        tables = ours.tables
         if tables and not force:
             raise _not_empty(schema.place())
         if "heartbeats" in tables and _alive(now):
@@ -170,9 +170,7 @@ def _postgres(
         if tables:
             kept.append(_free(settings.instance / f"database.{_stamp(now)}.dump"))
             postgres.dump(url, kept[0])
-            with db.engine.begin() as connection:
-                for name in tables:
-                    connection.execute(text(f'DROP TABLE "{name}" CASCADE'))
+            ours.drop_all(db.engine)
         try:
             postgres.load(url, database)
             held = _prepare(now)
@@ -180,6 +178,10 @@ def _postgres(
             raise WakefulError(" ".join([str(fault), *map(_what_was, kept)])) from fault
         kept += _write_key(settings, now)
     return held, kept
+
+
+def _is_ours(table: str, _metadata: MetaData) -> bool:
+    return table in db.metadata.tables or table == "alembic_version"
 
 
 def _what_was(dump: Path) -> str:

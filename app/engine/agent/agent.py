@@ -185,7 +185,7 @@ class Agent:
             self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
             self._link.hurry()
             now = time.monotonic()
-            self._recent.extend(now for _ in kept)
+            self._recent.extend([now] * len(kept))
 
     def _stood(self, job: Job, outcome: Outcome) -> Standing:
         result = outcome.result

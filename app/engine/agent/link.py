@@ -224,7 +224,7 @@ class Link:
         try:
             told = answer.json()
         except ValueError:
-            raise Refused(f"It answered {answer.status_code} without JSON.") from None
+            raise Refused(f"{answer.status_code} without JSON") from None
         if answer.status_code != 200:
             raise Refused(f"{answer.status_code}: {told.get('message')}")
         said: dict[str, Any] = told["data"]

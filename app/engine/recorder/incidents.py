@@ -22,6 +22,7 @@ from app.engine.recorder.rows import (
     whole,
 )
 from app.errors import Conflict, Invalid, NotFound
+from app.i18n import _
 from app.records import Event
 
 
@@ -35,7 +36,7 @@ def store_incident(
     """
     monitor = session.get(MonitorRow, fields["monitor_id"])
     if monitor is None:
-        raise Invalid({"monitor_id": ["There is no monitor with this id."]})
+        raise Invalid({"monitor_id": [_("There is no monitor with this id.")]})
     state = lock(session, monitor.id)
     ended = fields.get("ended_at")
     if ended is None:
@@ -143,7 +144,7 @@ def _only_open_one(session: AnySession, monitor_id: int, incident_id: int | None
         other = open_incident(session, monitor_id)
     if other is not None and other.id != incident_id:
         raise Conflict(
-            "This monitor already has an open incident. Resolve it first.",
+            _("This monitor already has an open incident. Resolve it first."),
             open_incident_id=other.id,
         )
 

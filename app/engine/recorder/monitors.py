@@ -28,9 +28,10 @@ from app.engine.recorder.rows import (
     start_afresh,
 )
 from app.errors import NotFound
+from app.i18n import N_, _
 from app.records import Location
 
-WATCHING_STOPPED = "Watching stopped: the monitor was paused."
+WATCHING_STOPPED = N_("Watching stopped: the monitor was paused.")
 
 # A change of one of these may change the verdict, so the monitor is checked at once.
 CHECKED_FIELDS = frozenset(
@@ -98,7 +99,7 @@ def pause(session: AnySession, monitor_id: int, now: datetime) -> None:
     incident = open_incident(session, monitor_id)
     if incident is not None:
         end(incident, now, now)
-        remark(incident, WATCHING_STOPPED)
+        remark(incident, _(WATCHING_STOPPED))
 
 
 def resume(session: AnySession, monitor_id: int) -> None:

@@ -13,6 +13,7 @@ from app.db import AnySession
 from app.db.tables import IncidentRow, MonitorEvidenceRow, MonitorRow, MonitorStateRow
 from app.engine.state import State
 from app.errors import NotFound
+from app.i18n import _
 from app.records import MAX_COMMENT, Event, Verdict
 from app.rules.unreadable import NOBODY_TOLD
 
@@ -97,7 +98,7 @@ def tell_opened(
     """Alert to an incident. If its alerts cannot be read, its comment says so."""
     told = enqueue(session, Event.INCIDENT_OPENED, monitor, incident, now)
     if not told and alerts_nobody(session, monitor):
-        remark(incident, NOBODY_TOLD)
+        remark(incident, _(NOBODY_TOLD))
 
 
 def end(incident: IncidentRow, at: datetime, now: datetime) -> datetime:

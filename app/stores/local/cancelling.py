@@ -23,6 +23,7 @@ from app.db.tables import (
 )
 from app.db.tags import tagged
 from app.db.windows import window_of
+from app.i18n import _
 from app.records import MaintenanceWindow, PublicWindow
 from app.rules.events import sequence, series, uid
 from app.rules.recurrence import for_all
@@ -107,7 +108,7 @@ def _cancel(
                 status_page_id=page.id,
                 uid=window.uid,
                 sequence=max(window.sequence + 1, sequence(now)),
-                name=CANCELLED_NAME,
+                name=_(CANCELLED_NAME),
                 start_at=window.start_at,
                 end_at=window.end_at,
                 cancelled_at=now,

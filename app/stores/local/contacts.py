@@ -17,6 +17,7 @@ from app.db.tables import ContactRow, MonitorContactRow, MonitorRow, ReportMailR
 from app.db.types import Unreadable, readable
 from app.errors import Conflict, Invalid, NotFound
 from app.forms.monitor import no_contact
+from app.i18n import N_, _
 from app.records import CONTACT, Contact, Page, PageQuery, Pair, SharedChannel
 from app.rules.together import quiet_hours
 from app.stores import base
@@ -26,12 +27,12 @@ from app.stores.local.part import Part
 from app.stores.local.rows import pairs_of
 from app.stores.local.search import fits, ids_of_page
 
-NAME_TAKEN = "Another contact has this name."
-IN_USE = (
+NAME_TAKEN = N_("Another contact has this name.")
+IN_USE = N_(
     "Monitors use this contact. Replace it with another one (replace_with), or delete it anyway "
     "(force)."
 )
-ITSELF = "This is the contact that is to be deleted. Name another one."
+ITSELF = N_("This is the contact that is to be deleted. Name another one.")
 COLUMNS = (
     "name", "quiet_start", "quiet_end", "quiet_zone", "default", "min_severity", "acknowledgements",
 )  # fmt: skip
@@ -70,7 +71,7 @@ class Contacts(Part, base.Contacts):
             if replace_with is not None:
                 _replace(session, row.id, replace_with)
             elif users and not force:
-                raise Conflict(IN_USE, monitors=users[:MOST_NAMED])
+                raise Conflict(_(IN_USE), monitors=users[:MOST_NAMED])
             session.delete(row)
 
     def test(self, id: int) -> tuple[int, ...]:
@@ -229,7 +230,7 @@ def _named_once(write: Callable[[], Any]) -> Any:
         return write()
     except IntegrityError:
         db.session.rollback()
-        raise Invalid({"name": [NAME_TAKEN]}) from None
+        raise Invalid({"name": [_(NAME_TAKEN)]}) from None
 
 
 def _users(session: DbSession, id: int) -> list[int]:
@@ -245,7 +246,7 @@ def _replace(session: DbSession, id: int, value: str) -> None:
     if other is None:
         raise Invalid({"replace_with": [no_contact(value)]})
     if other == id:
-        raise Invalid({"replace_with": [ITSELF]})
+        raise Invalid({"replace_with": [_(ITSELF)]})
     _replace_in_reports(session, id, other)
     member = MonitorContactRow
     # A monitor that is being deleted: wait for that, in an order that everybody has.

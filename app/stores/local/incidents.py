@@ -14,6 +14,7 @@ from app.db.tables import IncidentRow, MonitorRow
 from app.engine import recorder
 from app.engine.recorder.rows import lock
 from app.errors import Conflict, Invalid, NotFound
+from app.i18n import N_, _
 from app.records import (
     CLOCK_SKEW_SECONDS,
     Classification,
@@ -32,11 +33,11 @@ from app.stores.local.part import Part, found_monitor
 from app.stores.local.rows import incident_record
 from app.stores.local.search import Order, contains, fits, ids_of_page, ordered
 
-CHANGED_MEANWHILE = "Somebody changed this incident at the same moment. Try again."
-IN_FUTURE = "This time is in the future."
-BEFORE_START = "This is before the incident started."
-AFTER_END = "This is after the incident ended."
-BEFORE_ACKNOWLEDGED = "This is before the incident was acknowledged."
+CHANGED_MEANWHILE = N_("Somebody changed this incident at the same moment. Try again.")
+IN_FUTURE = N_("This time is in the future.")
+BEFORE_START = N_("This is before the incident started.")
+AFTER_END = N_("This is after the incident ended.")
+BEFORE_ACKNOWLEDGED = N_("This is before the incident was acknowledged.")
 TIMES = ("started_at", "acknowledged_at", "ended_at")
 SEARCHED: Mapping[IncidentSearchBy, Sequence[Order]] = {
     IncidentSearchBy.CAUSE: [IncidentRow.cause_folded],
@@ -81,7 +82,7 @@ class Incidents(Part, base.Incidents):
         with writing() as session:
             row = _locked(session, id)
             if any(getattr(row, name) != value for name, value in (seen or {}).items()):
-                raise Conflict(CHANGED_MEANWHILE)
+                raise Conflict(_(CHANGED_MEANWHILE))
             before = row.ended_at, row.classification
             merged = {name: fields.get(name, getattr(row, name)) for name in TIMES}
             errors = time_faults(merged, now, sent=fields.keys())
@@ -124,14 +125,14 @@ def time_faults(
         if name not in sent or moment is None:
             continue
         if moment > latest:
-            errors[name] = [IN_FUTURE]
+            errors[name] = [_(IN_FUTURE)]
         elif started is not None and moment < started:
-            errors[name] = [BEFORE_START]
+            errors[name] = [_(BEFORE_START)]
     if acknowledged is not None and ended is not None and acknowledged > ended:
         if "acknowledged_at" in sent:
-            errors.setdefault("acknowledged_at", [AFTER_END])
+            errors.setdefault("acknowledged_at", [_(AFTER_END)])
         elif "ended_at" in sent:
-            errors.setdefault("ended_at", [BEFORE_ACKNOWLEDGED])
+            errors.setdefault("ended_at", [_(BEFORE_ACKNOWLEDGED)])
     return errors
 
 
@@ -140,7 +141,16 @@ def _classify(row: IncidentRow, fields: Mapping[str, Any]) -> None:
         return
     value = fields["classification"]
     if value is not None and value not in list(Classification):
-        raise Invalid({"classification": [f"Choose one of: {', '.join(Classification)}."]})
+        raise Invalid(
+            {
+                "classification": [
+                    _(
+                        "Choose one of: %(classification)s.",
+                        classification=", ".join(Classification),
+                    )
+                ]
+            }
+        )
     row.classification = value
 
 

@@ -26,6 +26,7 @@ from app.db.tags import tagged, tags_of
 from app.db.types import Unreadable, is_same
 from app.engine import recorder
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_LOCATIONS,
     SENT_SECRETS,
@@ -56,7 +57,7 @@ IN_WINDOWS = {"maintenance_start_at", "maintenance_end_at", "tags"}
 MOST_OF_ONE_URL = 20
 FEW_IN_STATE = 1000  # that are sorted for a page of a few of them
 MOST_TAGGED = 500  # sets of tags that a search for tags looks through
-ENTER_AGAIN = "The stored password cannot be read. Enter it again, or remove it."
+ENTER_AGAIN = N_("The stored password cannot be read. Enter it again, or remove it.")
 # The defaults of a new monitor; a column without one here may be null.
 DEFAULTS: Mapping[str, Any] = {
     field.name: field.default
@@ -348,7 +349,7 @@ def _groups(
 ) -> Iterator[tuple[bool, Sequence[str]]]:
     """Neighbours with few monitors together, any other state alone; and whether it has few."""
     few = {state for state in states if counts.get(state, 0) <= FEW_IN_STATE}
-    for _, group in groupby(states, lambda state: state in few or state):
+    for _few, group in groupby(states, lambda state: state in few or state):
         together = [*group]
         yield together[0] in few, together
 
@@ -361,7 +362,7 @@ def _take_password(session: DbSession, columns: dict[str, Any], source: int) -> 
     if is_elsewhere(monitor.url, columns["url"]):
         return
     if isinstance(password, Unreadable):
-        raise Invalid({"request_auth_password": [ENTER_AGAIN]})
+        raise Invalid({"request_auth_password": [_(ENTER_AGAIN)]})
     columns["request_auth_password"] = password
 
 

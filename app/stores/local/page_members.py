@@ -17,13 +17,14 @@ from app.db.tables import (
     StatusPageMonitorRow,
 )
 from app.errors import Invalid
+from app.i18n import N_, _
 from app.records import ComponentName, Group
 from app.stores.base import Fields
 from app.stores.local.search import fits
 
-NO_MONITOR = "There is no monitor with the id {id}."
-NOT_ON_PAGE = "The monitor {id} is not on the page."
-IN_TWO_GROUPS = "The monitor {id} is in two groups."
+NO_MONITOR = N_("There is no monitor with the id %(id)s.")
+NOT_ON_PAGE = N_("The monitor %(id)s is not on the page.")
+IN_TWO_GROUPS = N_("The monitor %(id)s is in two groups.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def change(session: DbSession, page_id: int, fields: Fields) -> None:
     if "monitors" in fields:
         for id in wanted:
             if id not in known:
-                raise Invalid({"monitors": [NO_MONITOR.format(id=id)]})
+                raise Invalid({"monitors": [_(NO_MONITOR, id=id)]})
         present = _set_monitors(session, page_id, present, wanted)
     if "names" in fields:
         _set_names(present, fields["names"] or ())
@@ -169,11 +170,11 @@ def _set_groups(
         session.flush()
         for place, id in enumerate(group.monitors):
             if present[id].group_id is not None:
-                raise Invalid({"groups": [IN_TWO_GROUPS.format(id=id)]})
+                raise Invalid({"groups": [_(IN_TWO_GROUPS, id=id)]})
             present[id].group_id, present[id].group_position = stored.id, place
 
 
 def _check_on_page(present: Mapping[int, object], ids: Iterable[int], field: str) -> None:
     for id in ids:
         if id not in present:
-            raise Invalid({field: [NOT_ON_PAGE.format(id=id)]})
+            raise Invalid({field: [_(NOT_ON_PAGE, id=id)]})

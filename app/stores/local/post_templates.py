@@ -7,13 +7,14 @@ from sqlalchemy import func, select
 from app.db import DbSession, db, turns, writing
 from app.db.tables import PostTemplateRow
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _
 from app.records import Page, PageQuery, PostTemplate
 from app.rules.post_templates import folded
 from app.stores.base import Collection, Fields
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-NAME_TAKEN = "Another template has this name."
+NAME_TAKEN = N_("Another template has this name.")
 
 
 class PostTemplates(Part, Collection[PostTemplate, PageQuery]):
@@ -76,4 +77,4 @@ def _check_name(session: DbSession, id: int | None, fields: Fields) -> None:
     wanted = folded(fields["name"])
     for other, name in session.execute(select(PostTemplateRow.id, PostTemplateRow.name)):
         if other != id and folded(name) == wanted:
-            raise Invalid({"name": [NAME_TAKEN]})
+            raise Invalid({"name": [_(NAME_TAKEN)]})

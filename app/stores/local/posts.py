@@ -24,6 +24,7 @@ from app.db.tables import (
 )
 from app.db.types import OutOfRange
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _
 from app.records import ENDED_STATES, Page, Post, PostQuery, PostState, PostUpdate
 from app.rules import posts as rules
 from app.rules import public_causes
@@ -35,8 +36,8 @@ from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 from app.stores.local.status_pages import locked_page
 
-NO_INCIDENT = "There is no incident with the id {id}."
-OF_ANOTHER = "The incident {id} is of a monitor that is not on the page."
+NO_INCIDENT = N_("There is no incident with the id %(id)s.")
+OF_ANOTHER = N_("The incident %(id)s is of a monitor that is not on the page.")
 COLUMNS = ("title", "incident_id", "starts_at", "ends_at")
 
 
@@ -252,7 +253,7 @@ def _check(session: DbSession, page_id: int, row: PostRow | None, fields: Fields
     possible = held & set(shown)
     missing = [id for id in wanted if id not in possible]
     if missing:
-        errors["monitors"] = [NOT_ON_PAGE.format(id=missing[0])]
+        errors["monitors"] = [_(NOT_ON_PAGE, id=missing[0])]
     incident_id = fields.get("incident_id")
     if incident_id is not None and (fault := _incident_fault(session, incident_id, shown)):
         errors["incident_id"] = [fault]
@@ -269,15 +270,15 @@ def _incident_fault(session: DbSession, id: int, shown: Sequence[int]) -> str | 
         session.scalar(held.with_for_update(read=True, key_share=True)) if fits(id) else None
     )
     if monitor_id is None:
-        return NO_INCIDENT.format(id=id)
-    return None if monitor_id in shown else OF_ANOTHER.format(id=id)
+        return _(NO_INCIDENT, id=id)
+    return None if monitor_id in shown else _(OF_ANOTHER, id=id)
 
 
 def _check_state(row: PostRow, state: str, *, last: bool = True) -> None:
     """Whether an update of this post can have this state; ``last``: the post then has it too."""
     fault = rules.family_fault(row.state, state)
     if not fault and last and rules.time_faults(state, row.starts_at, row.ends_at):
-        fault = rules.NO_TIMES
+        fault = _(rules.NO_TIMES)
     if fault:
         raise Invalid({"state": [fault]})
 

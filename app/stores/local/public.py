@@ -34,6 +34,7 @@ from app.db.tags import tags_of
 from app.db.types import to_ms
 from app.db.windows import own_window
 from app.errors import NotFound, Unavailable
+from app.i18n import N_, _
 from app.records import (
     ENDED_STATES,
     OPEN_STATES,
@@ -74,7 +75,7 @@ PATIENCE_SECONDS = 3.0  # readers have an older answer meanwhile
 SIGN_UP_TAKES = 0.1
 RECENT = timedelta(days=14)
 AHEAD = timedelta(days=90)
-REPORTED = "Somebody reported a problem."
+REPORTED = N_("Somebody reported a problem.")
 
 
 # SQLite reads a whole transaction from one snapshot by itself.
@@ -297,7 +298,7 @@ class LocalPublicPages(PublicPages):
         found = {}
         for id in ids:
             own = read[id]
-            up, down, *_ = reduce(_plus, own.since.values(), own.summed.whole)
+            up, down, *_others = reduce(_plus, own.since.values(), own.summed.whole)
             touched = _touched(midnights, incidents[id], to_ms(now))
             found[id] = (percent(up, down), _public_days(days, own, touched))
         return found
@@ -463,7 +464,7 @@ def _incidents(ids: Sequence[int], start: datetime, end: datetime) -> list[Publi
             row.monitor_id,
             row.started_at,
             row.ended_at,
-            REPORTED if row.by_hand else public_cause(row.cause_code),
+            _(REPORTED) if row.by_hand else public_cause(row.cause_code),
         )
         for row in rows
     ]

@@ -26,13 +26,14 @@ from app.db.tables import (
 from app.db.tags import tagged
 from app.db.types import EARLIEST, LATEST
 from app.db.windows import in_own_window, window_of
+from app.i18n import N_, _
 from app.records import PAGE_DAYS, MaintenanceWindow, PostState, PublicWindow
 from app.rules.events import sequence, uid
 from app.rules.recurrence import ONCE, WORDS, for_all, occurrences_between
 from app.rules.time import zone_of
 
-OWN_NAME = "Maintenance"  # a monitor's own window has no name
-CANCELLED_NAME = "Cancelled maintenance"
+OWN_NAME = N_("Maintenance")  # a monitor's own window has no name
+CANCELLED_NAME = N_("Cancelled maintenance")
 MOST = 100  # occurrences of one window: a cron line may name every minute
 AHEAD = timedelta(days=PAGE_DAYS)
 PLANNED = (PostState.SCHEDULED, PostState.IN_PROGRESS)
@@ -191,7 +192,7 @@ def _own(
             yield PublicWindow(
                 uid=uid("monitor", id, created_at, page.id, f"{begin:%Y%m%dT%H%M%SZ}"),
                 sequence=sequence(changed),
-                name=OWN_NAME,
+                name=_(OWN_NAME),
                 start_at=begin,
                 end_at=stop,
                 components=(id,),

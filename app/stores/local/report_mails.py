@@ -11,13 +11,14 @@ from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, ReportMailRow
 from app.errors import Invalid, NotFound
 from app.forms.monitor import no_contact
+from app.i18n import N_, _
 from app.records import Channel, Page, PageQuery, ReportMail
 from app.stores.base import Collection, Fields
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-NO_ADDRESS = "This contact has no email address. Add one to it first."
-ORDERED = "This contact gets this report already."
+NO_ADDRESS = N_("This contact has no email address. Add one to it first.")
+ORDERED = N_("This contact gets this report already.")
 _FOUND = select(ReportMailRow, ContactRow.name).join(
     ContactRow, ContactRow.id == ReportMailRow.contact_id
 )
@@ -70,8 +71,8 @@ class ReportMails(Part, Collection[ReportMail, PageQuery]):
             contact = None if contact_id is None else _locked(session, contact_id)
             if contact is None:
                 raise Invalid({"contact": [no_contact(name)]})
-            if not any(channel == Channel.EMAIL for channel, _ in channels_of(contact)):
-                raise Invalid({"contact": [NO_ADDRESS]})
+            if not any(channel == Channel.EMAIL for channel, _value in channels_of(contact)):
+                raise Invalid({"contact": [_(NO_ADDRESS)]})
             columns["contact_id"] = contact.id
         return columns
 
@@ -84,7 +85,7 @@ def _refuse_second(session: DbSession, row: ReportMailRow) -> None:
     )
     with session.no_autoflush:
         if set(session.scalars(same)) - {row.id}:
-            raise Invalid({"contact": [ORDERED]})
+            raise Invalid({"contact": [_(ORDERED)]})
 
 
 def _locked(session: DbSession, contact_id: int) -> ContactRow | None:

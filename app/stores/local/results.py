@@ -20,6 +20,7 @@ from app.db.tables import (
 )
 from app.db.types import from_ms, readable, to_ms
 from app.errors import Invalid
+from app.i18n import _
 from app.records import (
     MAX_ID,
     Certificate,
@@ -84,7 +85,7 @@ class Results(Part, base.Results):
     def statistics(self, monitor_id: int, range_: str) -> Mapping[str, Any]:
         """``range_`` is a key of ``app.stats.RANGES``."""
         if range_ not in RANGES:
-            raise Invalid({"range": [f"Choose one of: {', '.join(RANGES)}."]})
+            raise Invalid({"range": [_("Choose one of: %(words)s.", words=", ".join(RANGES))]})
         found_monitor(db.session, monitor_id)
         now = self.now()
         start, end = series.start_of(range_, to_ms(now)), to_ms(now)
@@ -102,7 +103,7 @@ class Results(Part, base.Results):
         found_monitor(db.session, monitor_id)
         now = self.now()
         if start >= now:
-            raise Invalid({"from": ["This time is in the future."]})
+            raise Invalid({"from": [_("This time is in the future.")]})
         begin, stop = to_ms(start), to_ms(end)
         span = series.span_of(begin, stop, to_ms(now))
         if span.width < HOUR_MS and rollups.only_summed(monitor_id, *span[:2]):

@@ -19,12 +19,13 @@ from app.db import DbSession, db, writing
 from app.db.tables import ContactRow, MonitorContactRow, MonitorRow
 from app.db.types import Unreadable
 from app.errors import Invalid
+from app.i18n import N_, _
 from app.records import Pair, SharedChannel
 
 SEVERAL = 3
 MARK = 16  # characters of a lane: enough to know a channel of one monitor again
 AT_ONCE = 500
-CHANGED = "This channel was changed or removed meanwhile. Open the monitor again."
+CHANGED = N_("This channel was changed or removed meanwhile. Open the monitor again.")
 _AROUND = "\n"
 _MONITORS = MonitorRow.__table__
 _FILL_IN = (
@@ -70,7 +71,7 @@ def locked(session: DbSession, monitor_id: int, mark: str) -> tuple[list[str], S
         having = select(MonitorRow.id).where(_has(lane(*target))).order_by(MonitorRow.id)
         ids = session.scalars(having.with_for_update(key_share=True)).all()
     if target is None or not ids:
-        raise Invalid({"mark": [CHANGED]})
+        raise Invalid({"mark": [_(CHANGED)]})
     return target, ids
 
 

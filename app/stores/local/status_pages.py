@@ -18,6 +18,7 @@ from app.access import passwords
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageMonitorRow, StatusPageRow, SubscriberRow
 from app.errors import Conflict, Invalid, NotFound
+from app.i18n import N_, _
 from app.records import Page, PageQuery, StatusPage, Visibility
 from app.rules import slugs
 from app.rules.page_links import page_link
@@ -30,11 +31,11 @@ from app.stores.local.page_states import states_of_pages
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-SLUG_TAKEN = "Another status page has this address."
-DOMAIN_TAKEN = "Another status page has this host name."
-OWN_HOST = "This host name leads to Wakeful's dashboard. Enter another one."
-PASSWORD_NEEDED = "Enter a password for this page."  # noqa: S105 (a sentence)
-BUSY = "Others stored status pages at the same moment. Try again."
+SLUG_TAKEN = N_("Another status page has this address.")
+DOMAIN_TAKEN = N_("Another status page has this host name.")
+OWN_HOST = N_("This host name leads to Wakeful's dashboard. Enter another one.")
+PASSWORD_NEEDED = N_("Enter a password for this page.")
+BUSY = N_("Others stored status pages at the same moment. Try again.")
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme",
@@ -125,13 +126,13 @@ class StatusPages(Part, base.StatusPages):
         slug, domain = merged.get("slug"), merged.get("domain")
         errors = {}
         if slug and _is_taken(session, StatusPageRow.slug, slug, id):
-            errors["slug"] = [SLUG_TAKEN]
+            errors["slug"] = [_(SLUG_TAKEN)]
         if domain and domain in self._own_hosts():
-            errors["domain"] = [OWN_HOST]
+            errors["domain"] = [_(OWN_HOST)]
         elif domain and _is_taken(session, StatusPageRow.domain, domain, id):
-            errors["domain"] = [DOMAIN_TAKEN]
+            errors["domain"] = [_(DOMAIN_TAKEN)]
         if merged["visibility"] == Visibility.PASSWORD and secret is None:
-            errors["password"] = [PASSWORD_NEEDED]
+            errors["password"] = [_(PASSWORD_NEEDED)]
         if errors:
             raise Invalid(errors)
 
@@ -202,12 +203,12 @@ def _hashed(fields: Fields) -> str | None:
 
 def _unraced(write: Callable[[], Any]) -> Any:
     """Write again where another process took the slug or the domain after we had looked."""
-    for _ in range(_TRIES):
+    for _try in range(_TRIES):
         try:
             return write()
         except IntegrityError:
             db.session.rollback()
-    raise Conflict(BUSY)
+    raise Conflict(_(BUSY))
 
 
 def _is_taken(session: DbSession, column: Any, value: str, but: int | None) -> bool:

@@ -21,16 +21,17 @@ from app.config import Settings
 from app.db import DbSession, db, writing
 from app.db.tables import StatusPageRow, SubscriberRow
 from app.errors import Invalid, NotFound, Throttled
+from app.i18n import N_, _
 from app.records import SUBSCRIBER_CHANNELS, Channel, StatusPage, Visibility
 from app.rules.channel_values import check_value
 from app.stores.local.search import fits
 
 SIGN_UPS, SIGN_UP_SECONDS = 10, 3600  # from one client address
 QUESTIONS, DAY = 5, 24 * 3600  # to one target, whatever the page
-NO_MAIL = "This page sends no email."
-NO_CHANNEL = "Choose email or webhook."
-NO_TARGET = {Channel.EMAIL: "Enter an email address.", Channel.WEBHOOK: "Enter a URL."}
-TOO_MANY = "Too many sign-ups. Wait and try again."
+NO_MAIL = N_("This page sends no email.")
+NO_CHANNEL = N_("Choose email or webhook.")
+NO_TARGET = {Channel.EMAIL: N_("Enter an email address."), Channel.WEBHOOK: N_("Enter a URL.")}
+TOO_MANY = N_("Too many sign-ups. Wait and try again.")
 
 
 class Subscribing(Counters):
@@ -50,7 +51,7 @@ class Subscribing(Counters):
         target = target.strip()
         self._check(channel, target)
         if self.count(f"subscribe:address:{origin_of(address)}", SIGN_UP_SECONDS) > SIGN_UPS:
-            raise Throttled(TOO_MANY, self.seconds_left(SIGN_UP_SECONDS))
+            raise Throttled(_(TOO_MANY), self.seconds_left(SIGN_UP_SECONDS))
         with writing() as session:
             self._sign_up(session, id, channel, target)
 
@@ -83,11 +84,11 @@ class Subscribing(Counters):
 
     def _check(self, channel: str, target: str) -> None:
         if channel not in SUBSCRIBER_CHANNELS:
-            raise Invalid({"channel": [NO_CHANNEL]})
+            raise Invalid({"channel": [_(NO_CHANNEL)]})
         if channel == Channel.EMAIL and not can_mail(self.settings):
-            raise Invalid({"channel": [NO_MAIL]})
+            raise Invalid({"channel": [_(NO_MAIL)]})
         if not target:
-            raise Invalid({"target": [NO_TARGET[Channel(channel)]]})
+            raise Invalid({"target": [_(NO_TARGET[Channel(channel)])]})
         fault = check_value(channel, target, telegram_token_set=False)
         if fault is not None:
             raise Invalid({"target": [fault]})

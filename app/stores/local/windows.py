@@ -14,6 +14,7 @@ from app.db.tables import MaintenanceWindowMonitorRow, MaintenanceWindowRow, Mon
 from app.db.tags import tagged, tags_text
 from app.db.windows import in_own_window, window_of
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _
 from app.records import MaintenanceWindow, Page, PageQuery
 from app.rules import recurrence as calendar
 from app.stores.base import Collection, Fields
@@ -26,7 +27,7 @@ from app.stores.local.cancelling import (
 from app.stores.local.part import Part
 from app.stores.local.search import fits, ids_of_page
 
-END_BEFORE_START = "The end must be later than the start."
+END_BEFORE_START = N_("The end must be later than the start.")
 
 
 class Windows(Part, Collection[MaintenanceWindow, PageQuery]):
@@ -152,7 +153,7 @@ def _set_members(session: DbSession, id: int, monitors: Iterable[int]) -> None:
     known = set(session.scalars(select(MonitorRow.id).where(MonitorRow.id.in_(possible))))
     missing = [monitor for monitor in wanted if monitor not in known]
     if missing:
-        raise Invalid({"monitors": [f"There is no monitor with the id {missing[0]}."]})
+        raise Invalid({"monitors": [_("There is no monitor with the id %(id)s.", id=missing[0])]})
     session.execute(
         delete(MaintenanceWindowMonitorRow).where(MaintenanceWindowMonitorRow.window_id == id)
     )
@@ -163,7 +164,7 @@ def _checked(window: MaintenanceWindow) -> MaintenanceWindow:
     """Validate the merged record: two updates that are valid alone may be invalid together."""
     errors = {}
     if window.end_at <= window.start_at:
-        errors["end_at"] = [END_BEFORE_START]
+        errors["end_at"] = [_(END_BEFORE_START)]
     sentence = calendar.repeat_fault(window.repeat)
     if sentence:
         errors["repeat"] = [sentence]

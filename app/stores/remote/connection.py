@@ -23,6 +23,7 @@ import requests
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from app.errors import Unavailable
+from app.i18n import N_, _
 from app.records import MASK
 from app.slots import BUSY_SECONDS, LONG_WAITS, REMOTE_ANSWERS
 
@@ -96,32 +97,46 @@ class Connection:
         """POST, PATCH or DELETE, never retried: a lost request may have arrived."""
         response, answer = self._send(method, self.base + path, seconds, form=fields)
         if 300 <= response.status_code < 400:
-            raise self.unavailable("redirects to another address instead of answering.")
+            raise self.unavailable(
+                N_("The server %(server)s redirects to another address instead of answering.")
+            )
         return answer
 
     def unavailable(
-        self, fault: str, retry_after: float | None = None, *, unsent: bool = False
+        self,
+        fault: str,
+        retry_after: float | None = None,
+        *,
+        unsent: bool = False,
+        **values: object,
     ) -> Unavailable:
-        return Unavailable(f"The server {self.name} {fault}", retry_after, unsent=unsent)
+        """``fault``: a sentence with the names ``server`` and of ``values`` in it."""
+        return Unavailable(_(fault, server=self.name, **values), retry_after, unsent=unsent)
 
     def _follow(self, path: str, query: Pairs) -> Answer:
         """Follow redirects on the same origin only: no other origin may get the key."""
         url, asked = self.base + path, query
-        for _ in range(MAX_REDIRECTS + 1):
+        for _hop in range(MAX_REDIRECTS + 1):
             response, answer = self._send("GET", url, ANSWER_SECONDS, query=asked)
             if response.status_code not in (301, 302, 303, 307, 308):
                 return answer
             url, asked = urljoin(url, response.headers.get("Location", "")), ()
             if _origin(url) != self.origin:
-                raise self.unavailable("redirects to another address instead of answering.")
-        raise self.unavailable("redirects too often.")
+                raise self.unavailable(
+                    N_("The server %(server)s redirects to another address instead of answering.")
+                )
+        raise self.unavailable(N_("The server %(server)s redirects too often."))
 
     def _send(
         self, method: str, url: str, seconds: float, *, query: Pairs = (), form: Pairs = ()
     ) -> tuple[requests.Response, Answer]:
         with (LONG_WAITS if seconds > ANSWER_SECONDS else REMOTE_ANSWERS).taken() as free:
             if not free:
-                raise self.unavailable("has too many requests waiting.", BUSY_SECONDS, unsent=True)
+                raise self.unavailable(
+                    N_("The server %(server)s has too many requests waiting."),
+                    BUSY_SECONDS,
+                    unsent=True,
+                )
             return self._exchange(method, url, seconds, query, form)
 
     def _exchange(
@@ -144,10 +159,14 @@ class Connection:
                 text = self._body(response, deadline)
         except requests.Timeout as fault:
             unsent = isinstance(fault, requests.ConnectTimeout)
-            raise self.unavailable("did not answer in time.", unsent=unsent) from None
+            raise self.unavailable(
+                N_("The server %(server)s did not answer in time."), unsent=unsent
+            ) from None
         except (requests.RequestException, HTTPError, OSError, ValueError) as fault:
             # Not the error's own text, which contains the whole address.
-            raise self.unavailable("cannot be reached.", unsent=_never_connected(fault)) from None
+            raise self.unavailable(
+                N_("The server %(server)s cannot be reached."), unsent=_never_connected(fault)
+            ) from None
         self._note_clock(response)
         body = self._json(response, text)
         location = response.headers.get("Location")
@@ -159,9 +178,11 @@ class Connection:
         while part := response.raw.read1(65536, decode_content=True):
             size += len(part)
             if size > MAX_ANSWER_BYTES:
-                raise self.unavailable("sent an answer that is too large.")
+                raise self.unavailable(
+                    N_("The server %(server)s sent an answer that is too large.")
+                )
             if time.monotonic() > deadline:
-                raise self.unavailable("did not answer in time.")
+                raise self.unavailable(N_("The server %(server)s did not answer in time."))
             parts.append(part)
         return b"".join(parts)
 
@@ -176,7 +197,9 @@ class Connection:
         except (ValueError, RecursionError):
             if response.status_code >= 400:
                 return None  # a proxy's error page: the status says enough
-            raise self.unavailable("sent something that is not JSON.") from None
+            raise self.unavailable(
+                N_("The server %(server)s sent something that is not JSON.")
+            ) from None
 
     def _plain(self, value: Any) -> Any:
         """``value`` without the key, however it was escaped, and without halves of characters,

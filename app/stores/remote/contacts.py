@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from app.codec import Odd, reader
 from app.codec.values import object_
+from app.i18n import N_
 from app.records import Contact, PageQuery, SharedChannel
 from app.stores import base
 from app.stores.base import Feature
@@ -47,7 +48,10 @@ class Contacts(Collection[Contact, PageQuery], base.Contacts):
         return self._record(answer, _channels)
 
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        self._needs(Feature.SHARED_CHANNELS, "cannot create contacts from channels.")
+        self._needs(
+            Feature.SHARED_CHANNELS,
+            N_("The server %(server)s cannot create contacts from channels."),
+        )
         fields = {"name": name, "monitor_id": monitor_id, "mark": mark}
         answer = self._write("POST", f"{self.path}/from-channel", fields, of=self._of())
         with stored():

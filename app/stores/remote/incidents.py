@@ -9,6 +9,7 @@ from typing import Any
 
 from app.codec import reader
 from app.codec.values import word
+from app.i18n import N_, _
 from app.records import (
     Incident,
     IncidentQuery,
@@ -44,7 +45,9 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         newest = IncidentQuery(monitor_id=fields["monitor_id"], sort_by="started_at")
         same = [one for one in self.list(newest).items if one.started_at == started]
         if not same:
-            raise self.connection.unavailable("took the incident but does not list it.")
+            raise self.connection.unavailable(
+                N_("The server %(server)s took the incident but does not list it.")
+            )
         return max(same, key=lambda one: one.id)
 
     def update(
@@ -66,7 +69,11 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
                 incident,
                 monitor=names.get(
                     incident.monitor_id,
-                    MonitorRef(incident.monitor_id, f"Monitor {incident.monitor_id}", ""),
+                    MonitorRef(
+                        incident.monitor_id,
+                        _("Monitor %(id)s", id=incident.monitor_id),
+                        "",
+                    ),
                 ),
             )
             for incident in incidents

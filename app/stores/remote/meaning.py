@@ -13,6 +13,7 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
+from app.i18n import N_, _
 from app.stores.remote.connection import Answer, Connection
 
 MAX_SENTENCE = 300
@@ -47,34 +48,54 @@ def _error(
     message, status = _message(answer.body), answer.status
     if status == 401:
         return Denied(
-            f"The server {connection.name} does not accept this dashboard's API key. An admin can "
-            "set another one with WAKEFUL_REMOTE_KEY."
+            _(
+                "The server %(server)s does not accept this dashboard's API key. An admin can set "
+                "another one with WAKEFUL_REMOTE_KEY.",
+                server=connection.name,
+            )
         )
     if status == 403:
         return Denied(
-            message or f"This dashboard's API key may not do this on the server {connection.name}."
+            message
+            or _(
+                "This dashboard's API key may not do this on the server %(server)s.",
+                server=connection.name,
+            )
         )
     if status == 404 and kind is not None and id is not None:
         return NotFound(kind, id)
     if status in (404, 405) and feature is not None:
-        return Unsupported(f"The server {connection.name} does not offer this: {feature}.")
+        return Unsupported(
+            _(
+                "The server %(server)s does not offer this: %(feature)s.",
+                server=connection.name,
+                feature=feature,
+            )
+        )
     if status == 404:
         return connection.unavailable(
-            "has no /api/v1 at the address in WAKEFUL_REMOTE_URL.", unsent=True
+            N_("The server %(server)s has no /api/v1 at the address in WAKEFUL_REMOTE_URL."),
+            unsent=True,
         )
     if status == 409:
-        return Conflict(message or "The current state does not allow this.", **_details(answer))
+        return Conflict(message or _("The current state does not allow this."), **_details(answer))
     if status in (400, 413, 422):
-        return Invalid(_errors(answer.body), message or "The server did not accept the data.")
+        return Invalid(_errors(answer.body), message or _("The server did not accept the data."))
     if status == 429:
         return connection.unavailable(
-            "has had too many requests from this dashboard. Wait a moment and try again.",
+            N_(
+                "The server %(server)s has had too many requests from this dashboard. Wait a"
+                " moment and try again."
+            ),
             answer.retry_after,
             unsent=True,
         )
     if status >= 500:
-        return connection.unavailable("failed with an internal error.", answer.retry_after)
-    return connection.unavailable(f"sent an unexpected answer ({status}).")
+        return connection.unavailable(
+            N_("The server %(server)s failed with an internal error."), answer.retry_after
+        )
+    sentence = N_("The server %(server)s sent an unexpected answer (%(status)s).")
+    return connection.unavailable(sentence, status=status)
 
 
 def sentence(value: Any) -> str | None:

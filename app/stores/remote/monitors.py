@@ -12,6 +12,7 @@ from app.codec import reader
 from app.codec.values import each, flag, object_, text, whole, word
 from app.errors import Invalid
 from app.forms import monitor
+from app.i18n import N_, _
 from app.records import Monitor, MonitorQuery, MonitorRef, MonitorSortBy, MonitorStatus
 from app.rules import brackets
 from app.stats.strip import HOURS, Hour
@@ -21,8 +22,8 @@ from app.stores.remote.collection import Collection
 from app.stores.remote.part import parameters
 
 OWN_FIELDS = frozenset(monitor.OWN_FIELDS)
-NO_SUCH_FIELD = "This server cannot store it. Leave it as it was."
-PASSWORD_NEEDED = "Enter the password again: the server does not return it."  # noqa: S105
+NO_SUCH_FIELD = N_("This server cannot store it. Leave it as it was.")
+PASSWORD_NEEDED = N_("Enter the password again: the server does not return it.")
 OWN_ORDERS = (MonitorSortBy.STATE, MonitorSortBy.RESPONSE_TIME, MonitorSortBy.EXPIRES_AT)
 NAMES_PAGE = 100
 NAMES_PAGES = 5
@@ -41,9 +42,14 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
 
     def parameters(self, query: MonitorQuery) -> brackets.Pairs:
         if query.state or query.tag:
-            self._needs(Feature.OVERVIEW, "does not filter by state or tag.")
+            self._needs(
+                Feature.OVERVIEW, N_("The server %(server)s does not filter by state or tag.")
+            )
         if query.sort_by in OWN_ORDERS:
-            self._needs(Feature.LIST_ORDER, "does not list monitors by state or response time.")
+            self._needs(
+                Feature.LIST_ORDER,
+                N_("The server %(server)s does not list monitors by state or response time."),
+            )
         known = query.hours and Feature.HOURS in self.offers.known()
         return parameters(
             query, leave=("uptime", "counts") if known else ("uptime", "counts", "hours")
@@ -57,7 +63,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         """Without what this server cannot take."""
         own, known = OWN_FIELDS & fields.keys(), self.offers.known() if fields else frozenset()
         unknown = own if Feature.EXTRA_FIELDS not in known else own & _lacking(known)
-        lost = {name: [NO_SUCH_FIELD] for name in unknown if _was_typed(name, fields[name])}
+        lost = {name: [_(NO_SUCH_FIELD)] for name in unknown if _was_typed(name, fields[name])}
         if lost:
             raise Invalid(lost)
         taken = {name: value for name, value in fields.items() if name not in unknown}
@@ -68,7 +74,9 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         for one in self.list(MonitorQuery(per_page=NAMES_PAGE)).items:
             if (one.name, one.url) == wanted:
                 return one  # the list has the newest first
-        raise self.connection.unavailable("took the monitor but does not list it.")
+        raise self.connection.unavailable(
+            N_("The server %(server)s took the monitor but does not list it.")
+        )
 
     def refs(
         self, *, ids: Sequence[int] | None = None, search: str | None = None, limit: int = 500
@@ -98,13 +106,18 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
         return [search][:limit] if found.total else []
 
     def overview(self, query: MonitorQuery = base.EVERY_MONITOR) -> Mapping[str, int]:
-        self._needs(Feature.OVERVIEW, "does not count monitors by their state.")
+        self._needs(
+            Feature.OVERVIEW, N_("The server %(server)s does not count monitors by their state.")
+        )
         chosen = {name: getattr(query, name) for name in _FILTERS}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         if "search" not in chosen:
             del chosen["search_by"]
         if chosen:
-            self._needs(Feature.LIST_ORDER, "does not count the monitors of a filtered list.")
+            self._needs(
+                Feature.LIST_ORDER,
+                N_("The server %(server)s does not count the monitors of a filtered list."),
+            )
         found = brackets.write(chosen)
         answer = self._read("/overview", found, of=(Feature.OVERVIEW, None))
         return self._record(answer, _overview)
@@ -115,7 +128,7 @@ def refuse_hidden_password(monitors: base.Monitors, fields: Fields, source: int 
     if source is None or fields.get("request_auth_password"):
         return
     if fields.get("request_auth_username") and monitors.get(source).request_auth_password_set:
-        raise Invalid({"request_auth_password": [PASSWORD_NEEDED]})
+        raise Invalid({"request_auth_password": [_(PASSWORD_NEEDED)]})
 
 
 def _lacking(known: Set[Feature]) -> Set[str]:

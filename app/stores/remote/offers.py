@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import WakefulError
+from app.i18n import N_
 from app.stores.base import ADDED_TO_API, Feature
 from app.stores.remote.connection import Connection
 from app.stores.remote.meaning import refuse
@@ -61,7 +62,9 @@ class Offers:
         # to everything while its server restarts, and then nothing is known.
         refuse(self.connection, self.connection.read("/monitors", [("per_page", "10")]))
         if self._known:
-            raise self.connection.unavailable("does not say what it offers just now.")
+            raise self.connection.unavailable(
+                N_("The server %(server)s does not say what it offers just now.")
+            )
         return frozenset()
 
 

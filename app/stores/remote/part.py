@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from app.codec import Odd
 from app.errors import Unavailable, Unsupported
+from app.i18n import N_, _
 from app.records import Page
 from app.rules import brackets
 from app.stores.base import Feature, Fields, Store
@@ -75,15 +76,20 @@ class Part:
             if monitor_id is not None:
                 self.store.monitors.get(monitor_id)
             if feature in self.offers.ask():  # a proxy's 404 while its server restarts
-                raise self.connection.unavailable(f"does not offer this just now: {feature}.")
+                raise self.connection.unavailable(
+                    N_("The server %(server)s does not offer this just now: %(feature)s."),
+                    feature=feature,
+                )
             self.offers.lacks(feature)
             refuse(self.connection, answer, feature=feature.replace("_", " "))
         refuse(self.connection, answer, kind=kind, id=id)
 
     def _needs(self, feature: Feature, lacking: str) -> None:
-        """Raise Unsupported, with what is ``lacking``, where the server does not offer this."""
+        """Raise Unsupported where the server does not offer this. ``lacking``: a sentence that says
+        so, with the name ``server`` in it.
+        """
         if feature not in self.offers.known():
-            raise Unsupported(f"The server {self.connection.name} {lacking}")
+            raise Unsupported(_(lacking, server=self.connection.name))
 
     def _record(self, answer: Answer, read: Callable[[Any], T]) -> T:
         try:
@@ -110,7 +116,8 @@ class Part:
             raise self._not_understood(odd) from None
 
     def _not_understood(self, odd: Odd) -> Unavailable:
-        return self.connection.unavailable(f"sent an answer that is not valid ({odd}).")
+        sentence = N_("The server %(server)s sent an answer that is not valid (%(odd)s).")
+        return self.connection.unavailable(sentence, odd=odd)
 
 
 @contextmanager

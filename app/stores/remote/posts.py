@@ -6,13 +6,14 @@ from typing import Any
 
 from app.codec import Odd, reader
 from app.codec.values import each, object_, own_id, text, word
+from app.i18n import N_
 from app.records import Page, Post, PostQuery, PostState
 from app.stores import base
 from app.stores.base import Feature, Fields
 from app.stores.remote.connection import Answer
 from app.stores.remote.part import Part, parameters, stored
 
-LACKING = "has no status pages."
+LACKING = N_("The server %(server)s has no status pages.")
 
 
 class Posts(Part, base.Posts):

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from app.codec import reader
+from app.i18n import N_
 from app.records import CertificateChain, Page, Result, ResultQuery
 from app.rules import brackets
 from app.stats import report
@@ -20,7 +21,9 @@ class Results(Part, base.Results):
     def list(self, query: ResultQuery) -> Page[Result]:
         path = f"/monitors/{query.monitor_id}/results"
         if query.changes:
-            self._needs(Feature.CHANGES, "does not list changes between checks.")
+            self._needs(
+                Feature.CHANGES, N_("The server %(server)s does not list changes between checks.")
+            )
         # Not even "no": a server that does not know the parameter refuses it.
         leave = ("monitor_id",) if query.changes else ("monitor_id", "changes")
         sent = parameters(query, leave=leave)
@@ -34,7 +37,7 @@ class Results(Part, base.Results):
     def statistics_between(
         self, monitor_id: int, start: datetime, end: datetime
     ) -> Mapping[str, Any]:
-        self._needs(Feature.SPANS, "has no statistics between two times.")
+        self._needs(Feature.SPANS, N_("The server %(server)s has no statistics between two times."))
         path = f"/monitors/{monitor_id}/statistics"
         asked = brackets.write({"from": start, "to": end})
         answer = self._read(path, asked, of=(Feature.SPANS, monitor_id))
@@ -43,7 +46,7 @@ class Results(Part, base.Results):
     def report(
         self, monitor_ids: Sequence[int], start: datetime, end: datetime, *, days: bool = False
     ) -> Mapping[int, Mapping[str, Any]]:
-        self._needs(Feature.REPORTS, "has no figures for a month.")
+        self._needs(Feature.REPORTS, N_("The server %(server)s has no figures for a month."))
         if not monitor_ids:  # without ids, the server would return all
             return report.figures(0, 0, {}, {})
         asked: dict[str, Any] = {
@@ -57,7 +60,7 @@ class Results(Part, base.Results):
         return self._record(answer, figures.report)
 
     def certificates(self, monitor_id: int) -> CertificateChain:
-        self._needs(Feature.CERTIFICATES, "does not show certificates.")
+        self._needs(Feature.CERTIFICATES, N_("The server %(server)s does not show certificates."))
         path = f"/monitors/{monitor_id}/certificates"
         answer = self._read(path, of=(Feature.CERTIFICATES, monitor_id))
         return self._record(answer, _certificates)

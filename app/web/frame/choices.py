@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from flask import request
 
 from app.forms.browser import BrowserForm
+from app.i18n import _
 from app.records import MonitorRef
 from app.stores import current_store
 from app.web.frame.session import SAFE_METHODS
@@ -29,7 +30,7 @@ def monitors(form: BrowserForm, chosen: Collection[int], search: str = "") -> li
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise
-    return [MonitorRef(id, f"Monitor {id}", "") for id in chosen]
+    return [MonitorRef(id, _("Monitor %(id)s", id=id), "") for id in chosen]
 
 
 def contacts(form: BrowserForm, chosen: Sequence[str]) -> list[str]:

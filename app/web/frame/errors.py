@@ -15,6 +15,7 @@ from flask_wtf.csrf import CSRFError
 from werkzeug.exceptions import HTTPException
 
 from app.errors import Conflict, Invalid, Throttled, Unavailable, WakefulError
+from app.i18n import N_, _
 from app.stores.away import DatabaseError, unavailable
 from app.web.frame import servers
 from app.web.frame.labels import label_of
@@ -26,37 +27,37 @@ log = logging.getLogger(__name__)
 Answer = tuple[str, int, dict[str, str]]
 
 TITLES = {
-    400: "This request cannot be read",
-    403: "Not allowed",
-    404: "Not found",
-    405: "This page does not accept that request",
-    409: "That is not possible now",
-    413: "That is too large",
-    415: "This form cannot be read",
-    422: "This cannot be accepted",
-    429: "Too many requests",
-    500: "Something went wrong here",
-    503: "No answer from the server behind this dashboard",
+    400: N_("This request cannot be read"),
+    403: N_("Not allowed"),
+    404: N_("Not found"),
+    405: N_("This page does not accept that request"),
+    409: N_("That is not possible now"),
+    413: N_("That is too large"),
+    415: N_("This form cannot be read"),
+    422: N_("This cannot be accepted"),
+    429: N_("Too many requests"),
+    500: N_("Something went wrong here"),
+    503: N_("No answer from the server behind this dashboard"),
 }
 SENTENCES = {
-    404: "Nothing exists at this address. It was deleted, or the address is wrong.",
-    405: "Go back and use the buttons on the page.",
-    413: "The request is larger than Wakeful accepts.",
-    415: "Go back and use the buttons on the page.",
+    404: N_("Nothing exists at this address. It was deleted, or the address is wrong."),
+    405: N_("Go back and use the buttons on the page."),
+    413: N_("The request is larger than Wakeful accepts."),
+    415: N_("Go back and use the buttons on the page."),
 }
-LARGE_FILE = (
+LARGE_FILE = N_(
     "The dashboard takes files of up to 4 MB. Import a larger one on the server with"
     " the command: wakeful import FILE"
 )
-TOO_OLD = (
+TOO_OLD = N_(
     "This page is from before you logged in. Nothing was changed. "
     "Send the form once more, or go back and reload the page."
 )
-LOGGED_OUT = (
+LOGGED_OUT = N_(
     "You are logged out, so nothing was changed. Log in (this opens another tab), then come back "
     "to this page and send it again."
 )
-DATABASE = "The database cannot be used now"
+DATABASE = N_("The database cannot be used now")
 RETRY_SECONDS = 5
 # Fields that are never shown again, nor carried through a page.
 SECRETS = ("password", "secret")
@@ -153,7 +154,7 @@ def _csrf(fault: CSRFError) -> tuple[str, int]:
 
 
 def _logged_out(_fault: Exception) -> tuple[str, int]:
-    return _not_taken("You are logged out", LOGGED_OUT, login=True)
+    return _not_taken(N_("You are logged out"), LOGGED_OUT, login=True)
 
 
 def _not_taken(title: str, sentence: str, *, login: bool = False) -> tuple[str, int]:
@@ -181,14 +182,16 @@ def _crash(fault: HTTPException) -> HTTPException | tuple[str, int]:
         return fault
     number = secrets.token_hex(4)
     log.error("request %s failed: %s %s", number, request.method, request.endpoint)
-    sentence = f"This is a bug in Wakeful. The log has the details under {number}."
+    sentence = _(
+        "This is a bug in Wakeful. The log has the details under %(number)s.", number=number
+    )
     return _page(500, sentence), 500
 
 
 def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
     details |= {
-        "title": title or TITLES.get(status, "Something went wrong"),
-        "sentence": sentence,
+        "title": _(title or TITLES.get(status, N_("Something went wrong"))),
+        "sentence": _(sentence),
         "status": status,
         "label_of": label_of,
         "is_typed": lambda name: name not in OWN,

@@ -13,25 +13,28 @@ from wtforms.fields.core import UnboundField
 
 from app.forms import browser
 from app.forms.browser import BrowserForm
+from app.i18n import _
 from app.web import forms
 
 
 def label_of(name: str) -> str:
     """``Alerts, row 1: Channel`` of ``alerts[0][key]``; a name that no form has is spelt out."""
-    base, _, rest = name.partition("[")
+    base, rest = name.partition("[")[::2]
     field = _fields().get(base)
     label = field.kwargs.get("label") if field else None
     label = label or (
         field.args[0] if field and field.args else base.replace("_", " ").capitalize()
     )
-    number, _, half = rest.rstrip("]").partition("][")
-    row = f", row {int(number) + 1}" if number.isdecimal() and len(number) < 4 else ""
-    return f"{label}{row}{_half(field, half)}"
+    label = _(label)
+    number, half = rest.rstrip("]").partition("][")[::2]
+    if number.isdecimal() and len(number) < 4:
+        label = _("%(field)s, row %(number)s", field=label, number=int(number) + 1)
+    return f"{label}{_half(field, half)}"
 
 
 def _half(field: UnboundField[Any] | None, half: str) -> str:
     labels = {} if field is None else field.kwargs
-    return f": {labels[f'{half}_label']}" if f"{half}_label" in labels else ""
+    return f": {_(labels[f'{half}_label'])}" if f"{half}_label" in labels else ""
 
 
 @cache

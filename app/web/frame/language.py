@@ -26,6 +26,7 @@ def init_app(app: Flask) -> None:
     app.extensions["wakeful.languages"] = sorted(offered)
     if len(offered) > 1:
         app.before_request(_choose)
+        app.teardown_request(_forget)
 
 
 def _wanted() -> str:
@@ -41,3 +42,8 @@ def tag() -> str:
 def _choose() -> None:
     """For each request: a thread serves many people, one after the other."""
     i18n.choose(None if _wanted() == ENGLISH else get_translations())
+
+
+def _forget(_fault: BaseException | None) -> None:
+    """The API and the public status pages answer on the same thread, in English."""
+    i18n.choose(None)

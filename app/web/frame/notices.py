@@ -8,19 +8,22 @@ from datetime import datetime
 from flask import request
 from flask_login import current_user
 
+from app.i18n import N_, _
 from app.records import Notice
 from app.stores import current_access
 from app.stores.writable import cannot_write
 from app.web.frame import session
 from app.web.shown import times
 
-DEMO = (
+DEMO = N_(
     "This is a demonstration. A script makes the targets fail. All data from before the start is "
     "made up."
 )
-
-
-STUCK = "Until then no check is recorded and nobody is alerted to anything new."
+UNTIL_IT_DOES = N_(
+    "Monitors that cannot be reached are unknown until it does. No incident opens for them, and the"
+    " time counts neither as up nor as down."
+)
+STUCK = N_("Until then no check is recorded and nobody is alerted to anything new.")
 
 
 def standing() -> Sequence[tuple[str, str]]:
@@ -30,22 +33,18 @@ def standing() -> Sequence[tuple[str, str]]:
     said = [_said(notice, value) for notice, value in current_access().notices().items()]
     # On home alone: to find out is to write.
     stuck = cannot_write() if request.endpoint == "home.show" else None
-    return [("warning", f"{stuck} {STUCK}"), *said] if stuck else said
+    return [("warning", f"{stuck} {_(STUCK)}"), *said] if stuck else said
 
 
 def _said(notice: Notice, value: str) -> tuple[str, str]:
     if notice is Notice.DEMO:
-        return "info", DEMO
-    return (
-        "warning",
-        f"Wakeful's own network does not work{_since(value)}. Monitors that cannot be reached are"
-        " unknown until it does. No incident opens for them, and the time counts neither as up nor"
-        " as down.",
-    )
+        return "info", _(DEMO)
+    return "warning", f"{_network(value)} {_(UNTIL_IT_DOES)}"
 
 
-def _since(value: str) -> str:
+def _network(since: str) -> str:
     try:
-        return f" since {times.exact(datetime.fromisoformat(value))}"
-    except ValueError:
-        return ""  # the stored time cannot be read
+        moment = times.exact(datetime.fromisoformat(since))
+    except ValueError:  # the stored time cannot be read
+        return _("Wakeful's own network does not work.")
+    return _("Wakeful's own network does not work since %(moment)s.", moment=moment)

@@ -21,7 +21,7 @@ POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' data:",  # Bootstrap has its small icons as data: images
+        "img-src data: 'self'",  # Bootstrap has its small icons as data: images
         "font-src 'self'",
         "connect-src 'self'",
         "manifest-src 'self'",

@@ -10,6 +10,7 @@ from flask import Blueprint, Flask, current_app, g, redirect, request, session, 
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Unsupported, WakefulError
+from app.i18n import N_, _
 from app.records import Role
 from app.stores import Feature, current_store
 from app.web.frame.session import SAFE_METHODS, guarded, needs
@@ -19,7 +20,7 @@ blueprint = guarded(Blueprint("remote", __name__))
 CHOICE = "server"  # the cookie has the name, because the order of the settings may change
 PLACE = "/on/"
 _AS_IT_IS = frozenset(string.ascii_letters + string.digits + ".-")
-GONE = "The server of this page is no longer in the settings. Choose another one in the menu."
+GONE = N_("The server of this page is no longer in the settings. Choose another one in the menu.")
 # Blueprints of the dashboard itself, the same for every server.
 ANYWHERE = frozenset({"auth", "account", "acknowledge", "remote", "bootstrap", "screen"})
 
@@ -57,7 +58,7 @@ class _Places:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         root, path = environ.get("SCRIPT_NAME", ""), environ.get("PATH_INFO", "")
         environ["wakeful.root"] = root
-        name, _, rest = path.removeprefix(PLACE).partition("/")
+        name, rest = path.removeprefix(PLACE).partition("/")[::2]
         known = path.startswith(PLACE) and name in self.slugs
         if known and rest.partition("/")[0] != "api":  # the API has no pages that could be confused
             environ["wakeful.server"] = self.slugs.index(name)
@@ -75,14 +76,14 @@ def _choose() -> Response | None:
         remotes.choose(place)
         return None
     if request.path.startswith(PLACE):
-        raise Unsupported(GONE)
+        raise Unsupported(_(GONE))
     name = session.get(CHOICE)
     remotes.choose(remotes.names.index(name) if name in remotes.names else 0)
     if len(remotes.names) == 1 or not request.blueprint or request.blueprint in ANYWHERE:
         return None
     # A part that refreshes itself would take the redirect for one to the login page.
     if request.method not in SAFE_METHODS or request.headers.get("X-Fragment"):
-        raise Conflict("This page does not say which server it belongs to. Reload it.")
+        raise Conflict(_("This page does not say which server it belongs to. Reload it."))
     return redirect(place_of(remotes.chosen.name) + request.full_path.rstrip("?"))
 
 

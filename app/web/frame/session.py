@@ -26,6 +26,7 @@ from flask_login import LoginManager, UserMixin, current_user, login_user, logou
 from werkzeug.wrappers import Response
 
 from app.errors import Denied
+from app.i18n import N_, _
 from app.records import Person, Role
 from app.stores import current_access
 from app.web.frame import links
@@ -37,8 +38,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Each role has the rights of those after it in records.Role.
 RANKS = {role: rank for rank, role in enumerate(reversed(Role))}
 NOT_ALLOWED = {
-    Role.EDITOR: "Only editors can do this. Ask an admin for the role.",
-    Role.ADMIN: "Only admins can open this page. Ask an admin.",
+    Role.EDITOR: N_("Only editors can do this. Ask an admin for the role."),
+    Role.ADMIN: N_("Only admins can open this page. Ask an admin."),
 }
 
 
@@ -137,7 +138,7 @@ def _guard() -> Response | None:
     view = current_app.view_functions.get(request.endpoint or "")
     role: Role = getattr(view, "needs_role", default_role())
     if not current_user.can(role):
-        raise Denied(NOT_ALLOWED[role])
+        raise Denied(_(NOT_ALLOWED[role]))
     return None
 
 
@@ -147,7 +148,7 @@ def to_login() -> Response:
     """
     if session.get(TOKEN) and not database_away() and "X-Fragment" not in request.headers:
         session.pop(TOKEN)
-        flash("Your session has ended. Log in to go on where you were.", "info")
+        flash(_("Your session has ended. Log in to go on where you were."), "info")
     back = links.full_path() if request.method in SAFE_METHODS else None
     return redirect(url_for("auth.login", next=None if request.path == "/" else back))
 

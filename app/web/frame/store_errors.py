@@ -12,6 +12,7 @@ from app.errors import (
     Unsupported,
     WakefulError,
 )
+from app.i18n import N_, _
 from app.web.frame.session import database_away
 from app.web.shown import times
 
@@ -27,14 +28,14 @@ STATUS = {
 # Errors that no field caused: the form comes back as it was sent, with the sentence above it.
 NOT_TAKEN = (Conflict, Denied, NotFound, Unavailable, Unsupported)
 
-LOST = (
+LOST = N_(
     "Your change may have been saved, in whole or in part: the server sent no answer. Check before "
     "you send it again."
 )
-UNSENT = "Your change did not arrive. Send it again when the server answers."
-NOT_STORED = "Your change was not saved. Send it again when the database works."
-MAYBE_STORED = "Your change may or may not have been saved. Check before you send it again."
-UNCHANGED = "Nothing was changed."
+UNSENT = N_("Your change did not arrive. Send it again when the server answers.")
+NOT_STORED = N_("Your change was not saved. Send it again when the database works.")
+MAYBE_STORED = N_("Your change may or may not have been saved. Check before you send it again.")
+UNCHANGED = N_("Nothing was changed.")
 
 
 def status_of(fault: WakefulError) -> int:
@@ -44,17 +45,20 @@ def status_of(fault: WakefulError) -> int:
 def outlook(fault: WakefulError) -> str:
     """What happened to input that a store did not accept, and when to try again."""
     if not isinstance(fault, Unavailable):
-        return UNCHANGED
+        return _(UNCHANGED)
     if database_away():
         if not fault.passes:
-            return UNCHANGED
-        return NOT_STORED if fault.unsent else MAYBE_STORED
-    pause = wait(fault)
-    return f"{UNSENT if fault.unsent else LOST}{f' {pause}' if pause else ''}"
+            return _(UNCHANGED)
+        return _(NOT_STORED if fault.unsent else MAYBE_STORED)
+    return f"{_(UNSENT if fault.unsent else LOST)} {wait(fault)}".rstrip()
 
 
 def wait(fault: Unavailable) -> str:
     """The wait that the store asks for, as a sentence; empty if it asks for none."""
     if database_away():
         return ""
-    return f"It asked for a pause of {times.span(fault.retry_after)}." if fault.retry_after else ""
+    return (
+        _("It asked for a pause of %(span)s.", span=times.span(fault.retry_after))
+        if fault.retry_after
+        else ""
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.forms.browser import BrowserForm
+from app.i18n import _, _n
 from app.records import Channel, Contact, PageQuery
 from app.rules.channel_values import CHANNELS
 from app.stores import current_store
@@ -44,8 +45,13 @@ def _notes(without: Mapping[str, str]) -> Mapping[str, str]:
 
 def _channels(contact: Contact, without: Mapping[str, str]) -> Sequence[str]:
     used = dict.fromkeys(pair.key for pair in contact.channels)
-    return [CHANNELS[Channel(key)].label for key in used if key in without]
+    return [_(CHANNELS[Channel(key)].label) for key in used if key in without]
 
 
 def _note(channels: Sequence[str]) -> str:
-    return f"{' and '.join(channels)} {'is' if len(channels) == 1 else 'are'} not set up"
+    return _n(
+        "%(channels)s is not set up",
+        "%(channels)s are not set up",
+        len(channels),
+        channels=_(" and ").join(channels),
+    )

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
+from app.i18n import _
 from app.stats.series import day_state
 from app.stats.tally import PHASES
 from app.web.shown.marker_lines import MarkerLine, marker_lines
@@ -149,10 +150,12 @@ def summary(statistics: Mapping[str, Any]) -> str:
     """The chart in words, for people who cannot see it."""
     figures = statistics["response_time"]
     if figures["avg"] is None:
-        return "No response times in this range."
-    return (
-        f"Response time: {milliseconds(figures['avg'])} on average, p95"
-        f" {milliseconds(figures['p95'])}, {milliseconds(figures['max'])} at most."
+        return _("No response times in this range.")
+    return _(
+        "Response time: %(average)s on average, p95 %(p95)s, %(most)s at most.",
+        average=milliseconds(figures["avg"]),
+        p95=milliseconds(figures["p95"]),
+        most=milliseconds(figures["max"]),
     )
 
 
@@ -187,7 +190,7 @@ def cells(hours: Sequence[Bucket]) -> Any:
 
     Adjoining cells of one state are one dashed line, to keep a list of a hundred monitors small.
     """
-    behind = _lines([_rest_state(hour) for hour in hours], lambda _: TALL // 2)
+    behind = _lines([_rest_state(hour) for hour in hours], lambda _state: TALL // 2)
     parts = [_down_quarters(hour) for hour in hours]
     front = _lines(
         [f"down-{part}" if 0 < part < QUARTERS else "" for part in parts],
@@ -203,7 +206,7 @@ def _lines(states: Sequence[str], height: Callable[[str], int]) -> dict[str, str
     paths: dict[str, str] = {}
     place = 0
     for state, run in groupby(states):
-        count = sum(1 for _ in run)
+        count = len(list(run))
         if state:
             line = f"M{place * (CELL + GAP)} {height(state)}h{count * (CELL + GAP) - GAP}"
             paths[state] = paths.get(state, "") + line
@@ -245,7 +248,7 @@ def sparkline(values: Sequence[int | None]) -> Sequence[str]:
 
 def _steps_of(points: Sequence[Point]) -> str:
     """A path of whole numbers relative to the point before: a third of the usual length."""
-    (x, y), *_ = points
+    x, y = points[0]
     moves = [f"{b[0] - a[0]} {b[1] - a[1]}" for a, b in pairwise(points)]
     return f"M{x} {y}l" + " ".join(moves or ["0 0"])  # zero length: its round cap is a point
 
@@ -272,7 +275,7 @@ def _threshold(scale: Scale, slow_after: int | None) -> Threshold | None:
     if slow_after is None:
         return None
     y = scale.y(slow_after) if slow_after <= scale.top_ms else None
-    return Threshold(y, f"Slow after {milliseconds(slow_after)}")
+    return Threshold(y, _("Slow after %(time)s", time=milliseconds(slow_after)))
 
 
 def _x_tick(at: float, text: str) -> Tick:
@@ -317,7 +320,7 @@ def _path(run: Sequence[Point]) -> str:
 
 
 def _area(run: Sequence[Point], scale: Scale, lower: Sequence[Point] | None = None) -> str:
-    back = lower or [(x, scale.y(0)) for x, _ in run]
+    back = lower or [(x, scale.y(0)) for x, _y in run]
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in [*run, *reversed(back)]) + "z"
 
 
@@ -350,8 +353,9 @@ def _wide(run: Sequence[Point]) -> Sequence[Point]:
 
 
 def _maintenance(buckets: Sequence[Bucket], scale: Scale) -> list[Band]:
+    title = _("Maintenance")
     return [
-        Band(scale.x(place), round(scale.x(place + 1) - scale.x(place), 1), "Maintenance")
+        Band(scale.x(place), round(scale.x(place + 1) - scale.x(place), 1), title)
         for place, bucket in enumerate(buckets)
         if bucket["maintenance"]
     ]

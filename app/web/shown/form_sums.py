@@ -5,60 +5,71 @@ The script ``fold-sums.js`` says the same while people type: ``as_data`` gives i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from app.checks.kinds import FIELDS, kind_of
 from app.forms.browser import BrowserMonitorForm
 from app.forms.fields import Options, Switch
 from app.forms.lists import Names, PairList
+from app.i18n import N_, _, _n
 from app.records import AlertCondition
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is said of one field. ``{}`` in ``text`` is its value; for a list of rows, their count,
-    with ``many`` for other counts than 1. ``skip``: the value of which nothing is said. ``none``:
-    what is said of an empty field, or of a box that is not ticked.
+    """What is said of one field. ``{}`` in ``text`` is its value. ``counted``: what is said of a
+    number, or of a list of so many rows. ``none``: what is said of an empty field, or of a box that
+    is not ticked.
     """
 
     field: str
     text: str = "{}"
-    many: str = ""
-    skip: str = ""
+    counted: Callable[[int], str] | None = None
     none: str = ""
+
+    def said(self, value: str) -> str:
+        text = self.counted(int(value)) if self.counted and value.isdecimal() else _(self.text)
+        return text.replace("{}", value)
 
 
 WHEN = (
     Part("alert_condition"),
     Part("alert_text_lookup", "“{}”"),
-    Part("timeout", "within {} s"),
-    Part("slow_after", "slow after {} ms"),
-    Part("confirmations", "{} recheck", "{} rechecks", none="no rechecks"),
+    Part("timeout", N_("within {} s")),
+    Part("slow_after", N_("slow after {} ms")),
+    Part(
+        "confirmations",
+        counted=lambda num: _n("{} recheck", "{} rechecks", num),
+        none=N_("no rechecks"),
+    ),
 )
 WHOM = (
     Part("contacts"),
-    Part("alerts", "{} channel", "{} channels"),
-    Part("remind_after", "reminder every {} minutes"),
-    Part("quiet_start", "quiet from {}"),
-    Part("quiet_end", "until {}"),
+    Part("alerts", counted=lambda num: _n("{} channel", "{} channels", num)),
+    Part("remind_after", N_("reminder every {} minutes")),
+    Part("quiet_start", N_("quiet from {}")),
+    Part("quiet_end", N_("until {}")),
 )
 REQUEST = (
     Part("request_method"),
-    Part("accepted_statuses", "expects {}"),
-    Part("follow_redirects", "", none="no redirects"),
-    Part("cache_buster", "bypasses caches"),
-    Part("request_headers", "{} header", "{} headers"),
-    Part("request_auth_username", "as {}"),
-    Part("request_body", "with a body"),
+    Part("accepted_statuses", N_("expects {}")),
+    Part("follow_redirects", "", none=N_("no redirects")),
+    Part("cache_buster", N_("bypasses caches")),
+    Part("request_headers", counted=lambda num: _n("{} header", "{} headers", num)),
+    Part("request_auth_username", N_("as {}")),
+    Part("request_body", N_("with a body")),
 )
 EXPIRY = (
-    Part("ssl_alert_days", "Certificate: {}"),
-    Part("domain_alert_days", "Domain: {}"),
-    Part("verify_tls", "", none="certificate not verified"),
+    Part("ssl_alert_days", N_("Certificate: {}")),
+    Part("domain_alert_days", N_("Domain: {}")),
+    Part("verify_tls", "", none=N_("certificate not verified")),
 )
-MAINTENANCE = (Part("maintenance_start_at", "From {}"), Part("maintenance_end_at", "until {}"))
+MAINTENANCE = (
+    Part("maintenance_start_at", N_("From {}")),
+    Part("maintenance_end_at", N_("until {}")),
+)
 
 
 def said(form: BrowserMonitorForm, parts: Sequence[Part], empty: str = "") -> str:
@@ -68,7 +79,15 @@ def said(form: BrowserMonitorForm, parts: Sequence[Part], empty: str = "") -> st
 
 
 def as_data(parts: Sequence[Part]) -> list[dict[str, str]]:
-    return [asdict(part) for part in parts]
+    return [
+        {
+            "field": part.field,
+            "text": part.counted(1) if part.counted else _(part.text),
+            "many": part.counted(2) if part.counted else "",
+            "none": _(part.none),
+        }
+        for part in parts
+    ]
 
 
 def _has(form: BrowserMonitorForm, name: str) -> bool:
@@ -82,10 +101,8 @@ def _has(form: BrowserMonitorForm, name: str) -> bool:
 def _said(form: BrowserMonitorForm, part: Part) -> str:
     value = _value(form[part.field])
     if value in ("", "0"):
-        return part.none
-    if value == part.skip:
-        return ""
-    return (part.many if part.many and value != "1" else part.text).replace("{}", value)
+        return _(part.none)
+    return part.said(value)
 
 
 def _value(field: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from app.errors import NotFound
+from app.i18n import _
 from app.records import Incident, Marker, Result, ResultQuery
 from app.stores import Feature, current_store
 from app.web.frame import servers
@@ -92,7 +93,7 @@ def drawn(
         lines=[_path(run) for run in _runs(results, scale) if len(run) > 1],
         good=[scale.dot(one, _said(one)) for one in good],
         failed=[scale.dot(one, _said(one)) for one in failed],
-        incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), "Incident"),
+        incident=charts.Band(left, max(2.0, round(scale.x(last) - left, 1)), _("Incident")),
         x_ticks=[charts.Tick(scale.x(at), f"{times.local(at):%H:%M}") for at in _marks(begin, end)],
         y_ticks=[
             charts.Tick(scale.y(ms), charts.milliseconds(ms))
@@ -163,10 +164,21 @@ def _label(
     end: datetime,
 ) -> str:
     found = list(_took(good))
-    average = f", {charts.milliseconds(sum(found) / len(found))} on average" if found else ""
-    return (
-        f"Checks from {times.clock(begin)} to {times.clock(end)}: {len(results)}, of which"
-        f" {len(failed)} failed{average}."
+    figures = {
+        "start": times.clock(begin),
+        "end": times.clock(end),
+        "count": len(results),
+        "failed": len(failed),
+    }
+    if not found:
+        return _(
+            "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed.", **figures
+        )
+    return _(
+        "Checks from %(start)s to %(end)s: %(count)s, of which %(failed)s failed,"
+        " %(average)s on average.",
+        average=charts.milliseconds(sum(found) / len(found)),
+        **figures,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.i18n import N_, _
 from app.records import (
     WORST_FIRST,
     Classification,
@@ -28,87 +29,87 @@ from app.rules.page_looks import POST as POST
 from app.rules.page_looks import Look as Look
 
 MONITOR = {
-    MonitorStatus.UP: Look("Up", "up", "up"),
-    MonitorStatus.DEGRADED: Look("Degraded", "degraded", "degraded"),
-    MonitorStatus.DOWN: Look("Down", "down", "down"),
-    MonitorStatus.UNKNOWN: Look("Unknown", "unknown", "unknown"),
-    MonitorStatus.MAINTENANCE: Look("Maintenance", "maintenance", "maintenance"),
-    MonitorStatus.PAUSED: Look("Paused", "paused", "paused"),
-    MonitorStatus.PENDING: Look("Pending", "pending", "paused"),
+    MonitorStatus.UP: Look(N_("Up"), "up", "up"),
+    MonitorStatus.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
+    MonitorStatus.DOWN: Look(N_("Down"), "down", "down"),
+    MonitorStatus.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
+    MonitorStatus.MAINTENANCE: Look(N_("Maintenance"), "maintenance", "maintenance"),
+    MonitorStatus.PAUSED: Look(N_("Paused"), "paused", "paused"),
+    MonitorStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
 }
 # The last check failed, and no incident is open yet.
-CONFIRMING = Look("Failing, not confirmed yet", "degraded", "degraded")
+CONFIRMING = Look(N_("Failing, not confirmed yet"), "degraded", "degraded")
 MONITOR_ORDER = WORST_FIRST
 
 INCIDENT = {
-    IncidentStatus.UNRESOLVED: Look("Unresolved", "down", "down"),
-    IncidentStatus.ACKNOWLEDGED: Look("Acknowledged", "seen", "degraded"),
-    IncidentStatus.RESOLVED: Look("Resolved", "up", "up"),
+    IncidentStatus.UNRESOLVED: Look(N_("Unresolved"), "down", "down"),
+    IncidentStatus.ACKNOWLEDGED: Look(N_("Acknowledged"), "seen", "degraded"),
+    IncidentStatus.RESOLVED: Look(N_("Resolved"), "up", "up"),
 }
 
 VERDICT = {
-    Verdict.UP: Look("Up", "up", "up"),
-    Verdict.DEGRADED: Look("Degraded", "degraded", "degraded"),
-    Verdict.DOWN: Look("Down", "down", "down"),
-    Verdict.UNKNOWN: Look("Unknown", "unknown", "unknown"),
+    Verdict.UP: Look(N_("Up"), "up", "up"),
+    Verdict.DEGRADED: Look(N_("Degraded"), "degraded", "degraded"),
+    Verdict.DOWN: Look(N_("Down"), "down", "down"),
+    Verdict.UNKNOWN: Look(N_("Unknown"), "unknown", "unknown"),
 }
 
 DELIVERY = {
-    DeliveryStatus.PENDING: Look("Pending", "pending", "paused"),
-    DeliveryStatus.DELIVERED: Look("Delivered", "up", "up"),
-    DeliveryStatus.FAILED: Look("Failed", "down", "down"),
-    DeliveryStatus.HELD: Look("Held", "paused", "degraded"),
+    DeliveryStatus.PENDING: Look(N_("Pending"), "pending", "paused"),
+    DeliveryStatus.DELIVERED: Look(N_("Delivered"), "up", "up"),
+    DeliveryStatus.FAILED: Look(N_("Failed"), "down", "down"),
+    DeliveryStatus.HELD: Look(N_("Held"), "paused", "degraded"),
 }
 
 # Of a maintenance window.
 WINDOW = {
-    "on": Look("In progress", "maintenance", "maintenance"),
-    "planned": Look("Planned", "pending", "paused"),
-    "over": Look("Over", "check", "paused"),
-    "unreadable": Look("Does not apply", "unknown", "paused"),
+    "on": Look(N_("In progress"), "maintenance", "maintenance"),
+    "planned": Look(N_("Planned"), "pending", "paused"),
+    "over": Look(N_("Over"), "check", "paused"),
+    "unreadable": Look(N_("Does not apply"), "unknown", "paused"),
 }
 
 VISIBILITY = {
-    Visibility.PUBLIC: "Public",
-    Visibility.UNLISTED: "Anyone with the link",
-    Visibility.PASSWORD: "Password required",
-    Visibility.CLOSED: "People with an account",
+    Visibility.PUBLIC: N_("Public"),
+    Visibility.UNLISTED: N_("Anyone with the link"),
+    Visibility.PASSWORD: N_("Password required"),
+    Visibility.CLOSED: N_("People with an account"),
 }
 
 EVENTS = {
-    Event.INCIDENT_OPENED: "Incident opened",
-    Event.INCIDENT_ACKNOWLEDGED: "Incident acknowledged",
-    Event.INCIDENT_RESOLVED: "Incident resolved",
-    Event.INCIDENT_REMINDER: "Reminder",
-    Event.INCIDENTS_OPENED: "Several incidents opened",
-    Event.INCIDENTS_RESOLVED: "Several incidents resolved",
-    Event.INCIDENTS_DIGEST: "Quiet hours summary",
-    Event.CERTIFICATE_EXPIRING: "Certificate expires soon",
-    Event.DOMAIN_EXPIRING: "Domain expires soon",
-    Event.REPORT_MONTHLY: "Monthly report",
-    Event.TEST: "Test",
+    Event.INCIDENT_OPENED: N_("Incident opened"),
+    Event.INCIDENT_ACKNOWLEDGED: N_("Incident acknowledged"),
+    Event.INCIDENT_RESOLVED: N_("Incident resolved"),
+    Event.INCIDENT_REMINDER: N_("Reminder"),
+    Event.INCIDENTS_OPENED: N_("Several incidents opened"),
+    Event.INCIDENTS_RESOLVED: N_("Several incidents resolved"),
+    Event.INCIDENTS_DIGEST: N_("Quiet hours summary"),
+    Event.CERTIFICATE_EXPIRING: N_("Certificate expires soon"),
+    Event.DOMAIN_EXPIRING: N_("Domain expires soon"),
+    Event.REPORT_MONTHLY: N_("Monthly report"),
+    Event.TEST: N_("Test"),
 }
 
 ROLES = {
-    Role.ADMIN: "Admin: everything, including people and settings",
-    Role.EDITOR: "Editor: monitors and incidents",
-    Role.VIEWER: "Viewer: read only",
+    Role.ADMIN: N_("Admin: everything, including people and settings"),
+    Role.EDITOR: N_("Editor: monitors and incidents"),
+    Role.VIEWER: N_("Viewer: read only"),
 }
 
 WARNINGS = {
-    Warn.IPV6_UNREACHABLE: "It answers over IPv4, but not over IPv6.",
-    Warn.IPV4_UNREACHABLE: "It answers over IPv6, but not over IPv4.",
-    Warn.REDIRECT_DOWNGRADE: "It redirects from https to http.",
-    Warn.BODY_CUT_AT_CAP: "The body is larger than 1 MiB, and the rest was not read.",
-    Warn.TLS_EXPIRING: "The certificate expires soon.",
+    Warn.IPV6_UNREACHABLE: N_("It answers over IPv4, but not over IPv6."),
+    Warn.IPV4_UNREACHABLE: N_("It answers over IPv6, but not over IPv4."),
+    Warn.REDIRECT_DOWNGRADE: N_("It redirects from https to http."),
+    Warn.BODY_CUT_AT_CAP: N_("The body is larger than 1 MiB, and the rest was not read."),
+    Warn.TLS_EXPIRING: N_("The certificate expires soon."),
 }
 
 CLASSIFIED = {
-    Classification.MAINTENANCE: "was maintenance",
-    Classification.FALSE_ALARM: "false alarm",
+    Classification.MAINTENANCE: N_("was maintenance"),
+    Classification.FALSE_ALARM: N_("false alarm"),
 }
 
-UNKNOWN = Look("Unknown", "unknown", "unknown")
+UNKNOWN = Look(N_("Unknown"), "unknown", "unknown")
 
 
 def look_of(looks: Mapping[Any, Look], word: str) -> Look:
@@ -118,4 +119,6 @@ def look_of(looks: Mapping[Any, Look], word: str) -> Look:
 
 def monitor_of(incident: Incident) -> str:
     """The name of an incident's monitor; a server may omit it."""
-    return incident.monitor.name if incident.monitor else f"Monitor {incident.monitor_id}"
+    return (
+        incident.monitor.name if incident.monitor else _("Monitor %(id)s", id=incident.monitor_id)
+    )

@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.i18n import N_, _
 from app.records import Monitor, words_of
 from app.web.shown import charts, expiries, times
 
-STATES = ("up", "degraded", "down", "maintenance", "unknown")
+LASTED = {
+    "up": N_("up %(span)s"),
+    "degraded": N_("degraded %(span)s"),
+    "down": N_("down %(span)s"),
+    "maintenance": N_("maintenance %(span)s"),
+    "unknown": N_("unknown %(span)s"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +34,17 @@ class Row:
 
 def of(monitors: Sequence[Monitor]) -> list[Row]:
     """``monitors`` must have been read with their ``hours``."""
-    return [_row(monitor) for monitor in monitors]
+    lately = _("The last 24 hours")
+    return [_row(monitor, lately) for monitor in monitors]
 
 
-def _row(monitor: Monitor) -> Row:
+def _row(monitor: Monitor, lately: str) -> Row:
     hours = monitor.hours
     return Row(
         monitor=monitor,
         host=host(monitor.url),
         bar=charts.cells(hours) if hours else None,
-        bar_sentence=in_words(hours, "The last 24 hours"),
+        bar_sentence=in_words(hours, lately),
         spark=charts.sparkline([hour["response_time"] for hour in hours]),
         warnings=warnings(monitor),
     )
@@ -44,10 +52,17 @@ def _row(monitor: Monitor) -> Row:
 
 def in_words(buckets: Sequence[charts.Bucket], when: str) -> str:
     """A bar in words, for people who cannot see it: ``The last 24 hours: up 23 h, down 1 h.``"""
-    sums = {state: sum(int(bucket.get(state) or 0) for bucket in buckets) for state in STATES}
+    sums = {state: sum(int(bucket.get(state) or 0) for bucket in buckets) for state in LASTED}
     sums["up"] -= sums["degraded"]  # a part of it
-    parts = [f"{state} {times.span(seconds)}" for state, seconds in sums.items() if seconds > 0]
-    return f"{when}: {', '.join(parts) or 'no data'}."
+    parts = [lasted(state, seconds) for state, seconds in sums.items() if seconds > 0]
+    if not parts:
+        return _("%(when)s: no data.", when=when)
+    return f"{when}: {', '.join(parts)}."
+
+
+def lasted(state: str, seconds: float) -> str:
+    """``down 5 min``."""
+    return _(LASTED[state], span=times.span(seconds))
 
 
 def host(url: str) -> str:
@@ -61,5 +76,9 @@ def host(url: str) -> str:
 
 def warnings(monitor: Monitor) -> list[str]:
     """The warnings beside the host in a list."""
-    unreadable = [f"{words_of(monitor.unreadable)} cannot be read"] if monitor.unreadable else []
+    unreadable = [_unreadable(monitor)] if monitor.unreadable else []
     return [*expiries.soon(monitor), *unreadable]
+
+
+def _unreadable(monitor: Monitor) -> str:
+    return _("%(fields)s cannot be read", fields=words_of(monitor.unreadable))

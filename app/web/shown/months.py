@@ -9,11 +9,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from app.errors import Invalid
+from app.i18n import N_, _
 from app.rules.report_words import MONTHS
 
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
 YEARS = range(1971, 2200)
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = (
+    N_("Monday"),
+    N_("Tuesday"),
+    N_("Wednesday"),
+    N_("Thursday"),
+    N_("Friday"),
+    N_("Saturday"),
+    N_("Sunday"),
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,7 +35,7 @@ class Month:
 
     @property
     def label(self) -> str:
-        return f"{MONTHS[self.number - 1]} {self.year}"
+        return f"{_(MONTHS[self.number - 1])} {self.year}"
 
     def plus(self, months: int) -> Month | None:
         """The month so many later; None after the end of the calendar."""
@@ -58,7 +67,8 @@ def read(text: str | None, default: Month) -> Month:
     found = _MONTH.fullmatch(text)
     if found and int(found[1]) in YEARS and 1 <= int(found[2]) <= 12:
         return Month(int(found[1]), int(found[2]))
-    raise Invalid({"month": ["Enter a month such as 2026-11."]}, "Enter a month such as 2026-11.")
+    sentence = _("Enter a month such as 2026-11.")
+    raise Invalid({"month": [sentence]}, sentence)
 
 
 @dataclass(slots=True)
@@ -95,7 +105,8 @@ class Sheet:
         elif day == begin.date():
             here[id] = Entry(id, name, f"{begin:%H:%M}")
         else:
-            here[id] = Entry(id, name, f"to {stop:%H:%M}" if day == stop.date() else "all day")
+            until = f"{stop:%H:%M}" if day == stop.date() else ""
+            here[id] = Entry(id, name, _("to %(time)s", time=until) if until else _("all day"))
 
     def on(self, day: date) -> list[Entry]:
         """The entries of a day: first those that began earlier, then by time."""

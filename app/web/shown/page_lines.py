@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from werkzeug.datastructures import MultiDict
 
+from app.i18n import _
 from app.records import MAX_GROUPS, MAX_PAGE_MONITORS, MonitorRef, StatusPage
 from app.rules.text import record_id
 
@@ -155,7 +156,7 @@ def _placed(lines: Iterable[Line]) -> list[Line]:
 
 
 def _monitor(id: int, names: Mapping[int, str], known: Mapping[int, MonitorRef]) -> Line:
-    ref = known.get(id) or MonitorRef(id, f"Monitor {id}", "")
+    ref = known.get(id) or MonitorRef(id, _("Monitor %(id)s", id=id), "")
     return Line(f"m{id}", names.get(id, ""), 0, ref)
 
 
@@ -173,5 +174,5 @@ def _sent(form: Form, key: str) -> Line | None:
 
 def sent_ref(form: Form, id: int) -> MonitorRef:
     """A monitor as the form brings it back."""
-    name = form.get(f"{KNOWN}[{id}]") or f"Monitor {id}"
+    name = form.get(f"{KNOWN}[{id}]") or _("Monitor %(id)s", id=id)
     return MonitorRef(id, name, form.get(f"{URL}[{id}]", ""))

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from app.errors import Unsupported
+from app.i18n import N_, _
 from app.records import MonitorQuery, MonitorRef, StatusPage
 from app.stores import Feature, current_store
 from app.web.frame import servers
 
 PAGE, PAGES = 100, 5  # a status page has at most 500 monitors
-NOT_OFFERED = "The server behind this dashboard has no status pages."
+NOT_OFFERED = N_("The server behind this dashboard has no status pages.")
 
 
 def offered() -> None:
     """Raises Unsupported where the store has no status pages."""
     if not servers.offers(Feature.STATUS_PAGES):
-        raise Unsupported(NOT_OFFERED)
+        raise Unsupported(_(NOT_OFFERED))
 
 
 def known(page: StatusPage) -> Mapping[int, MonitorRef]:
@@ -45,6 +46,6 @@ def names_on(page: StatusPage) -> dict[int, str]:
     """What the page calls its monitors, in their order."""
     refs, own = known(page), {one.key: one.value for one in page.names}
     return {
-        id: own.get(id) or (refs[id].name if id in refs else f"Monitor {id}")
+        id: own.get(id) or (refs[id].name if id in refs else _("Monitor %(id)s", id=id))
         for id in page.monitors
     }

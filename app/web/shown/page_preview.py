@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import current_app
 
+from app.i18n import N_, _
 from app.records import (
     DEFAULT_PAGE_ZONE,
     PAGE_DAYS,
@@ -24,7 +25,7 @@ from app.web.frame.assets import asset
 from app.web.shown import times
 from app.web.shown.page_lines import Line
 
-UNNAMED = "Your page"
+UNNAMED = N_("Your page")
 RESPONSE_TIME = 120  # ms
 
 
@@ -33,7 +34,7 @@ def html(form: Any, lines: Iterable[Line]) -> str:
     now = times.now()
     page = StatusPage(
         0,
-        form.name.data or UNNAMED,
+        form.name.data or _(UNNAMED),
         "",
         description=form.description.data,
         zone=form.zone.data or DEFAULT_PAGE_ZONE,

@@ -13,9 +13,10 @@ from typing import Any
 from flask import current_app, render_template
 
 from app.errors import Unsupported
+from app.i18n import N_, _
 from app.web.shown.report import INCIDENTS_SHOWN, Report
 
-LACKING = (
+LACKING = N_(
     "This installation cannot make PDF files. Print the page from your browser, or install"
     " wakeful[pdf] and Pango on the server."
 )
@@ -31,7 +32,7 @@ def pdf(report: Report, made_by: str) -> bytes:
     try:
         import weasyprint
     except (ImportError, OSError):  # OSError: Pango is missing
-        raise Unsupported(LACKING) from None
+        raise Unsupported(_(LACKING)) from None
     sheet = Path(str(current_app.static_folder)) / "css/pages/paper.css"
     page = render_template(
         "reports/paper.html",
@@ -46,4 +47,4 @@ def pdf(report: Report, made_by: str) -> bytes:
 
 def _nothing(url: str, *_args: object, **_kwargs: object) -> Any:
     """The page has all that it needs: a name in it must not make the server request anything."""
-    raise ValueError(f"A report loads nothing, and not {url}.")
+    raise RuntimeError(f"A report loads nothing, and not {url}.")

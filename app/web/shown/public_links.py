@@ -8,6 +8,7 @@ from html import escape
 
 from flask import request
 
+from app.i18n import _
 from app.records import StatusPage
 from app.stores import current_store
 
@@ -46,7 +47,7 @@ class Links:
         self.feeds = (
             ("RSS", f"{self._base}/feed.rss"),
             ("Atom", f"{self._base}/feed.atom"),
-            ("Calendar of maintenance", f"{self._base}/maintenance.ics"),
+            (_("Calendar of maintenance"), f"{self._base}/maintenance.ics"),
             ("JSON", summary),
         )
         self.badge = next((id for id in names if str(id) == badge), next(iter(names), None))
@@ -55,17 +56,22 @@ class Links:
     def badges(self) -> Sequence[Snippet]:
         if self.badge is None:
             return ()
-        image, alt = f"{self._base}/badge/{self.badge}.svg", f"Status of {self._monitor}"
+        image, alt = (
+            f"{self._base}/badge/{self.badge}.svg",
+            _("Status of %(monitor)s", monitor=self._monitor),
+        )
         html = f'<a href="{escape(self.page)}"><img src="{escape(image)}" alt="{escape(alt)}"></a>'
         in_brackets = alt.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
         return (
             Snippet("badge-html", "HTML", html),
             Snippet("badge-markdown", "Markdown", f"[![{in_brackets}]({image})]({self.page})"),
-            Snippet("badge-shields", "Data for shields.io", f"{image.removesuffix('.svg')}.json"),
+            Snippet(
+                "badge-shields", _("Data for shields.io"), f"{image.removesuffix('.svg')}.json"
+            ),
         )
 
     def widget(self) -> Snippet:
-        title = escape(f"{self._name}: status")
+        title = escape(_("%(page)s: status", page=self._name))
         frame = (
             f'<iframe src="{escape(self._base)}/widget" title="{title}" width="320" height="120"'
             ' loading="lazy"></iframe>'

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.rules.figures import span
+from app.i18n import _
 from app.web.shown.charts import milliseconds
+from app.web.shown.monitor_rows import lasted
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
@@ -38,6 +39,6 @@ def _facts(bucket: Bucket) -> Iterator[str]:
             yield f"p95 {milliseconds(bucket['p95'])}"
     for state in ("down", "maintenance", "unknown"):
         if bucket[state]:
-            yield f"{state} {span(bucket[state])}"
+            yield lasted(state, bucket[state])
     if bucket["response_time"] is None and not (bucket["down"] or bucket["maintenance"]):
-        yield "no response time" if bucket["checks"] else "no check"
+        yield _("no response time") if bucket["checks"] else _("no check")

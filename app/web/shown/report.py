@@ -10,6 +10,7 @@ from typing import Any
 from flask import request
 
 from app.errors import Invalid, Unsupported
+from app.i18n import _
 from app.records import (
     MAX_REPORT_MONITORS,
     MAX_TAG,
@@ -103,7 +104,7 @@ class Report:
 def asked() -> Report:
     """The report that the address asks for. Raises Invalid and Unsupported."""
     if not servers.offers(Feature.REPORTS):
-        raise Unsupported("The server behind this dashboard has no monthly figures.")
+        raise Unsupported(_("The server behind this dashboard has no monthly figures."))
     this = months.month_of(times.now())
     chosen, tag = _chosen(), _tag()
     monitors, cut = _monitors(chosen, tag)
@@ -126,13 +127,13 @@ def _chosen() -> list[int]:
     try:
         return list(dict.fromkeys(record_id(text) for text in texts))
     except ValueError:
-        raise Invalid({"monitors": ["Choose monitors by their ids."]}) from None
+        raise Invalid({"monitors": [_("Choose monitors by their ids.")]}) from None
 
 
 def _tag() -> str | None:
     tag = request.args.get("tag", "").strip()
     if len(tag) > MAX_TAG:
-        raise Invalid({"tag": ["The tag is too long."]})
+        raise Invalid({"tag": [_("The tag is too long.")]})
     return tag or None
 
 
@@ -150,7 +151,7 @@ def _monitors(chosen: Sequence[int], tag: str | None) -> tuple[Sequence[MonitorR
 
 def tagged(tag: str, most: int) -> list[MonitorRef]:
     if not servers.offers(Feature.OVERVIEW):
-        raise Unsupported("The server behind this dashboard cannot filter monitors by tag.")
+        raise Unsupported(_("The server behind this dashboard cannot filter monitors by tag."))
     query = MonitorQuery(tag=tag, sort_by="name", sort="asc", per_page=PAGE, uptime=())
     found: list[MonitorRef] = []
     while len(found) < most:

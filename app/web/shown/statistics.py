@@ -12,6 +12,7 @@ from typing import Any
 from flask import request, url_for
 
 from app.errors import Invalid
+from app.i18n import N_, _
 from app.records import (
     CertificateChain,
     Incident,
@@ -35,19 +36,19 @@ CHECKS_SHOWN = 10
 INCIDENTS_SHOWN = 10
 INCIDENTS_MARKED = 100
 RANGE_WORDS = {
-    "3h": "3 hours",
-    "24h": "24 hours",
-    "7d": "7 days",
-    "30d": "30 days",
-    "90d": "90 days",
-    "365d": "1 year",
+    "3h": N_("3 hours"),
+    "24h": N_("24 hours"),
+    "7d": N_("7 days"),
+    "30d": N_("30 days"),
+    "90d": N_("90 days"),
+    "365d": N_("1 year"),
 }
 DAY_WORDS = {
-    "up": "up",
-    "down": "down",
-    "maintenance": "maintenance",
-    "unknown": "unknown",
-    "none": "no data",
+    "up": N_("up"),
+    "down": N_("down"),
+    "maintenance": N_("maintenance"),
+    "unknown": N_("unknown"),
+    "none": N_("no data"),
 }
 
 
@@ -62,7 +63,9 @@ def of(monitor: Monitor) -> dict[str, Any]:
     zoomed = zoom.asked()
     chosen = None if zoomed else request.args.get("range") or DEFAULT_RANGE
     if chosen and chosen not in ranges():
-        raise Invalid({"range": [f"Choose one of these: {', '.join(ranges())}."]})
+        raise Invalid(
+            {"range": [_("Choose one of these: %(choices)s.", choices=", ".join(ranges()))]}
+        )
     store = current_store()
     incidents = store.incidents.list(
         IncidentQuery(
@@ -78,7 +81,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "results": _results(monitor.id),
         "range": chosen,
         "ranges": ranges(),
-        "range_words": RANGE_WORDS,
+        "range_words": {name: _(words) for name, words in RANGE_WORDS.items()},
         "stacked": _stacked(),
         "zoom": zoomed,
         "zoom_form": zoom.form() if servers.offers(Feature.SPANS) else None,
@@ -98,7 +101,7 @@ def of(monitor: Monitor) -> dict[str, Any]:
         "drawn": drawn(monitor, statistics, incidents.items),
         "marked": INCIDENTS_MARKED if _cut(statistics, incidents) else None,
         "days": _days(monitor.id, days),
-        "days_in_words": monitor_rows.in_words(days, f"The last {BAR_DAYS} days"),
+        "days_in_words": monitor_rows.in_words(days, _("The last %(days)s days", days=BAR_DAYS)),
     }
 
 
@@ -131,7 +134,7 @@ def drawn(
         (
             incident.started_at,
             incident.ended_at,
-            incident.cause or "Incident",
+            incident.cause or _("Incident"),
             url_for("incidents.show", id=incident.id),
         )
         for incident in incidents
@@ -189,13 +192,14 @@ def _results(monitor_id: int) -> Page[Result] | None:
 def _days(id: int, buckets: Sequence[charts.Bucket]) -> list[tuple[str, str, str]]:
     """State, title and URL of each day (UTC), oldest first."""
     found = []
+    words = {state: _(word) for state, word in DAY_WORDS.items()}
     for state, bucket in charts.day_cells(buckets):
         start = datetime.fromisoformat(bucket["start"])
-        title = f"{times.plain_day(start)}: {DAY_WORDS[state]}"
+        facts = [f"{times.plain_day(start)}: {words[state]}"]
         if bucket["uptime"] is not None:
-            title += f", uptime {looks.percent(bucket['uptime'], DAY)}"
+            facts.append(_("uptime %(percent)s", percent=looks.percent(bucket["uptime"], DAY)))
         if bucket["down"]:
-            title += f", down {times.span(bucket['down'])}"
+            facts.append(monitor_rows.lasted("down", bucket["down"]))
         address = url_for("checks.day", id=id, day=f"{start:%Y-%m-%d}")
-        found.append((state, title, address))
+        found.append((state, ", ".join(facts), address))
     return found

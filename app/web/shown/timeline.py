@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from app.records import Channel, Delivery, DeliveryStatus, Incident, Marker
-from app.rules.channel_values import CHANNELS
+from app.i18n import N_, _, _n
+from app.records import Delivery, DeliveryStatus, Incident, Marker
 from app.web.shown import comments, looks, times
-from app.web.views.deliveries import reason_text
+from app.web.views.deliveries import channel_label, reason_text
 
 # A duration in a cause, which differs from one check to the next that fails in the same way.
 _DURATION = re.compile(r"(?<![\d.,])[\d.,]++ m?s\b", re.ASCII)
@@ -40,7 +40,9 @@ def steps(
 ) -> list[Step]:
     """All steps, oldest first."""
     found = [*_checks(incident), *_gaps(incident), *_remarks(incident), *_people(incident)]
-    found += [Step(one.time, DEPLOYED, f"Deployed: {one.name}", "flag") for one in markers]
+    found += [
+        Step(one.time, DEPLOYED, _("Deployed: %(name)s", name=one.name), "flag") for one in markers
+    ]
     found += [step for delivery in deliveries if (step := _delivery(delivery))]
     return sorted(found, key=lambda step: (step.at, step.kind))
 
@@ -60,21 +62,26 @@ def _checks(incident: Incident) -> Iterator[Step]:
     number = 0
     for _same, found in groupby(checks, lambda check: _DURATION.sub("", check[1] or "")):
         run = list(found)
-        (since, cause), (last, _) = run[0], run[-1]
+        (since, cause), last = run[0], run[-1][0]
         title = _title(incident, number, len(run), (last - since).total_seconds())
         yield Step(since, CHECK, title, "down", "down", cause)
         number += len(run)
     if incident.created_at is not None and incident.created_at >= incident.started_at:
-        yield Step(incident.created_at, OPENED, "Incident opened", "bell", "down")
+        yield Step(incident.created_at, OPENED, _("Incident opened"), "bell", "down")
 
 
 def _title(incident: Incident, number: int, count: int, seconds: float) -> str:
     """``number``: how many checks came before these ``count``."""
     if count > 1:
-        return f"Failed {count} times in {times.span(max(0, seconds))}"
+        return _n(
+            "Failed %(num)s time in %(span)s",
+            "Failed %(num)s times in %(span)s",
+            count,
+            span=times.span(max(0, seconds)),
+        )
     if number:
-        return f"Recheck {number} failed too"
-    return "Reported manually" if incident.by_hand else "First failing check"
+        return _("Recheck %(number)s failed too", number=number)
+    return _("Reported manually") if incident.by_hand else _("First failing check")
 
 
 def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
@@ -87,31 +94,36 @@ def _rechecks(incident: Incident) -> Iterator[tuple[datetime, str | None]]:
 
 def _gaps(incident: Incident) -> Iterator[Step]:
     for since, to in incident.unwatched:
-        span = f"From {times.exact(since)} to {times.exact(to)}."
-        note = f"{span} What happened in between is not known."
-        yield Step(since, GAP, "No checks ran", "unknown", "unknown", note)
+        note = _(
+            "From %(start)s to %(end)s. What happened in between is not known.",
+            start=times.exact(since),
+            end=times.exact(to),
+        )
+        yield Step(since, GAP, _("No checks ran"), "unknown", "unknown", note)
 
 
 def _people(incident: Incident) -> Iterator[Step]:
     if incident.acknowledged_at is not None:
-        by = f" by {incident.acknowledged_by}" if incident.acknowledged_by else ""
-        yield Step(incident.acknowledged_at, PERSON, f"Acknowledged{by}", "seen", "degraded")
+        by = incident.acknowledged_by
+        title = _("Acknowledged by %(who)s", who=by) if by else _("Acknowledged")
+        yield Step(incident.acknowledged_at, PERSON, title, "seen", "degraded")
     if incident.ended_at is not None:
-        yield Step(incident.ended_at, ENDED, "Resolved", "up", "up")
+        yield Step(incident.ended_at, ENDED, _("Resolved"), "up", "up")
 
 
 def _remarks(incident: Incident) -> Iterator[Step]:
     for remark in comments.remarks(incident.comment):
         # A comment sent with the report has no time of its own, and must not move with each change.
         at = remark.at or incident.created_at or incident.started_at
-        title = f"{remark.who} wrote" if remark.who else "Comment"
+        title = _("%(who)s wrote", who=remark.who) if remark.who else _("Comment")
         yield Step(at, PERSON, title, "edit", text=remark.text)
 
 
 GOES: dict[str, str] = {
-    DeliveryStatus.PENDING: "Not yet delivered to",
-    DeliveryStatus.FAILED: "Not delivered to",
-    DeliveryStatus.HELD: "Held back from",
+    DeliveryStatus.PENDING: N_("Not yet delivered to %(target)s"),
+    DeliveryStatus.DELIVERED: N_("Delivered to %(target)s"),
+    DeliveryStatus.FAILED: N_("Not delivered to %(target)s"),
+    DeliveryStatus.HELD: N_("Held back from %(target)s"),
 }
 
 
@@ -119,12 +131,15 @@ def _delivery(delivery: Delivery) -> Step | None:
     at = delivery.delivered_at or delivery.created_at
     if at is None:
         return None
-    name = CHANNELS[Channel(delivery.channel)].label if delivery.channel in CHANNELS else None
-    event = looks.EVENTS.get(delivery.event, delivery.event)  # type: ignore[call-overload]
+    event = _(looks.EVENTS.get(delivery.event, delivery.event))  # type: ignore[call-overload]
     look = looks.look_of(looks.DELIVERY, delivery.status)
-    note = f"{GOES.get(delivery.status) or f'{look.word} to'} {delivery.target}"
+    if goes := GOES.get(delivery.status):
+        note = _(goes, target=delivery.target)
+    else:  # another server's status, as it calls it
+        note = f"{look.word}: {delivery.target}"
     if delivery.contacts:
-        note += f", for {', '.join(delivery.contacts)}"
+        contacts = ", ".join(delivery.contacts)
+        note = _("%(delivered)s, for %(contacts)s", delivered=note, contacts=contacts)
     if delivery.reason:
         note += f": {reason_text(delivery.reason)}"
     elif delivery.status != DeliveryStatus.DELIVERED and delivery.attempts:
@@ -132,7 +147,7 @@ def _delivery(delivery: Delivery) -> Step | None:
     return Step(
         at=at,
         kind=TOLD,
-        title=f"{name or delivery.channel}: {event}",
+        title=f"{channel_label(delivery.channel)}: {event}",
         sign="deliveries" if delivery.status == DeliveryStatus.DELIVERED else look.shape,
         tone="paused" if delivery.status == DeliveryStatus.DELIVERED else look.tone,
         note=note,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from flask import g
 from flask_login import current_user
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from app.i18n import N_, _, _n
 from app.records import Incident
 from app.rules import time as rules
 from app.rules.figures import DAY, HOUR, MINUTE
@@ -17,6 +19,30 @@ from app.rules.time import days_left, iso
 from app.stats import RANGES
 
 NEAR_DAYS = 30  # a later expiry is shown as a date, and not in lists
+
+
+UNITS: tuple[tuple[int, Callable[[int], str], Callable[[int], str]], ...] = (
+    (
+        DAY,
+        lambda num: _n("%(num)s day ago", "%(num)s days ago", num),
+        lambda num: _n("in %(num)s day", "in %(num)s days", num),
+    ),
+    (
+        HOUR,
+        lambda num: _n("%(num)s hour ago", "%(num)s hours ago", num),
+        lambda num: _n("in %(num)s hour", "in %(num)s hours", num),
+    ),
+    (
+        MINUTE,
+        lambda num: _n("%(num)s minute ago", "%(num)s minutes ago", num),
+        lambda num: _n("in %(num)s minute", "in %(num)s minutes", num),
+    ),
+    (
+        1,
+        lambda num: _n("%(num)s second ago", "%(num)s seconds ago", num),
+        lambda num: _n("in %(num)s second", "in %(num)s seconds", num),
+    ),
+)
 
 
 def now() -> datetime:
@@ -58,15 +84,13 @@ def relative(moment: datetime, at: datetime) -> str:
     seconds = (at - moment).total_seconds()
     away = abs(seconds)
     if away < 5:
-        return "just now" if seconds >= 0 else "in a moment"
+        return _("just now") if seconds >= 0 else _("in a moment")
     if away >= 30 * DAY:
         return _day(_in(moment, at.tzinfo))
-    for size, unit in ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")):
+    for size, ago, ahead in UNITS:
         if away >= size:
-            count = int(away // size)
-            words = f"{count} {unit}{'' if count == 1 else 's'}"
-            return f"{words} ago" if seconds > 0 else f"in {words}"
-    return "just now"
+            return (ago if seconds > 0 else ahead)(int(away // size))
+    return _("just now")
 
 
 def _day(moment: datetime) -> str:
@@ -104,7 +128,7 @@ def since(created_at: datetime | None, range_: str) -> str | None:
     """
     if created_at is None or now() - created_at >= RANGES[range_]:
         return None
-    return f"since {short_day(local(created_at))}"
+    return _("since %(day)s", day=short_day(local(created_at)))
 
 
 def watched(created_at: datetime | None, range_: str) -> float:
@@ -136,10 +160,10 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def ago(moment: datetime | None, none: str = "never") -> Markup | str:
+def ago(moment: datetime | None, none: str = N_("never")) -> Markup | str:
     """A ``<time>``: relative in the text, exact on hover."""
     if moment is None:
-        return none
+        return _(none)
     at = now().astimezone(zone())
     return _tag(moment, relative(moment, at), exact(moment), 'data-ago=""')
 
@@ -160,7 +184,7 @@ def due(moment: datetime) -> Markup:
     """The same with how far away it is."""
     at = now().astimezone(zone())
     days = (moment - at).days
-    away = f"in {days} days" if days >= 30 else relative(moment, at)
+    away = _n("in %(num)s day", "in %(num)s days", days) if days >= 30 else relative(moment, at)
     text = Markup('{} <span class="faint nowrap">{}</span>')
     return text.format(planned(moment), _tag(moment, away, minute(moment), 'data-ago=""'))
 
@@ -168,7 +192,7 @@ def due(moment: datetime) -> Markup:
 def expiry(moment: datetime) -> Markup:
     """A ``<time>``: ``expires in 5 days``, counted as in alerts, or the date of a later one."""
     away = days_left(moment, now()) > NEAR_DAYS
-    text = f"expires {day(moment)}" if away else rules.expiry(moment, now())
+    text = _("expires %(day)s", day=day(moment)) if away else rules.expiry(moment, now())
     return _tag(moment, text, exact(moment))
 
 
@@ -183,14 +207,15 @@ def running(since: datetime) -> Markup:
     return Markup('<span class="clock" data-since="{}">{}</span>').format(iso(since), span(seconds))
 
 
-def lasted(incident: Incident) -> Markup | str:
+def lasted(incident: Incident) -> Markup:
     """How long an incident lasted, or has lasted so far; only a limit if nothing was watched for
     a while.
     """
-    limit = "at most " if incident.unwatched else ""
     if incident.ended_at is None:
-        return Markup(limit) + running(incident.started_at)  # noqa: S704 - our own literals
-    return limit + span((incident.ended_at - incident.started_at).total_seconds())
+        long = running(incident.started_at)
+    else:
+        long = escape(span((incident.ended_at - incident.started_at).total_seconds()))
+    return escape(_("at most %(span)s")) % {"span": long} if incident.unwatched else long
 
 
 def _tag(moment: datetime, text: str, title: str, extra: str = "") -> Markup:

@@ -11,6 +11,7 @@ from app.errors import Invalid
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment
 from app.forms.queries import check_span
+from app.i18n import N_, _
 from app.records import MAX_REPORT_DAYS
 from app.rules import text
 from app.rules.time import iso
@@ -30,8 +31,8 @@ class Instant(Moment):
 
 
 class SpanForm(BrowserForm):
-    from_ = Instant("From", name="from")
-    to = Instant("To")
+    from_ = Instant(N_("From"), name="from")
+    to = Instant(N_("To"))
 
     class Meta:
         csrf = False  # it only looks
@@ -52,7 +53,7 @@ class Zoom:
     def words(self) -> str:
         start, end = times.local(self.start), times.local(self.end)
         until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%a %-d %b, %H:%M}"
-        return f"{start:%a %-d %b %Y, %H:%M} to {until}"
+        return _("%(start)s to %(end)s", start=f"{start:%a %-d %b %Y, %H:%M}", end=until)
 
     @property
     def earlier(self) -> str:

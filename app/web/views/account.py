@@ -10,6 +10,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, Invalid, Throttled
+from app.i18n import _
 from app.stores import current_access, current_mail
 from app.web.account_forms import ForgottenForm, JoinForm, RecoveryForm
 from app.web.forms import show_errors
@@ -46,7 +47,8 @@ def _send_link(email: str) -> None:
 
 
 def _throttled(form: ForgottenForm, fault: Throttled) -> Response:
-    form.email.fault(f"{fault} The next one is possible in {times.span(fault.retry_after)}.")
+    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
+    form.email.fault(f"{fault} {wait}")
     page = render_template("account/forgotten.html", form=form, mails=True)
     return Response(
         page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"
@@ -69,7 +71,7 @@ def recover(token: str) -> Answer:
         else:
             sessions.end()
             # They log in as always: a new password alone must not pass by what else is asked there.
-            flash("Password changed. Log in with the new one.", "success")
+            flash(_("Password changed. Log in with the new one."), "success")
             return redirect(url_for("auth.login"))
     if person is None:
         return render_template("account/void.html", what="password"), 404
@@ -96,7 +98,7 @@ def join(token: str) -> Answer:
             invitation = None
         else:
             sessions.begin(person)
-            flash("Account created. You are logged in.", "success")
+            flash(_("Account created. You are logged in."), "success")
             return redirect(url_for("home.show"))
     if invitation is None:
         return render_template("account/void.html", what="invitation"), 404

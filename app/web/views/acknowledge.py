@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 
 from app.access.acknowledgements import Acknowledgement, read_token
 from app.errors import Denied, NotFound
+from app.i18n import N_, _
 from app.records import MAX_OWN_NAME, Incident
 from app.stores import current_store
 from app.web.forms import AcknowledgeForm
@@ -15,7 +16,7 @@ from app.web.frame import servers
 
 blueprint = Blueprint("acknowledge", __name__)
 
-ELSEWHERE = "This dashboard sends no alerts. Open the link on the server that sent the message."
+ELSEWHERE = N_("This dashboard sends no alerts. Open the link on the server that sent the message.")
 NAME = "wakeful_name"  # the cookie
 NAME_SECONDS = 365 * 24 * 3600
 Answer = str | Response | tuple[str, int]
@@ -25,12 +26,12 @@ Answer = str | Response | tuple[str, int]
 def page(token: str) -> Answer:
     if servers.servers() is not None:
         # With a key that two installations share, it would act on another server's incident.
-        return render_template("acknowledge/void.html", sentence=ELSEWHERE), 404
+        return render_template("acknowledge/void.html", sentence=_(ELSEWHERE)), 404
     try:
         link = read_token(token)
         incident = current_store().incidents.get(link.incident_id)
     except (Denied, NotFound) as fault:
-        gone = "The incident no longer exists." if isinstance(fault, NotFound) else str(fault)
+        gone = _("The incident no longer exists.") if isinstance(fault, NotFound) else str(fault)
         return render_template("acknowledge/void.html", sentence=gone), 404
     form = AcknowledgeForm(data={"name": request.cookies.get(NAME, "")[:MAX_OWN_NAME]})
     done = _is_waiting(incident) and form.validate_on_submit()
@@ -58,7 +59,7 @@ def _is_waiting(incident: Incident) -> bool:
 def _who(link: Acknowledgement, name: str | None) -> str:
     """As others read it: the name that was given, else the person's, else the message."""
     if name and name.strip():
-        return f"{name.strip()}, from {_service(link)}"
+        return _("%(name)s, from %(service)s", name=name.strip(), service=_service(link))
     label: str | None = current_user.person.label if current_user.is_authenticated else None
     return label or link.via
 

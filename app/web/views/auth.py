@@ -7,6 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Denied, Invalid, Throttled
+from app.i18n import N_, _
 from app.records import Person
 from app.rules import zones
 from app.stores import current_access
@@ -16,9 +17,9 @@ from app.web.shown import times
 
 blueprint = Blueprint("auth", __name__)
 
-WRONG = "The email address or the password is wrong."
-ZONE_TAKEN = (
-    "Times are shown in the time zone of your browser, {}. You can change it in your profile."
+WRONG = N_("The email address or the password is wrong.")
+ZONE_TAKEN = N_(
+    "Times are shown in the time zone of your browser, %(zone)s. You can change it in your profile."
 )
 Answer = str | Response | tuple[str, int]
 
@@ -37,7 +38,7 @@ def login() -> Answer:
     except Throttled as fault:
         return _throttled(form, fault)
     if person is None:
-        form.password.fault(WRONG)
+        form.password.fault(_(WRONG))
         return _login_page(form, 422)
     sessions.begin(person)
     if not known:
@@ -50,17 +51,20 @@ def _take_zone(person: Person) -> None:
     zone = zones.known(request.form.get("time_zone"))
     if zone not in (None, zones.UTC) and person.time_zone == zones.UTC:
         current_access().update_person(person.id, {"time_zone": zone})
-        flash(ZONE_TAKEN.format(str(zone).replace("_", " ")), "info")
+        flash(_(ZONE_TAKEN, zone=str(zone).replace("_", " ")), "info")
 
 
 def _login_page(form: LoginForm, status: int) -> tuple[str, int]:
     needed = current_access().setup_needed()
-    return render_template("auth/login.html", form=form, setup_needed=needed, wrong=WRONG), status
+    return render_template(
+        "auth/login.html", form=form, setup_needed=needed, wrong=_(WRONG)
+    ), status
 
 
 def _throttled(form: LoginForm, fault: Throttled) -> Answer:
-    form.password.fault(f"{fault} The next one is possible in {times.span(fault.retry_after)}.")
-    page, _ = _login_page(form, 429)
+    wait = _("The next one is possible in %(span)s.", span=times.span(fault.retry_after))
+    form.password.fault(f"{fault} {wait}")
+    page, _status = _login_page(form, 429)
     return Response(
         page, 429, {"Retry-After": str(fault.retry_after)}, content_type="text/html; charset=utf-8"
     )
@@ -69,7 +73,7 @@ def _throttled(form: LoginForm, fault: Throttled) -> Answer:
 @blueprint.post("/logout")
 def logout() -> Response:
     sessions.end()
-    flash("You are logged out.", "info")
+    flash(_("You are logged out."), "info")
     return redirect(url_for("auth.login"))
 
 
@@ -91,7 +95,7 @@ def setup(token: str) -> Answer:
             return render_template("auth/setup_void.html"), 404
         else:
             sessions.begin(person)
-            flash("Account created. Add your first monitor.", "success")
+            flash(_("Account created. Add your first monitor."), "success")
             return redirect(url_for("monitors.new"))
     page = render_template("auth/setup.html", form=form, place=access.database_place())
     return page, 422 if form.is_submitted() else 200

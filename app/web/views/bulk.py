@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms import binding
 from app.forms.monitor import MonitorUpdateForm
+from app.i18n import N_, _, _n
 from app.records import CONTACT, MAX_TAG, PAGE_SIZES, Monitor, MonitorSortBy, Pair
 from app.rules.brackets import write
 from app.stores import Feature, current_store
@@ -26,30 +27,25 @@ blueprint = guarded(Blueprint("bulk", __name__, url_prefix="/monitors"))
 
 Answer = str | Response | tuple[str, int]
 
-DONE = {
-    "pause": "paused",
-    "resume": "resumed",
-    "interval": "changed",
-    "tag": "tagged",
-    "untag": "changed",
-    "contact": "changed",
-    "uncontact": "changed",
-    "recontact": "changed",
-    "delete": "deleted",
+DONE: Mapping[str, Callable[[int], str]] = {
+    "pause": lambda num: _n("%(num)s monitor paused.", "%(num)s monitors paused.", num),
+    "resume": lambda num: _n("%(num)s monitor resumed.", "%(num)s monitors resumed.", num),
+    "tag": lambda num: _n("%(num)s monitor tagged.", "%(num)s monitors tagged.", num),
+    "delete": lambda num: _n("%(num)s monitor deleted.", "%(num)s monitors deleted.", num),
 }
 DOING = {
-    "pause": "Pausing monitors",
-    "resume": "Resuming monitors",
-    "interval": "Changing the interval",
-    "tag": "Adding the tag",
-    "untag": "Removing the tag",
-    "contact": "Adding the contact",
-    "uncontact": "Removing the contact",
-    "recontact": "Replacing the alerts",
-    "delete": "Deleting monitors",
+    "pause": N_("Pausing monitors"),
+    "resume": N_("Resuming monitors"),
+    "interval": N_("Changing the interval"),
+    "tag": N_("Adding the tag"),
+    "untag": N_("Removing the tag"),
+    "contact": N_("Adding the contact"),
+    "uncontact": N_("Removing the contact"),
+    "recontact": N_("Replacing the alerts"),
+    "delete": N_("Deleting monitors"),
 }
-ALERTS_UNREADABLE = "Its stored alerts cannot be read. Edit it and enter them again."
-CHOOSE = "Choose what to do."
+ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
+CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes
 NAMED = 50  # of those to be deleted
 TOLD = 3  # of those that could not be changed
@@ -80,16 +76,21 @@ def act() -> Answer:
                   ("failed", str(failed)), ("rest", ",".join(map(str, left))),
                   ("tag", form.tag.data or ""), ("contact", form.contact.data or ""),
                   ("interval", str(form.interval.data or ""))]  # fmt: skip
-        return progress.page(DOING[action], done + failed, len(left), fields, trouble, back)
+        return progress.page(_(DOING[action]), done + failed, len(left), fields, trouble, back)
     if refused:
         _keep(form, list(refused))
     if failed > TOLD:
-        flash(f"{failed - TOLD} more were not changed.", "error")
+        more = failed - TOLD
+        flash(_n("%(num)s more was not changed.", "%(num)s more were not changed.", more), "error")
     if done:
-        flash(f"{done} monitor{'' if done == 1 else 's'} {DONE[action]}.", "success")
+        flash(DONE.get(action, _said_changed)(done), "success")
     elif not failed:
-        flash("Nothing was changed: none of these monitors exists any more.", "info")
+        flash(_("Nothing was changed: none of these monitors exists any more."), "info")
     return redirect(back)
+
+
+def _said_changed(num: int) -> str:
+    return _n("%(num)s monitor changed.", "%(num)s monitors changed.", num)
 
 
 def _planned(form: BulkForm, back: str) -> Answer:
@@ -120,7 +121,7 @@ def _faults(form: BulkForm) -> list[tuple[str, str, str]]:
     return [
         (TICKS, label, sentence)
         if id == form.ids.id
-        else (id, label, CHOOSE if id == form.action.id and not form.action.data else sentence)
+        else (id, label, _(CHOOSE) if id == form.action.id and not form.action.data else sentence)
         for id, label, sentence in form.error_summary()
     ]
 
@@ -159,7 +160,7 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     except NotFound:  # somebody else deleted it meanwhile
         return False
     if action in CONTACT_ACTIONS and "alerts" in monitor.unreadable:
-        refused[id] = f"{monitor.name} was not changed. {ALERTS_UNREADABLE}"
+        refused[id] = _not_changed(monitor, _(ALERTS_UNREADABLE))
         return False
     try:
         pairs = _CHANGES[action](monitor, form)
@@ -167,9 +168,14 @@ def _changed(action: str, id: int, form: BulkForm, refused: dict[int, str]) -> b
     except NotFound:
         return False
     except Invalid as fault:
-        refused[id] = f"{monitor.name} was not changed. {sentences(fault)}"
+        refused[id] = _not_changed(monitor, sentences(fault))
         return False
     return True
+
+
+def _not_changed(monitor: Monitor, why: str) -> str:
+    sentence = _("%(name)s was not changed.", name=monitor.name)
+    return f"{sentence} {why}"
 
 
 _CHANGES: Mapping[str, Callable[[Monitor, BulkForm], list[tuple[str, str]]]] = {

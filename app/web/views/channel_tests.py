@@ -12,13 +12,14 @@ from flask import request
 
 from app.errors import NotFound, WakefulError
 from app.forms.lists import PairList
+from app.i18n import N_, _
 from app.records import MAX_ALERTS, Delivery, Event
 from app.rules.brackets import parse
 from app.stores import current_store
 
 BUTTON = "try"  # its value: ``alerts`` tries all rows, ``alerts[3]`` one
 WAIT_SECONDS = 8.0  # a person waits for the page; what takes longer comes to the log
-NOTHING = "Add a channel first, then send it a test."
+NOTHING = N_("Add a channel first, then send it a test.")
 
 
 def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
@@ -31,7 +32,7 @@ def rows(alerts: PairList, monitor_id: int | None) -> Mapping[str, Delivery]:
     found = {row.index: pair for row, pair in alerts.sound() if only in (None, row.index)}
     faulty = _forget_others(alerts, only)
     if not found:
-        alerts.errors = [] if faulty else [*alerts.process_errors, NOTHING][:1]
+        alerts.errors = [] if faulty else [*alerts.process_errors, _(NOTHING)][:1]
         return {}
     pairs = list(dict.fromkeys(found.values()))
     try:

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, NotFound
 from app.forms.browser import BrowserForm
 from app.forms.fields import Moment, Options
+from app.i18n import N_, _
 from app.records import (
     MAX_ID,
     PAGE_SIZES,
@@ -32,12 +33,12 @@ CHANGES_SHOWN = 100
 class FilterForm(BrowserForm):
     """Times are typed in the person's zone, as everywhere on the dashboard."""
 
-    from_ = Moment("From", name="from")
-    to = Moment("To")
+    from_ = Moment(N_("From"), name="from")
+    to = Moment(N_("To"))
     verdict = Options(
-        "Verdict",
+        N_("Verdict"),
         labels=[(verdict, looks.VERDICT[verdict].word) for verdict in Verdict],
-        none="Any",
+        none=N_("Any"),
     )
 
     class Meta:
@@ -50,7 +51,7 @@ def index(id: int) -> str | tuple[str, int]:
     monitor = store.monitors.get(id)
     form = FilterForm(formdata=request.args, zone=times.zone())
     if form.validate() and form.from_.data and form.to.data and form.to.data <= form.from_.data:
-        form.to.fault("This must be later than the start.")
+        form.to.fault(_("This must be later than the start."))
     faulty = bool(form.error_summary())
     page = None if faulty else store.results.list(_query(id, form))
     shown = render_template(
@@ -76,7 +77,7 @@ def _whole(name: str, default: int, allowed: tuple[int, ...] = ()) -> int:
         return default
     number = int(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else 0
     if number < 1 or number > MAX_ID or (allowed and number not in allowed):
-        raise Invalid({name: ["Choose a number from the list."]})
+        raise Invalid({name: [_("Choose a number from the list.")]})
     return number
 
 

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from app.errors import Conflict, Invalid, NotFound, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserContactDeletionForm, BrowserContactForm
+from app.i18n import _
 from app.records import (
     Contact,
     DeliveryQuery,
@@ -101,7 +102,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a contact that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
-    contact = Contact(id, request.form.get("name") or f"Contact {id}")
+    contact = Contact(id, request.form.get("name") or _("Contact %(id)s", id=id))
     form = _form(record=contact)
     return _form_page(form, contact, not_read(form, fault))
 
@@ -120,7 +121,7 @@ def _edited(form: BrowserContactForm, contact: Contact | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, contact, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, contact, 422 if form.is_submitted() else 200)
 
@@ -171,7 +172,7 @@ def delete(id: int) -> Answer:
             else:
                 form.trouble = str(fault)
         else:
-            flash(f"{contact.name} deleted.", "success")
+            flash(_("%(name)s deleted.", name=contact.name), "success")
             return redirect(url_for(".index"))
     others = [name for name in choices.contacts(form, ()) if name != contact.name]
     page = render_template("contacts/delete.html", form=form, contact=contact, others=others)
@@ -180,4 +181,4 @@ def delete(id: int) -> Answer:
 
 def _offered() -> None:
     if not servers.offers(Feature.CONTACTS):
-        raise Unsupported("The server behind this dashboard has no contacts.")
+        raise Unsupported(_("The server behind this dashboard has no contacts."))

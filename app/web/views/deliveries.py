@@ -14,6 +14,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Unsupported, WakefulError
 from app.forms import binding
+from app.i18n import N_, _
 from app.records import (
     NOT_SENT,
     Channel,
@@ -33,13 +34,15 @@ blueprint = guarded(Blueprint("deliveries", __name__, url_prefix="/deliveries"))
 # What the outbox says in a word (``app.alerts.outbox.Reason``), for people. Other reasons are
 # sentences already: the last answer of the service.
 REASONS = {
-    "burst": "Many monitors changed at once, so one message covered all of them.",
-    "flapping": "The monitor went down and up repeatedly, so this change was not sent separately.",
-    "outage not delivered": "The outage could not be delivered, so its recovery was not sent.",
-    "quiet hours": "It was due in quiet hours. One message at their end covers it.",
-    "settled": "It was acknowledged or over before this message went out.",
-    "retried by hand": "Retried manually.",
-    "given up by hand": "Given up manually.",
+    "burst": N_("Many monitors changed at once, so one message covered all of them."),
+    "flapping": N_(
+        "The monitor went down and up repeatedly, so this change was not sent separately."
+    ),
+    "outage not delivered": N_("The outage could not be delivered, so its recovery was not sent."),
+    "quiet hours": N_("It was due in quiet hours. One message at their end covers it."),
+    "settled": N_("It was acknowledged or over before this message went out."),
+    "retried by hand": N_("Retried manually."),
+    "given up by hand": N_("Given up manually."),
 }
 CHOOSABLE = 200  # monitors in the filter; beyond that, their own pages lead here
 
@@ -57,7 +60,7 @@ def index() -> Response:
         names=names_of(page.items),
         monitor_choices=_monitor_choices(query.monitor_id),
         statuses=list(DeliveryStatus),
-        channel_choices=[("", "All channels"), *((one, channel_label(one)) for one in Channel)],
+        channel_choices=[("", _("All channels")), *((one, channel_label(one)) for one in Channel)],
         here=links.here,
         link=links.page_link,
         **_sayings(),
@@ -76,7 +79,13 @@ def show(id: int) -> str:
 @blueprint.post("/<int:id>/retry")
 def retry(id: int) -> Response:
     delivery = current_store().deliveries.retry(id)
-    flash(f"The message to {channel_label(delivery.channel)} is being sent again.", "success")
+    flash(
+        _(
+            "The message to %(channel)s is being sent again.",
+            channel=channel_label(delivery.channel),
+        ),
+        "success",
+    )
     back = request.form.get("next")
     return redirect(session.safe_next(back) if back else url_for(".show", id=id))
 
@@ -84,7 +93,13 @@ def retry(id: int) -> Response:
 @blueprint.post("/<int:id>/give-up")
 def give_up(id: int) -> Response:
     delivery = current_store().deliveries.give_up(id)
-    flash(f"The message to {channel_label(delivery.channel)} will not be sent.", "success")
+    flash(
+        _(
+            "The message to %(channel)s will not be sent.",
+            channel=channel_label(delivery.channel),
+        ),
+        "success",
+    )
     back = request.form.get("next")
     return redirect(session.safe_next(back) if back else url_for(".show", id=id))
 
@@ -152,7 +167,7 @@ def _helpers() -> dict[str, Any]:
         "lost_messages": lost_messages,
         "monitors_without_alerts": monitors_without_alerts,
         "NOT_SENT": NOT_SENT,
-        "ENTER_ALERTS_AGAIN": ENTER_ALERTS_AGAIN,
+        "ENTER_ALERTS_AGAIN": _(ENTER_ALERTS_AGAIN),
         "channel_label": channel_label,
     }
 
@@ -191,11 +206,11 @@ def moment(attempt: Mapping[str, Any]) -> datetime | None:
 
 
 def reason_text(reason: str | None) -> str | None:
-    return None if reason is None else REASONS.get(reason, reason)
+    return None if reason is None else _(REASONS.get(reason, reason))
 
 
 def channel_label(channel: str) -> str:
-    return CHANNELS[Channel(channel)].label if channel in CHANNELS else channel
+    return _(CHANNELS[Channel(channel)].label) if channel in CHANNELS else channel
 
 
 def names_of(deliveries: Iterable[Delivery]) -> dict[int, str]:
@@ -217,7 +232,7 @@ def _choosable(chosen: int | None) -> Sequence[MonitorRef]:
 
 def _monitor_choices(chosen: int | None) -> list[tuple[int | str, str]]:
     found = _choosable(chosen)
-    return [("", "All monitors"), *((one.id, one.name) for one in found)] if found else []
+    return [("", _("All monitors")), *((one.id, one.name) for one in found)] if found else []
 
 
 def _sayings() -> dict[str, Any]:
@@ -231,4 +246,4 @@ def _sayings() -> dict[str, Any]:
 
 def _offered() -> None:
     if not servers.offers(Feature.DELIVERIES):
-        raise Unsupported("The server behind this dashboard has no delivery log.")
+        raise Unsupported(_("The server behind this dashboard has no delivery log."))

@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from app.i18n import _, _n
 from app.records import (
     Incident,
     IncidentQuery,
@@ -115,7 +116,7 @@ def _unconfirmed(counters: Mapping[str, int] | None) -> Sequence[Monitor]:
 def _unless_stuck(found: dict[str, str]) -> dict[str, str]:
     """While results cannot be stored, that nothing is known to be down is no good news."""
     if found["look"] == "up" and cannot_write():
-        return _said(str(MonitorStatus.UNKNOWN), "Nothing new is known")
+        return _said(str(MonitorStatus.UNKNOWN), _("Nothing new is known"))
     return found
 
 
@@ -127,35 +128,39 @@ def sentence(
     """
     if counters is None:
         if open_:
-            return _said("down", f"{_count(open_, 'incident')} open")
-        return _said("up", "No incident is open")
+            return _said("down", _incidents_open(open_))
+        return _said("up", _("No incident is open"))
     down = counters.get(MonitorStatus.DOWN, 0)
     total = sum(counters.values()) + unconfirmed
     if total == 0:
-        return _said("pending", "No monitors yet")
+        return _said("pending", _("No monitors yet"))
     if down:
-        return _said("down", f"{_count(down, 'monitor')} {'is' if down == 1 else 'are'} down")
+        return _said("down", _monitors_down(down))
     if open_:
-        return _said("down", f"{_count(open_, 'incident')} open")
+        return _said("down", _incidents_open(open_))
     if unconfirmed:
-        return _said("degraded", "Nothing is known to be down")
+        return _said("degraded", _("Nothing is known to be down"))
     for status, text in (
-        (MonitorStatus.UNKNOWN, "Nothing is known to be down"),
-        (MonitorStatus.DEGRADED, "Nothing is down"),
+        (MonitorStatus.UNKNOWN, _("Nothing is known to be down")),
+        (MonitorStatus.DEGRADED, _("Nothing is down")),
     ):
         if counters.get(status):
             return _said(str(status), text)
     if counters.get(MonitorStatus.UP):
-        return _said("up", "Everything is up")
-    return _said("paused", "Nothing is down")
+        return _said("up", _("Everything is up"))
+    return _said("paused", _("Nothing is down"))
 
 
 def _said(look: str, text: str) -> dict[str, str]:
     return {"look": look, "headline": text}
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _incidents_open(count: int) -> str:
+    return _n("%(num)s incident open", "%(num)s incidents open", count, num=f"{count:,}")
+
+
+def _monitors_down(count: int) -> str:
+    return _n("%(num)s monitor is down", "%(num)s monitors are down", count, num=f"{count:,}")
 
 
 def changes() -> list[Change]:

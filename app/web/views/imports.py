@@ -15,6 +15,7 @@ from werkzeug.wrappers import Response
 from app.access import one_time, sealed
 from app.errors import Denied
 from app.forms.imported import Shared, candidate_of, record_of
+from app.i18n import N_, _
 from app.imports import files
 from app.imports.candidates import Candidate, NotReadable, Reading
 from app.stores import Feature, current_store
@@ -34,11 +35,11 @@ MOST_SEALED = 3_000_000  # characters: the next request must fit into a form
 PLAN, REFUSED = "import", "import refused"  # what is sealed
 # Monitors of a remote server that are compared: its store reads no more names.
 SOME_LOOKED_AT = 500
-STARTED = (
+STARTED = N_(
     "This import was started already. If monitors are missing from the list, preview it again: it"
     " leaves out those that were created."
 )
-TOO_LARGE = (
+TOO_LARGE = N_(
     "This is too much for one preview. Split it, or import it on the server with the command:"
     " wakeful import FILE"
 )
@@ -77,7 +78,7 @@ def _preview(form: ImportForm, reading: Reading) -> Answer:
     rows = _importer(form.shared()).dry_run(candidates)
     plan = Plan(candidates, form.shared()).sealed()
     if len(plan) > MOST_SEALED:
-        raise NotReadable(TOO_LARGE)
+        raise NotReadable(_(TOO_LARGE))
     return render_template(
         "imports/preview.html",
         form=form,
@@ -138,7 +139,7 @@ def create() -> Answer:
     text = request.form.get("sealed", "")
     plan = Plan.opened(text)
     if _started_before(text):
-        flash(STARTED, "info")
+        flash(_(STARTED), "info")
         return redirect(url_for("monitors.index"))
     importer = _importer(plan.shared)
     refused = _refused_before(len(plan.candidates))
@@ -157,7 +158,7 @@ def create() -> Answer:
                   ("refused", sealed.seal(list(refused.items()), REFUSED))]  # fmt: skip
         back = url_for("monitors.index")
         total = made + len(refused)
-        return progress.page("Creating monitors", total, len(left), fields, trouble, back)
+        return progress.page(_("Creating monitors"), total, len(left), fields, trouble, back)
     return render_template(
         "imports/result.html",
         made=made,

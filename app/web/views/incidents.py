@@ -14,6 +14,7 @@ from app.errors import Conflict, Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserIncidentForm, BrowserIncidentStoreForm
 from app.forms.incident import IncidentUpdateForm
+from app.i18n import N_, _
 from app.records import (
     SUSPECTED,
     Classification,
@@ -40,9 +41,11 @@ PAGES = 20  # of deliveries on a timeline
 COMMENT_TRIES = 10
 # What classifying did to the figures, in a sentence each.
 CLASSIFIED: Mapping[str | None, str] = {
-    Classification.MAINTENANCE: "Its time counts as maintenance now: neither as up nor as down.",
-    Classification.FALSE_ALARM: "Its time counts as up now. The figures are corrected.",
-    None: "It is a real incident again. Its time counts as down.",
+    Classification.MAINTENANCE: N_(
+        "Its time counts as maintenance now: neither as up nor as down."
+    ),
+    Classification.FALSE_ALARM: N_("Its time counts as up now. The figures are corrected."),
+    None: N_("It is a real incident again. Its time counts as down."),
 }
 
 
@@ -124,7 +127,7 @@ def new() -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            flash("Incident reported.", "success")
+            flash(_("Incident reported."), "success")
             return redirect(url_for(".show", id=incident.id))
     chosen = form.monitor_id.data
     monitors = choices.monitors(form, [chosen] if isinstance(chosen, int) else [])
@@ -163,7 +166,7 @@ def edit(id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "Incident saved.")
+            saved(form, _("Incident saved."))
             return redirect(url_for(".show", id=id))
     page = render_template("incidents/edit.html", form=form, incident=incident, unread=unread)
     return page, status
@@ -174,7 +177,7 @@ def acknowledge(id: int) -> Response:
     incident = current_store().incidents.get(id)
     if incident.acknowledged_at is None and incident.ended_at is None:
         _update(id, {"acknowledged_at": current_store().now()})
-        flash("Acknowledged. Others can see that you are on it.", "success")
+        flash(_("Acknowledged. Others can see that you are on it."), "success")
     return redirect(url_for(".show", id=id))
 
 
@@ -182,14 +185,14 @@ def acknowledge(id: int) -> Response:
 def resolve(id: int) -> Response:
     if current_store().incidents.get(id).ended_at is None:
         _update(id, {"ended_at": current_store().now()})
-        flash("Resolved. If checks still fail, a new incident opens.", "success")
+        flash(_("Resolved. If checks still fail, a new incident opens."), "success")
     return redirect(url_for(".show", id=id))
 
 
 @blueprint.post("/<int:id>/reopen")
 def reopen(id: int) -> Response:
     _update(id, {"ended_at": None})
-    flash("The incident is open again.", "success")
+    flash(_("The incident is open again."), "success")
     return redirect(url_for(".show", id=id))
 
 
@@ -198,7 +201,7 @@ def classify(id: int) -> Response:
     """What it turned out to be; the figures follow."""
     chosen = request.form.get("as") or None
     _update(id, {"classification": chosen})
-    flash(CLASSIFIED[chosen], "success")
+    flash(_(CLASSIFIED[chosen]), "success")
     return redirect(url_for(".show", id=id))
 
 
@@ -220,7 +223,7 @@ def comment(id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _comment_alone(id, form, fault)
         else:
-            flash("Comment added.", "success")
+            flash(_("Comment added."), "success")
             return redirect(url_for(".show", id=id))
     answer = _page(incident, form)
     answer.status_code = status
@@ -239,7 +242,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().incidents.delete(id)
-        flash("Incident deleted.", "success")
+        flash(_("Incident deleted."), "success")
         return redirect(url_for(".index"))
     return render_template("incidents/delete.html", incident=incident)
 

@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 
 from app.access.invitations import INVITED_DAYS
 from app.errors import Invalid
+from app.i18n import _
 from app.records import Invitation, Role
 from app.stores import current_access, current_mail
 from app.stores.mail import Sent
@@ -48,7 +49,10 @@ def renew(id: int) -> Answer:
 @needs(Role.ADMIN)
 def revoke(id: int) -> Answer:
     revoked = current_access().revoke_invitation(id)
-    flash(f"Invitation of {revoked.email} revoked. Its link no longer works.", "success")
+    flash(
+        _("Invitation of %(email)s revoked. Its link no longer works.", email=revoked.email),
+        "success",
+    )
     return redirect(url_for("people.index"))
 
 

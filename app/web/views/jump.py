@@ -10,6 +10,7 @@ from typing import TypeVar
 from flask import Blueprint, render_template, request, url_for
 
 from app.errors import WakefulError
+from app.i18n import _
 from app.records import MAX_SEARCH, Incident, IncidentQuery, MonitorRef
 from app.stores import current_store
 from app.web.frame import servers
@@ -86,22 +87,27 @@ def _monitor(one: MonitorRef) -> Place:
 
 def _tags(query: str) -> list[Place]:
     return [
-        Place(tag, "Tag", url_for("monitors.index", tag=tag), "monitors")
+        Place(tag, _("Tag"), url_for("monitors.index", tag=tag), "monitors")
         for tag in current_store().monitors.tags(query, OTHERS_SHOWN)
     ]
 
 
 def _when(one: Incident) -> str:
     began = times.local(one.started_at)
-    return "Open incident" if one.ended_at is None else f"Incident of {began.day} {began:%b %Y}"
+    return (
+        _("Open incident")
+        if one.ended_at is None
+        else _("Incident of %(day)s", day=f"{began.day} {began:%b %Y}")
+    )
 
 
 def _incidents(query: str) -> list[Place]:
     """The newest, by monitor; those of every monitor are a page."""
     asked = IncidentQuery(search=query, brief=True)
+    no_cause = _("no cause given")
     return [
         Place(
-            f"{looks.monitor_of(one)}: {one.cause or 'no cause given'}",
+            f"{looks.monitor_of(one)}: {one.cause or no_cause}",
             _when(one),
             url_for("incidents.show", id=one.id),
             "incidents",

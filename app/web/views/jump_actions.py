@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from flask import url_for
 from flask_login import current_user
 
+from app.i18n import N_, _
 from app.records import Incident, IncidentQuery, IncidentStatus, Monitor, MonitorQuery
 from app.stores import Feature, current_store
 from app.web.frame import servers
@@ -28,7 +29,7 @@ Actions = list[Place]
 class Verb:
     """``words``: how people begin to write it. ``find``: its actions on what has that name."""
 
-    words: tuple[str, ...]
+    words: str
     find: Callable[[str], Actions]
 
 
@@ -72,7 +73,7 @@ def _read(query: str) -> list[tuple[Verb, str]]:
         (verb, " ".join(word for word in rest if word != "now"))
         for word, rest in ways
         for verb in VERBS
-        if len(word) >= SHORTEST and any(one.startswith(word) for one in verb.words)
+        if len(word) >= SHORTEST and any(one.startswith(word) for one in _(verb.words).split())
     ]
 
 
@@ -108,20 +109,20 @@ def _acknowledges(target: str) -> Actions:
 
 def _pause(one: Monitor) -> Place:
     href = url_for("monitors.pause", id=one.id)
-    return Place(f"Pause {one.name}", "Action", href, "pause", posts=True)
+    return Place(_("Pause %(name)s", name=one.name), _("Action"), href, "pause", posts=True)
 
 
 def _resume(one: Monitor) -> Place:
     href = url_for("monitors.resume", id=one.id)
-    return Place(f"Resume {one.name}", "Action", href, "play", posts=True)
+    return Place(_("Resume %(name)s", name=one.name), _("Action"), href, "play", posts=True)
 
 
 def _checks(found: Sequence[Monitor]) -> Actions:
     if not servers.offers(Feature.CHECK):
         return []
     return [
-        Place(f"Check {one.name} now", "Action", url_for("monitors.check", id=one.id),
-              "refresh", posts=True)
+        Place(_("Check %(name)s now", name=one.name), _("Action"),
+              url_for("monitors.check", id=one.id), "refresh", posts=True)
         for one in found[:MOST]
     ]  # fmt: skip
 
@@ -131,7 +132,7 @@ def _silences(found: Sequence[Monitor]) -> Actions:
     if not servers.offers(Feature.WINDOWS):
         return []
     return [
-        Place(f"Plan maintenance of {one.name}", "Action",
+        Place(_("Plan maintenance of %(name)s", name=one.name), _("Action"),
               url_for("windows.new", monitor_id=one.id), "windows")
         for one in found[:MOST]
     ]  # fmt: skip
@@ -146,8 +147,8 @@ def _waiting(target: str) -> Sequence[Incident]:
 
 def _acknowledge(one: Incident) -> Place:
     href = url_for("incidents.acknowledge", id=one.id)
-    name = f"Acknowledge {looks.monitor_of(one)}"
-    return Place(name, one.cause or "Action", href, "seen", posts=True)
+    name = _("Acknowledge %(name)s", name=looks.monitor_of(one))
+    return Place(name, one.cause or _("Action"), href, "seen", posts=True)
 
 
 def _unique(places: Actions) -> Actions:
@@ -155,9 +156,9 @@ def _unique(places: Actions) -> Actions:
 
 
 VERBS = (
-    Verb(("acknowledge",), _acknowledges),
-    Verb(("pause", "disable"), _pauses),
-    Verb(("resume", "unpause", "enable"), _resumes),
-    Verb(("check", "recheck", "run"), _check),
-    Verb(("silence", "mute", "snooze", "maintenance"), _silence),
+    Verb(N_("acknowledge"), _acknowledges),
+    Verb(N_("pause disable"), _pauses),
+    Verb(N_("resume unpause enable"), _resumes),
+    Verb(N_("check recheck run"), _check),
+    Verb(N_("silence mute snooze maintenance"), _silence),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flask import current_app, url_for
 from flask_login import current_user
 
+from app.i18n import N_, _
 from app.records import Role
 from app.stores import Feature
 from app.web.frame import servers
@@ -40,43 +41,49 @@ class Entry:
 VIEWER, EDITOR, ADMIN = Role.VIEWER, Role.EDITOR, Role.ADMIN
 # Those that are not there, or that a server does not offer, are left out.
 PAGES = (
-    Entry("Home", "home.show", also="dashboard overview start"),
-    Entry("Monitors", "monitors.index", also="checks urls sites hosts list"),
-    Entry("New monitor", "monitors.new", EDITOR, "add create watch url site check"),
-    Entry("Add many or import", "imports.start", EDITOR,
-          "paste urls monitors bulk csv kuma uptimerobot betterstack gatus"),
-    Entry("Incidents", "incidents.index", also="outages downtime down alerts history"),
-    Entry("Report an incident", "incidents.new", EDITOR, "new incident outage create"),
-    Entry("Maintenance", "windows.index", VIEWER,
-          "silence mute snooze downtime window schedule calendar", Feature.WINDOWS),
-    Entry("New maintenance", "windows.new", EDITOR,
-          "add create silence mute snooze downtime window schedule", Feature.WINDOWS),
-    Entry("Markers", "markers.index", VIEWER, "deploys releases deployments versions",
+    Entry(N_("Home"), "home.show", also=N_("dashboard overview start")),
+    Entry(N_("Monitors"), "monitors.index", also=N_("checks urls sites hosts list")),
+    Entry(N_("New monitor"), "monitors.new", EDITOR, N_("add create watch url site check")),
+    Entry(N_("Add many or import"), "imports.start", EDITOR,
+          N_("paste urls monitors bulk csv kuma uptimerobot betterstack gatus")),
+    Entry(N_("Incidents"), "incidents.index", also=N_("outages downtime down alerts history")),
+    Entry(N_("Report an incident"), "incidents.new", EDITOR, N_("new incident outage create")),
+    Entry(N_("Maintenance"), "windows.index", VIEWER,
+          N_("silence mute snooze downtime window schedule calendar"), Feature.WINDOWS),
+    Entry(N_("New maintenance"), "windows.new", EDITOR,
+          N_("add create silence mute snooze downtime window schedule"), Feature.WINDOWS),
+    Entry(N_("Markers"), "markers.index", VIEWER, N_("deploys releases deployments versions"),
           Feature.MARKERS),
-    Entry("Status pages", "status_pages.index", VIEWER, "public subscribers badge widget",
+    Entry(N_("Status pages"), "status_pages.index", VIEWER, N_("public subscribers badge widget"),
           Feature.STATUS_PAGES),
-    Entry("New status page", "page_editor.new", EDITOR, "add create public",
+    Entry(N_("New status page"), "page_editor.new", EDITOR, N_("add create public"),
           Feature.STATUS_PAGES),
-    Entry("Post templates", "post_templates.index", VIEWER, "", Feature.POST_TEMPLATES),
-    Entry("Contacts", "contacts.index", VIEWER,
-          "alerts channels notifications teams webhook slack discord telegram flock sms email"
-          " pager on-call", Feature.CONTACTS),
-    Entry("New contact", "contacts.new", EDITOR,
-          "add create channel notification team webhook slack discord telegram flock sms email",
+    Entry(N_("Post templates"), "post_templates.index", VIEWER, "", Feature.POST_TEMPLATES),
+    Entry(N_("Contacts"), "contacts.index", VIEWER,
+          N_("alerts channels notifications teams webhook slack discord telegram flock sms email"
+             " pager on-call"), Feature.CONTACTS),
+    Entry(N_("New contact"), "contacts.new", EDITOR,
+          N_("add create channel notification team webhook slack discord telegram flock sms email"),
           Feature.CONTACTS),
-    Entry("Deliveries", "deliveries.index", VIEWER, "alerts notifications sent messages log",
+    Entry(N_("Deliveries"), "deliveries.index", VIEWER,
+          N_("alerts notifications sent messages log"),
           Feature.DELIVERIES),
-    Entry("Reports", "reports.show", VIEWER, "uptime sla availability statistics month print",
+    Entry(N_("Reports"), "reports.show", VIEWER,
+          N_("uptime sla availability statistics month print"),
           Feature.REPORTS),
-    Entry("Wall", "wall.show", also="tv screen kiosk big"),
-    Entry("Links to the wall", "wall_links.index", ADMIN, "tv screen kiosk share read-only"),
-    Entry("API keys", "keys.index", EDITOR, "tokens terraform secrets integrations"),
-    Entry("People", "people.index", ADMIN, "users accounts team members roles"),
-    Entry("Invite a person", "invitations.new", ADMIN, "add user account member invitation"),
-    Entry("Settings", "settings.show", ADMIN, "networks private webhook secret configuration"),
-    Entry("Email settings", "mail_settings.show", ADMIN, "smtp mail server sender"),
-    Entry("Profile", "profile.show", VIEWER,
-          "time zone colours dark light theme password name account language"),
+    Entry(N_("Wall"), "wall.show", also=N_("tv screen kiosk big")),
+    Entry(N_("Links to the wall"), "wall_links.index", ADMIN,
+          N_("tv screen kiosk share read-only")),
+    Entry(N_("API keys"), "keys.index", EDITOR, N_("tokens terraform secrets integrations")),
+    Entry(N_("People"), "people.index", ADMIN, N_("users accounts team members roles")),
+    Entry(N_("Invite a person"), "invitations.new", ADMIN,
+          N_("add user account member invitation")),
+    Entry(N_("Settings"), "settings.show", ADMIN,
+          N_("networks private webhook secret configuration")),
+    Entry(N_("Backup"), "backups.show", ADMIN, N_("restore save copy dump")),
+    Entry(N_("Email settings"), "mail_settings.show", ADMIN, N_("smtp mail server sender")),
+    Entry(N_("Profile"), "profile.show", VIEWER,
+          N_("time zone colours dark light theme password name account language")),
 )  # fmt: skip
 
 
@@ -92,13 +99,13 @@ def called(query: str) -> list[Place]:
     wanted = query.casefold()
     words = wanted.split()
     others = [one for one in _open() if words and not _is_named(wanted, one)]
-    found = [one for one in others if _fits(words, one) or wanted in one.name.casefold()]
+    found = [one for one in others if _fits(words, one) or wanted in _(one.name).casefold()]
     # Whole words first: "sla" is not the start of "slack".
     return [_place(one) for one in sorted(found, key=lambda one: not set(words) & _known(one))]
 
 
 def _is_named(wanted: str, one: Entry) -> bool:
-    return f" {wanted}" in f" {one.name.casefold()}"
+    return f" {wanted}" in f" {_(one.name).casefold()}"
 
 
 def _fits(words: list[str], one: Entry) -> bool:
@@ -106,7 +113,7 @@ def _fits(words: list[str], one: Entry) -> bool:
 
 
 def _known(one: Entry) -> set[str]:
-    return set(f"{one.name} {one.also}".casefold().split())
+    return set(f"{_(one.name)} {_(one.also)}".casefold().split())
 
 
 def _open() -> Iterator[Entry]:
@@ -119,4 +126,4 @@ def _open() -> Iterator[Entry]:
 
 
 def _place(one: Entry) -> Place:
-    return Place(one.name, "Page", url_for(one.endpoint), "right")
+    return Place(_(one.name), _("Page"), url_for(one.endpoint), "right")

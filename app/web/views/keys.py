@@ -8,6 +8,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid
+from app.i18n import _
 from app.records import Role
 from app.stores import current_access
 from app.web.forms import DeleteForm, KeyForm, show_errors
@@ -30,7 +31,7 @@ def index() -> Answer:
     form = KeyForm(zone=times.zone())
     if form.validate_on_submit():
         if sent_before(request.form.get("once", "")):
-            flash("That key was created already. Its secret is shown only once.", "info")
+            flash(_("That key was created already. Its secret is shown only once."), "info")
             return redirect(url_for(".index"))
         try:
             key, secret = current_access().create_key(
@@ -64,6 +65,6 @@ def revoke(prefix: str) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().revoke_key(prefix)
-        flash("Key revoked. Programs that use it get an error from now on.", "success")
+        flash(_("Key revoked. Programs that use it get an error from now on."), "success")
         return redirect(url_for(".index"))
     return render_template("keys/revoke.html", key=key, prefix=prefix, form=form)

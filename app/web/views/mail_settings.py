@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.access import mail_server
 from app.config import Settings
+from app.i18n import N_, _
 from app.records import Role
 from app.rules.smtp import Server, compose, parse
 from app.stores import current_access, current_mail
@@ -19,8 +20,8 @@ from app.web.mail_forms import TLS_LABELS, MailServerForm, TestMailForm
 
 blueprint = guarded(Blueprint("mail_settings", __name__, url_prefix="/settings/email"))
 
-SAVED = "Email settings saved. Send a test email to see whether they work."
-REMOVED = "Email settings removed. No email is sent from now on."
+SAVED = N_("Email settings saved. Send a test email to see whether they work.")
+REMOVED = N_("Email settings removed. No email is sent from now on.")
 
 Answer = str | Response | tuple[str, int]
 
@@ -31,7 +32,7 @@ def show() -> Answer:
     form = _form()
     if not mail_server.is_locked(_settings()) and form.validate_on_submit():
         current_access().set_setting(mail_server.SMTP_URL, compose(form.server()))
-        flash(SAVED, "success")
+        flash(_(SAVED), "success")
         return redirect(url_for(".show", _anchor="test"))
     return _page(form, _test_form(), form.is_submitted())
 
@@ -45,9 +46,16 @@ def test() -> Answer:
         return _page(_form(formdata=None), form, True)
     sent = current_mail().send_test(form.address.data)
     if sent.ok:
-        flash(f"Test email sent to {form.address.data}. The server said: {sent.said}", "success")
+        flash(
+            _(
+                "Test email sent to %(address)s. The server said: %(said)s",
+                address=form.address.data,
+                said=sent.said,
+            ),
+            "success",
+        )
     else:
-        flash(f"The test email was not sent. {sent.said}", "error")
+        flash(_("The test email was not sent. %(said)s", said=sent.said), "error")
     return redirect(url_for(".show", _anchor="test"))
 
 
@@ -57,7 +65,7 @@ def remove() -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().set_setting(mail_server.SMTP_URL, None)
-        flash(REMOVED, "success")
+        flash(_(REMOVED), "success")
         return redirect(url_for(".show"))
     return render_template("settings/remove_email.html", form=form)
 
@@ -85,7 +93,7 @@ def _page(form: MailServerForm, test: TestMailForm, failed: bool) -> tuple[str, 
         server=_known(),
         locked=mail_server.is_locked(_settings()),
         unreadable=mail_server.is_unreadable(_settings()),
-        tls_labels=TLS_LABELS,
+        tls_labels={tls: _(label) for tls, label in TLS_LABELS.items()},
     )
     return page, 422 if failed else 200
 

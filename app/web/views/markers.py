@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported
 from app.forms import binding
 from app.forms.browser import BrowserMarkerForm
+from app.i18n import N_, _
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_saved, show_errors
 from app.web.frame import links, servers
@@ -19,7 +20,7 @@ blueprint = guarded(Blueprint("markers", __name__, url_prefix="/markers"))
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = "The server behind this dashboard has no markers. They need a newer version."
+NOT_OFFERED = N_("The server behind this dashboard has no markers. They need a newer version.")
 
 
 @blueprint.get("")
@@ -38,7 +39,7 @@ def add() -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            flash(f"{marker.name} added.", "success")
+            flash(_("%(name)s added.", name=marker.name), "success")
             return redirect(url_for(".index"))
     return _page(form, status)
 
@@ -47,7 +48,7 @@ def _page(form: BrowserMarkerForm, status: int) -> Answer:
     if form.unanswered:
         return render_template("markers/index.html", form=form, page=None), status
     if not servers.offers(Feature.MARKERS):
-        raise Unsupported(NOT_OFFERED)
+        raise Unsupported(_(NOT_OFFERED))
     found = current_store().markers.list(binding.marker_query(links.pairs()))
     page = render_template("markers/index.html", form=form, page=found, link=links.page_link)
     return page, status
@@ -59,6 +60,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().markers.delete(id)
-        flash(f"{marker.name} deleted.", "success")
+        flash(_("%(name)s deleted.", name=marker.name), "success")
         return redirect(url_for(".index"))
     return render_template("markers/delete.html", marker=marker)

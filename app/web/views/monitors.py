@@ -23,12 +23,14 @@ from app.errors import Invalid, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserCheckForm, BrowserForm, BrowserMonitorForm
 from app.forms.lists import PairList
-from app.forms.monitor import OWN_FIELDS, name_of
+from app.forms.monitor import OWN_FIELDS, interval_length, name_of
+from app.i18n import _
 from app.records import (
     DEFAULT_ACCEPTED_STATUSES,
     DEFAULT_CONFIRMATIONS,
     DEFAULT_SSL_ALERT_DAYS,
     DEFAULT_TIMEOUT,
+    INTERVALS,
     Monitor,
     MonitorQuery,
     MonitorRef,
@@ -185,7 +187,7 @@ def clone(id: int) -> Answer:
         return _unread(fault, id, clone=True)
     form = monitor_form(original, clone=True)
     if request.method == "GET":
-        form.name.data = f"{original.name} (copy)"[: form.name.most]
+        form.name.data = _("%(name)s (copy)", name=original.name)[: form.name.most]
     return _edited(form, original)
 
 
@@ -206,7 +208,7 @@ def _unread(fault: WakefulError, id: int, *, clone: bool = False) -> Answer:
         return render_template("monitors/_test.html", faults=[], failure=str(fault), tested=True)
     monitor = Monitor(
         id,
-        request.form.get("name") or f"Monitor {id}",
+        request.form.get("name") or _("Monitor %(id)s", id=id),
         "",
         DEFAULT_INTERVAL,
         request_auth_password_set="remove_password" in request.form,
@@ -266,10 +268,8 @@ def _own_fields_shown() -> bool:
 
 def _shaped(form: BrowserMonitorForm) -> BrowserMonitorForm:
     """Label and choice read as one: "Check every", "3 minutes"."""
-    form.interval.label.text = "Check every"
-    form.interval.choices = [
-        (value, label.removeprefix("Every ")) for value, label in form.interval.choices
-    ]
+    form.interval.label.text = _("Check every")
+    form.interval.choices = [(str(seconds), interval_length(seconds)) for seconds in INTERVALS]
     return form
 
 
@@ -291,7 +291,7 @@ def _edited(form: BrowserMonitorForm, monitor: Monitor | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, monitor, status=not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             shared_channels.offer(record, () if monitor is None or form.clone else monitor.alerts)
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, monitor, status=422 if form.is_submitted() else 200)
@@ -382,7 +382,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().monitors.delete(id)
-        flash(f"{monitor.name} deleted, with its incidents and results.", "success")
+        flash(_("%(name)s deleted, with its incidents and results.", name=monitor.name), "success")
         return redirect(url_for(".index"))
     return render_template("monitors/delete.html", monitor=monitor)
 
@@ -390,14 +390,16 @@ def delete(id: int) -> Answer:
 @blueprint.post("/<int:id>/pause")
 def pause(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": True})
-    flash(f"{monitor.name} paused. It is not checked until you resume it.", "success")
+    flash(
+        _("%(name)s paused. It is not checked until you resume it.", name=monitor.name), "success"
+    )
     return redirect(_back(id))
 
 
 @blueprint.post("/<int:id>/resume")
 def resume(id: int) -> Response:
     monitor = current_store().monitors.update(id, {"pause": False})
-    flash(f"{monitor.name} resumed. It is checked at once.", "success")
+    flash(_("%(name)s resumed. It is checked at once.", name=monitor.name), "success")
     return redirect(_back(id))
 
 
@@ -405,10 +407,13 @@ def resume(id: int) -> Response:
 def check(id: int) -> Response:
     result = current_store().checks.run(id)
     look = looks.look_of(looks.VERDICT, result.verdict)
-    took = "" if result.response_time is None else f" in {result.response_time:,} ms"
+    said = _(look.word)
+    if result.response_time is not None:
+        said = _("%(state)s in %(time)s ms", state=said, time=f"{result.response_time:,}")
     why = f": {result.cause}" if result.cause else ""
+    checked = _("Checked now.")
     good = result.verdict is Verdict.UP
-    flash(f"Checked now. {look.word}{took}{why}", "success" if good else "warning")
+    flash(f"{checked} {said}{why}", "success" if good else "warning")
     return redirect(_back(id))
 
 
@@ -417,7 +422,7 @@ def test_alert(id: int) -> Response:
     place = request.form.get("place", "")
     ids = channel_tests.stored(id, int(place[:6]) if place.isascii() and place.isdigit() else None)
     if not ids:
-        flash("This monitor has no alert channels yet. Add one to the monitor first.", "warning")
+        flash(_("This monitor has no alert channels yet. Add one to the monitor first."), "warning")
         return redirect(_back(id))
     tried = ",".join(str(one) for one in ids)
     return redirect(url_for(".show", id=id, tried=tried, _anchor="alerts"))

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserStatusPageForm
+from app.i18n import N_, _, _n
 from app.records import MAX_PAGE_MONITORS, MAX_SEARCH, MonitorRef, StatusPage
 from app.rules.text import record_id
 from app.stores import current_store
@@ -31,7 +32,7 @@ Answer = str | Response | tuple[str, int]
 
 FOUND = 30  # monitors that a search shows
 MORE_THAN_FOUND = FOUND + 1
-AT_MOST = f"A page has at most {MAX_PAGE_MONITORS} monitors."
+AT_MOST = N_("A page has at most %(most)s monitors.", most=MAX_PAGE_MONITORS)
 ENTER = "enter"  # the Return key presses the form's first button
 STEPS = {"up": -1, "down": 1}
 
@@ -120,7 +121,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a page that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
-    page = StatusPage(id, request.form.get("name") or f"Status page {id}", "")
+    page = StatusPage(id, request.form.get("name") or _("Status page %(id)s", id=id), "")
     form = StatusPageEditorForm(record=page)
     return _form_page(form, page, not_read(form, fault), Done())
 
@@ -137,7 +138,7 @@ def _edited(form: StatusPageEditorForm, page: StatusPage | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, not_saved(form, fault), Done())
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for("status_pages.show", id=record.id))
     return _form_page(form, page, 422 if form.is_submitted() else 200, Done())
 
@@ -215,33 +216,33 @@ def _is_id(text: str) -> bool:
 def _add_tagged(form: StatusPageEditorForm) -> Done:
     tag = request.form.get("tag", "").strip()
     if not tag:
-        return Done(told="Enter a tag first.", focus="tag")
+        return Done(told=_("Enter a tag first."), focus="tag")
     found = page_monitors.tagged(tag)
     if not found:
-        return Done(told=f"No monitor has the tag {tag}.", focus="tag")
+        return Done(told=_("No monitor has the tag %(tag)s.", tag=tag), focus="tag")
     done = _added(form, list(found.values()))
     full = len(found) >= MAX_PAGE_MONITORS
-    return replace(done, told=f"{done.told} {AT_MOST}") if full else done
+    return replace(done, told=f"{done.told} {_(AT_MOST)}") if full else done
 
 
 def _added(form: StatusPageEditorForm, monitors: Sequence[MonitorRef]) -> Done:
     before = len(form.lines)
     form.lines = page_lines.add(form.lines, monitors)
     count = len(form.lines) - before
-    told = f"{count} monitor{'' if count == 1 else 's'} added at the end."
+    told = _n("%(num)s monitor added at the end.", "%(num)s monitors added at the end.", count)
     if not monitors:
-        told = "Select the monitors first."
+        told = _("Select the monitors first.")
     elif not count:
-        told = "They are already on the page."
+        told = _("They are already on the page.")
     return Done(told=told, focus="told")
 
 
 def _add_heading(form: StatusPageEditorForm) -> Done:
     name = request.form.get("heading", "").strip()
     if not name:
-        return Done(told="Enter a heading first.", focus="heading")
+        return Done(told=_("Enter a heading first."), focus="heading")
     form.lines = page_lines.add_group(form.lines, name)
-    told = f"Heading {name} added at the end. Monitors below it form its group."
+    told = _("Heading %(name)s added at the end. Monitors below it form its group.", name=name)
     return Done(told=told, focus="told")
 
 

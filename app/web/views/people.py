@@ -7,6 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Invalid
+from app.i18n import _
 from app.records import Role
 from app.stores import current_access, current_mail
 from app.web.forms import DeleteForm, NewPasswordForm, NewPersonForm, PersonForm, show_errors
@@ -42,7 +43,7 @@ def new() -> Answer:
         except Invalid as fault:
             show_errors(form, fault)
         else:
-            flash(f"{person.email} can log in now.", "success")
+            flash(_("%(email)s can log in now.", email=person.email), "success")
             return redirect(url_for(".index"))
     return render_template("people/new.html", form=form), 422 if form.is_submitted() else 200
 
@@ -62,7 +63,7 @@ def edit(id: int) -> Answer:
         else:
             if id == current_user.person.id:
                 session.begin(changed)  # their own change must not log them out
-            flash(f"{changed.email} saved.", "success")
+            flash(_("%(name)s saved.", name=changed.email), "success")
             return redirect(url_for(".index"))
     return _person_page(person, form, NewPasswordForm(formdata=None), form.is_submitted())
 
@@ -80,7 +81,10 @@ def password(id: int) -> Answer:
         else:
             if id == current_user.person.id:
                 session.begin(changed)
-            flash(f"Password of {person.email} changed. Tell them the new one.", "success")
+            flash(
+                _("Password of %(email)s changed. Tell them the new one.", email=person.email),
+                "success",
+            )
             return redirect(url_for(".index"))
     return _person_page(person, PersonForm(formdata=None, record=person), form, True)
 
@@ -105,6 +109,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().delete_person(id)
-        flash(f"{person.email} deleted.", "success")
+        flash(_("%(name)s deleted.", name=person.email), "success")
         return redirect(url_for(".index"))
     return render_template("people/delete.html", person=person, form=form)

@@ -8,9 +8,10 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported, WakefulError
 from app.forms import binding
 from app.forms.browser import BrowserPostTemplateForm
+from app.i18n import N_, _
 from app.records import PostState, PostTemplate
 from app.rules.page_looks import POST
-from app.rules.post_templates import BUILT_IN
+from app.rules.post_templates import built_in
 from app.stores import Feature, current_store
 from app.web.forms import DeleteForm, not_read, not_saved, saved, show_errors
 from app.web.frame import links, servers
@@ -21,7 +22,7 @@ blueprint = guarded(Blueprint("post_templates", __name__, url_prefix="/status-pa
 
 Answer = str | Response | tuple[str, int]
 
-NOT_OFFERED = "The server behind this dashboard has no post templates."
+NOT_OFFERED = N_("The server behind this dashboard has no post templates.")
 
 
 @blueprint.get("")
@@ -29,13 +30,13 @@ def index() -> str:
     _offered()
     found = current_store().post_templates.list(binding.page_query(links.pairs()))
     return render_template(
-        "post_templates/index.html", page=found, built_in=BUILT_IN, link=links.page_link
+        "post_templates/index.html", page=found, built_in=built_in(), link=links.page_link
     )
 
 
 def _offered() -> None:
     if not servers.offers(Feature.POST_TEMPLATES):
-        raise Unsupported(NOT_OFFERED)
+        raise Unsupported(_(NOT_OFFERED))
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
@@ -58,7 +59,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     """What was typed into the form of a template that cannot be read now."""
     if request.method in SAFE_METHODS:
         raise fault
-    name = request.form.get("name") or f"Template {id}"
+    name = request.form.get("name") or _("Template %(id)s", id=id)
     template = PostTemplate(id, name, "", PostState.INVESTIGATING, "")
     form = BrowserPostTemplateForm(record=template)
     return _form_page(form, template, not_read(form, fault))
@@ -73,7 +74,7 @@ def _edited(form: BrowserPostTemplateForm, template: PostTemplate | None) -> Ans
         except NOT_TAKEN as fault:
             return _form_page(form, template, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for(".index"))
     return _form_page(form, template, 422 if form.is_submitted() else 200)
 
@@ -86,7 +87,9 @@ def _save(form: BrowserPostTemplateForm, template: PostTemplate | None) -> PostT
 
 
 def _form_page(form: BrowserPostTemplateForm, template: PostTemplate | None, status: int) -> Answer:
-    form.state.choices = [(state, POST[PostState(state)].word) for state, _ in form.state.choices]
+    form.state.choices = [
+        (state, POST[PostState(state)].word) for state, _label in form.state.choices
+    ]
     return render_template("post_templates/form.html", form=form, template=template), status
 
 
@@ -96,6 +99,6 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().post_templates.delete(id)
-        saved(form, f"{template.name} deleted.")
+        saved(form, _("%(name)s deleted.", name=template.name))
         return redirect(url_for(".index"))
     return render_template("post_templates/delete.html", template=template)

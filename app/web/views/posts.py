@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound, WakefulError
 from app.forms.browser import BrowserPostForm, BrowserPostUpdateForm
+from app.i18n import _
 from app.records import (
     MAINTENANCE_STATES,
     PageQuery,
@@ -83,7 +84,9 @@ def _offer(form: BrowserPostForm | BrowserPostUpdateForm, maintenance: bool) -> 
     reads.
     """
     form.state.leave_out(*(INCIDENT_STATES if maintenance else MAINTENANCE_STATES))
-    form.state.choices = [(state, POST[PostState(state)].word) for state, _ in form.state.choices]
+    form.state.choices = [
+        (state, POST[PostState(state)].word) for state, _label in form.state.choices
+    ]
 
 
 # --- Write and correct ----------------------------------------------------------------------------
@@ -109,7 +112,7 @@ def new(page_id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, page, None, maintenance, not_saved(form, fault))
         else:
-            flash(f"{post.title} published.", "success")
+            flash(_("%(name)s published.", name=post.title), "success")
             return redirect(url_for("status_pages.show", id=page_id))
     status = 422 if form.is_submitted() else 200
     return _form_page(form, page, None, maintenance, status)
@@ -172,12 +175,12 @@ def _unread_new(fault: WakefulError, page_id: int, maintenance: bool) -> Answer:
 
 
 def _unknown_page(id: int) -> StatusPage:
-    return StatusPage(id, f"Status page {id}", "")
+    return StatusPage(id, _("Status page %(id)s", id=id), "")
 
 
 def _unknown_post(page_id: int, id: int) -> Post:
     """As far as the form that was sent tells."""
-    title = request.form.get("title") or f"Post {id}"
+    title = request.form.get("title") or _("Post %(id)s", id=id)
     announced = "starts_at" in request.form
     state = PostState.SCHEDULED if announced else PostState.INVESTIGATING
     return Post(id, page_id, title, state, "")
@@ -206,7 +209,7 @@ def edit(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "Post edited. The page shows that it was edited.")
+            saved(form, _("Post edited. The page shows that it was edited."))
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _form_page(form, page, post, maintenance, status)
 
@@ -240,7 +243,7 @@ def _choices(form: BrowserPostForm, page: StatusPage) -> Iterable[tuple[int, str
         except NOT_TAKEN:
             if request.method in SAFE_METHODS:
                 raise
-    return [(id, f"Monitor {id}") for id in form.monitors.data if id is not None]
+    return [(id, _("Monitor %(id)s", id=id)) for id in form.monitors.data if id is not None]
 
 
 @blueprint.route("/<int:id>/delete", methods=["GET", "POST"])
@@ -249,7 +252,7 @@ def delete(page_id: int, id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().posts.delete(page_id, id)
-        flash(f"{post.title} deleted.", "success")
+        flash(_("%(name)s deleted.", name=post.title), "success")
         return redirect(url_for("status_pages.show", id=page_id))
     return render_template("posts/delete.html", shown=page, post=post)
 
@@ -276,7 +279,7 @@ def add_update(page_id: int, id: int) -> Answer:
         except NOT_TAKEN as fault:
             return _update_page(form, page, post, None, not_saved(form, fault))
         else:
-            flash("Update published.", "success")
+            flash(_("Update published."), "success")
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _shown(page, post, form), 422
 
@@ -306,7 +309,7 @@ def correct_update(page_id: int, id: int, update_id: int) -> Answer:
         except NOT_TAKEN as fault:
             status = not_saved(form, fault)
         else:
-            saved(form, "Update edited. The page shows that it was edited.")
+            saved(form, _("Update edited. The page shows that it was edited."))
             return redirect(url_for(".show", page_id=page_id, id=id))
     return _update_page(form, page, post, update, status)
 

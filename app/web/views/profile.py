@@ -7,6 +7,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid
+from app.i18n import _
 from app.records import Role
 from app.stores import current_access
 from app.web.forms import PasswordForm, ProfileForm, show_errors
@@ -24,7 +25,7 @@ def show() -> Answer:
     form = ProfileForm(record=current_user.person)
     if form.validate_on_submit():
         current_access().update_person(current_user.person.id, form.fields(), anew=["time_zone"])
-        flash("Profile saved.", "success")
+        flash(_("Profile saved."), "success")
         return redirect(url_for(".show"))
     return _page(form, PasswordForm(formdata=None), form.is_submitted())
 
@@ -42,7 +43,7 @@ def password() -> Answer:
             show_errors(form, fault)
         else:
             session.begin(person)  # every other session ends, this one goes on
-            flash("Password changed. You are logged out everywhere else.", "success")
+            flash(_("Password changed. You are logged out everywhere else."), "success")
             return redirect(url_for(".show"))
     return _page(ProfileForm(formdata=None, record=current_user.person), form, True)
 

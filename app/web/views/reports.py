@@ -16,6 +16,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid
 from app.forms.browser import BrowserReportMailForm
+from app.i18n import _
 from app.records import MAX_REPORT_MONITORS, PAGE_SIZES, MonitorRef, PageQuery, ReportMail
 from app.stores import Feature, current_store
 from app.web.frame import servers
@@ -48,7 +49,7 @@ FORMATS = ("", "html", "pdf")
 @blueprint.get("")
 def show() -> Response | str:
     if request.args.get("format", "") not in FORMATS:
-        raise Invalid({"format": ["Choose html or pdf."]})
+        raise Invalid({"format": [_("Choose html or pdf.")]})
     found = report.asked()
     if request.args.get("format") == "pdf":
         return _pdf(found)
@@ -85,7 +86,13 @@ def send_monthly() -> Response:
     if not form.validate_on_submit():
         raise Invalid(form.named_errors())
     mail = current_store().report_mails.create(form.fields())
-    flash(f"On the first of each month, {mail.contact} gets this report by email.", "success")
+    flash(
+        _(
+            "On the first of each month, %(contact)s gets this report by email.",
+            contact=mail.contact,
+        ),
+        "success",
+    )
     return _back(mail.tag)
 
 
@@ -93,7 +100,7 @@ def send_monthly() -> Response:
 def stop_monthly(id: int) -> Response:
     mail = current_store().report_mails.get(id)
     current_store().report_mails.delete(id)
-    flash(f"{mail.contact} no longer gets this monthly report.", "success")
+    flash(_("%(contact)s no longer gets this monthly report.", contact=mail.contact), "success")
     return _back(mail.tag)
 
 
@@ -143,7 +150,7 @@ def _csv(found: Report) -> str:
         if figures is not None:  # deleted in between
             names = [plain(monitor.name), plain(monitor.url)]
             writer.writerow([str(found.month), *names, *_cells(figures)])
-    writer.writerow([str(found.month), "Total", "", *_cells(found.total)])
+    writer.writerow([str(found.month), _("Total"), "", *_cells(found.total)])
     return out.getvalue()
 
 

@@ -12,6 +12,7 @@ from app.access import networks, webhook_secret
 from app.access.networks import ALLOW_NETWORKS
 from app.config import Settings
 from app.errors import Conflict
+from app.i18n import N_, _
 from app.net.canary import MEMORY, name_of, only_refuse, parse_canaries, read_memory
 from app.net.policy import Policy
 from app.records import Role
@@ -22,12 +23,12 @@ from app.web.frame.session import guarded, needs
 
 blueprint = guarded(Blueprint("settings", __name__, url_prefix="/settings"))
 
-CHANGED = (
+CHANGED = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers within 24"
     " hours: until then the old one also signs."
 )
 # Where the old one could not be read, nothing can be signed with it.
-CHANGED_ALONE = (
+CHANGED_ALONE = N_(
     "Webhook secret changed. Show the new one below and give it to your receivers now: they reject "
     "messages until they have it."
 )
@@ -35,23 +36,29 @@ CHANGED_ALONE = (
 # Pages of their own: label, what for, endpoint, and what the store must offer. Those that are not
 # there are left out.
 ENTRIES: tuple[tuple[str, str, str, Feature | None], ...] = (
-    ("Email", "The mail server, and a test of it.", "mail_settings.show", None),
-    ("Contacts", "The people that monitors alert, and how.", "contacts.index", Feature.CONTACTS),
+    (N_("Email"), N_("The mail server, and a test of it."), "mail_settings.show", None),
     (
-        "Status pages",
-        "What the public sees of your monitors.",
+        N_("Contacts"),
+        N_("The people that monitors alert, and how."),
+        "contacts.index",
+        Feature.CONTACTS,
+    ),
+    (
+        N_("Status pages"),
+        N_("What the public sees of your monitors."),
         "status_pages.index",
         Feature.STATUS_PAGES,
     ),
-    ("People", "Accounts, roles and invitations.", "people.index", None),
+    (N_("People"), N_("Accounts, roles and invitations."), "people.index", None),
     (
-        "Import",
-        "From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file.",
+        N_("Import"),
+        N_("From Uptime Kuma, UptimeRobot, Better Stack, Gatus or a CSV file."),
         "imports.start",
         None,
     ),
-    ("Links to the wall", "For screens without an account.", "wall_links.index", None),
-    ("API keys", "For programs, and for other dashboards.", "keys.index", None),
+    (N_("Backup"), N_("How to back up, and when that was last done."), "backups.show", None),
+    (N_("Links to the wall"), N_("For screens without an account."), "wall_links.index", None),
+    (N_("API keys"), N_("For programs, and for other dashboards."), "keys.index", None),
 )
 
 Answer = str | Response | tuple[str, int]
@@ -69,7 +76,7 @@ def show() -> Answer:
             form.allow_networks.fault(str(fault))
         else:
             current_access().set_setting(ALLOW_NETWORKS, form.allow_networks.data.strip() or None)
-            flash("Networks saved. They apply to the next checks and alerts.", "success")
+            flash(_("Networks saved. They apply to the next checks and alerts."), "success")
             return redirect(url_for(".show"))
     return _page(form)
 
@@ -98,7 +105,7 @@ def _page(form: NetworksForm, shown: str | None = None) -> tuple[str, int]:
 def _entries() -> list[tuple[str, str, str]]:
     offered = servers.offered()
     return [
-        (label, note, url_for(endpoint))
+        (_(label), _(note), url_for(endpoint))
         for label, note, endpoint, feature in ENTRIES
         if endpoint in current_app.view_functions and (feature is None or offered[feature])
     ]
@@ -116,7 +123,7 @@ def show_secret() -> Answer:
         return redirect(url_for(".show", _anchor="webhooks"))
     allowed = networks.allowed_networks(settings)
     form = NetworksForm(formdata=None, data={ALLOW_NETWORKS: allowed})
-    page, _ = _page(form, shown)
+    page, _status = _page(form, shown)
     return Response(page, 200, {"Cache-Control": "no-store"}, mimetype="text/html")
 
 
@@ -131,7 +138,7 @@ def change_secret() -> Answer:
         except Conflict as fault:
             flash(str(fault), "warning")
         else:
-            flash(CHANGED_ALONE if lost else CHANGED, "success")
+            flash(_(CHANGED_ALONE if lost else CHANGED), "success")
         return redirect(url_for(".show", _anchor="webhooks"))
     until = webhook_secret.overlap_until(_settings(), current_access(), datetime.now(UTC))
     unreadable = webhook_secret.is_unreadable(_settings(), current_access())

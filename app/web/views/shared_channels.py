@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.errors import Invalid
 from app.forms.browser import BrowserSharedChannelForm
+from app.i18n import N_, _, _n
 from app.records import Channel, Monitor, Pair, SharedChannel, own_alerts
 from app.rules.channel_values import CHANNELS
 from app.stores import Feature, current_store
@@ -23,11 +24,11 @@ blueprint = guarded(Blueprint("shared_channels", __name__, url_prefix="/contacts
 Answer = str | Response | tuple[str, int]
 
 WHAT = {
-    Channel.EMAIL: "email address",
-    Channel.WEBHOOK: "webhook",
-    Channel.TELEGRAM: "Telegram chat",
-    Channel.SMS: "phone number",
-    Channel.APPRISE: "Apprise URL",
+    Channel.EMAIL: N_("email address"),
+    Channel.WEBHOOK: N_("webhook"),
+    Channel.TELEGRAM: N_("Telegram chat"),
+    Channel.SMS: N_("phone number"),
+    Channel.APPRISE: N_("Apprise URL"),
 }
 
 
@@ -49,15 +50,24 @@ def offer(monitor: Monitor, before: Sequence[Pair]) -> None:
 
 def _offer(monitor: Monitor, channel: SharedChannel) -> None:
     address = url_for("shared_channels.make", monitor=monitor.id, mark=channel.mark)
-    said = Markup('{} monitors use this {}. <a href="{}">Create a contact from it</a>')
-    flash(said.format(f"{channel.monitors:,}", what(channel.key), address), "info")
+    said = _n(
+        "%(num)s monitor uses this %(channel)s.",
+        "%(num)s monitors use this %(channel)s.",
+        channel.monitors,
+        num=f"{channel.monitors:,}",
+        channel=what(channel.key),
+    )
+    link = Markup('<a href="{}">{}</a>').format(address, _("Create a contact from it"))
+    flash(Markup("{} {}").format(said, link), "info")
 
 
 def what(key: str) -> str:
     """``Slack webhook``."""
     if key not in CHANNELS:
         return key
-    return WHAT.get(Channel(key), f"{CHANNELS[Channel(key)].label} webhook")
+    if key in WHAT:
+        return _(WHAT[Channel(key)])
+    return _("%(service)s webhook", service=_(CHANNELS[Channel(key)].label))
 
 
 @blueprint.route("/from-channel", methods=["GET", "POST"])
@@ -76,8 +86,14 @@ def make() -> Answer:
         except NOT_TAKEN as fault:
             return _page(form, None, not_saved(form, fault))
         else:
-            uses = f"{contact.monitors:,} monitors use it in place of the channel."
-            flash(f"{contact.name} created. {uses}", "success")
+            created = _("%(name)s created.", name=contact.name)
+            uses = _n(
+                "%(num)s monitor uses it in place of the channel.",
+                "%(num)s monitors use it in place of the channel.",
+                contact.monitors,
+                num=f"{contact.monitors:,}",
+            )
+            flash(f"{created} {uses}", "success")
             return redirect(url_for("contacts.show", id=contact.id))
     return _page(form, _found(form), 422 if form.is_submitted() else 200)
 

@@ -13,6 +13,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.forms import binding
+from app.i18n import _, _n
 from app.records import (
     MASK,
     Page,
@@ -90,7 +91,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().status_pages.delete(id)
-        flash(f"{page.name} deleted. Its address no longer works.", "success")
+        flash(_("%(name)s deleted. Its address no longer works.", name=page.name), "success")
         return redirect(url_for(".index"))
     return render_template("status_pages/delete.html", shown=page)
 
@@ -159,6 +160,8 @@ def clear(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         count = current_store().subscribers.clear(id)
-        flash(f"{count} subscription{'' if count == 1 else 's'} deleted.", "success")
+        flash(
+            _n("%(num)s subscription deleted.", "%(num)s subscriptions deleted.", count), "success"
+        )
         return redirect(url_for(".show", id=id))
     return render_template("status_pages/clear.html", shown=page)

@@ -11,6 +11,7 @@ from flask import Blueprint, request
 from werkzeug.wrappers import Response
 
 from app.errors import Invalid, NotFound
+from app.i18n import N_, _, _n
 from app.records import (
     MAX_TAG,
     Incident,
@@ -36,8 +37,13 @@ THEMES = ("dark", "light", "auto")
 FETCHED = 20  # monitors asked for one by one, because their incident is all that tells of them
 # What needs somebody: shown large, with its cause.
 LOUD = (MonitorStatus.DOWN, MonitorStatus.DEGRADED, MonitorStatus.UNKNOWN)
+COUNTED = {
+    MonitorStatus.DOWN: N_("%(count)s down"),
+    MonitorStatus.DEGRADED: N_("%(count)s degraded"),
+    MonitorStatus.UNKNOWN: N_("%(count)s unknown"),
+}
 # An open incident of a monitor that is not down: somebody reported it, whatever the checks say.
-INCIDENT = looks.Look("Incident", "down", "down")
+INCIDENT = looks.Look(N_("Incident"), "down", "down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,11 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
     """
     theme = request.args.get("theme") or THEMES[0]
     if theme not in THEMES:
-        raise Invalid({"theme": [f"Choose one of these: {', '.join(THEMES)}."]})
+        raise Invalid(
+            {"theme": [_("Choose one of these: %(choices)s.", choices=", ".join(THEMES))]}
+        )
     if len(tag or "") > MAX_TAG:
-        raise Invalid({"tag": [f"A tag has at most {MAX_TAG} characters."]})
+        raise Invalid({"tag": [_("A tag has at most %(most)s characters.", most=MAX_TAG)]})
     monitors, counters, total = _monitors(tag)
     incidents, open_ = _open_incidents()
     shown = [*monitors, *_beyond(monitors, incidents, tag)]
@@ -101,7 +109,7 @@ def page(tag: str | None, zone: str, *, public: bool = False) -> Response:
         counters=counters,
         more=total - len(tiles),
         total=total,
-        sentence=f"No monitor has the tag {tag}" if tag and not total else sentence,
+        sentence=_("No monitor has the tag %(tag)s", tag=tag) if tag and not total else sentence,
         look=look,
         here=links.here,
         theme=theme,
@@ -117,18 +125,18 @@ def answer(counters: Mapping[str, int], total: int, open_: int = 0) -> tuple[str
     many incidents are.
     """
     if not total:
-        return "No monitors yet", looks.MONITOR[MonitorStatus.PENDING]
+        return _("No monitors yet"), looks.MONITOR[MonitorStatus.PENDING]
     if open_ and not counters.get(MonitorStatus.DOWN):
-        return f"{open_:,} incident{'' if open_ == 1 else 's'} open", INCIDENT
+        said = _n("%(num)s incident open", "%(num)s incidents open", open_, num=f"{open_:,}")
+        return said, INCIDENT
     for status in LOUD:
         if count := counters.get(status, 0):
-            look = looks.MONITOR[status]
-            return f"{count:,} {look.word.lower()}", look
+            return _(COUNTED[status], count=f"{count:,}"), looks.MONITOR[status]
     up = counters.get(MonitorStatus.UP, 0)
     look = looks.MONITOR[MonitorStatus.UP if up else MonitorStatus.PAUSED]
     if up != total:
-        return "Nothing is down", look
-    return "Everything is up" if total == 1 else f"All {total:,} up", look
+        return _("Nothing is down"), look
+    return _("Everything is up") if total == 1 else _("All %(total)s up", total=f"{total:,}"), look
 
 
 def _monitors(tag: str | None) -> tuple[Sequence[Monitor], Mapping[str, int], int]:

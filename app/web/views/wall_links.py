@@ -9,6 +9,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response as Answered
 
 from app.errors import Invalid
+from app.i18n import _
 from app.records import Role, WallLink
 from app.stores import current_access
 from app.web.forms import DeleteForm, WallLinkForm, show_errors
@@ -35,7 +36,7 @@ def index() -> Answer:
     form = WallLinkForm(data={"zone": times.zone().key, "tag": request.args.get("tag", "")})
     if form.validate_on_submit():
         if keys.sent_before(request.form.get("once", "")):
-            flash("That link was created already. It is shown only once.", "info")
+            flash(_("That link was created already. It is shown only once."), "info")
             return redirect(url_for(".index"))
         try:
             link, token = current_access().create_wall_link(
@@ -68,7 +69,7 @@ def revoke(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_access().revoke_wall_link(id)
-        flash("Link revoked. Screens that use it stop showing the wall.", "success")
+        flash(_("Link revoked. Screens that use it stop showing the wall."), "success")
         return redirect(url_for(".index"))
     return render_template("wall_links/revoke.html", link=link, form=form)
 

@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response
 from app.errors import Invalid, Unsupported, WakefulError
 from app.forms.browser import BrowserWindowForm
 from app.forms.fields import Options
+from app.i18n import N_, _
 from app.records import MAX_SEARCH, MaintenanceWindow, MonitorRef
 from app.rules import recurrence
 from app.stores import Feature, current_store
@@ -28,13 +29,13 @@ Answer = str | Response | tuple[str, int]
 
 CRON = "cron"
 OFTEN = [
-    (recurrence.ONCE, "Once"),
-    ("daily", "Every day"),
-    ("weekly", "Every week"),
-    (recurrence.MONTHLY, "Every month"),
-    (CRON, "Custom (cron)"),
+    (recurrence.ONCE, N_("Once")),
+    ("daily", N_("Every day")),
+    ("weekly", N_("Every week")),
+    (recurrence.MONTHLY, N_("Every month")),
+    (CRON, N_("Custom (cron)")),
 ]
-SCOPES = [("all", "All monitors"), ("chosen", "Only these monitors and tags")]
+SCOPES = [("all", N_("All monitors")), ("chosen", N_("Only these monitors and tags"))]
 PREVIEW = 5
 MOST_A_MONTH = 1000  # occurrences of one window on the calendar; a cron line may say each minute
 
@@ -51,13 +52,13 @@ class WindowPageForm(BrowserWindowForm):
     ``repeat`` is then the cron line alone.
     """
 
-    often = ExtraOptions("Repeat", labels=OFTEN, default=recurrence.ONCE)
-    scope = ExtraOptions("For", labels=SCOPES, default="all")
+    often = ExtraOptions(N_("Repeat"), labels=OFTEN, default=recurrence.ONCE)
+    scope = ExtraOptions(N_("For"), labels=SCOPES, default="all")
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
-        self.repeat.label.text = "Cron line"
-        self.repeat.description = (
+        self.repeat.label.text = _("Cron line")
+        self.repeat.description = _(
             "Minute, hour, day, month and day of the week: 0 3 * * 1 is each Monday at 3."
         )
         if not self.submitted:
@@ -80,10 +81,10 @@ class WindowPageForm(BrowserWindowForm):
             and self.often.data == CRON
             and self.repeat.data in recurrence.WORDS
         ):
-            self.repeat.fault("Enter a cron expression such as 0 3 * * 1.")
+            self.repeat.fault(_("Enter a cron expression such as 0 3 * * 1."))
         nobody = not self.monitors.data and not self.tags.data
         if self.scope.data == "chosen" and nobody and self.flawless(self.tags):
-            self.monitors.fault("Choose a monitor or enter a tag, or choose all monitors.")
+            self.monitors.fault(_("Choose a monitor or enter a tag, or choose all monitors."))
 
 
 @blueprint.get("")
@@ -177,7 +178,7 @@ def _unread(fault: WakefulError, id: int) -> Answer:
     if request.method in SAFE_METHODS:
         raise fault
     now = times.now()
-    window = MaintenanceWindow(id, request.form.get("name") or f"Window {id}", now, now)
+    window = MaintenanceWindow(id, request.form.get("name") or _("Window %(id)s", id=id), now, now)
     form = WindowPageForm(record=window, zone=times.zone())
     return _form_page(form, window, not_read(form, fault))
 
@@ -197,7 +198,7 @@ def _edited(form: WindowPageForm, window: MaintenanceWindow | None) -> Answer:
         except NOT_TAKEN as fault:
             return _form_page(form, window, not_saved(form, fault))
         else:
-            saved(form, f"{record.name} saved.")
+            saved(form, _("%(name)s saved.", name=record.name))
             return redirect(url_for(".show", id=record.id))
     return _form_page(form, window, 422 if form.is_submitted() else 200)
 
@@ -248,7 +249,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().windows.delete(id)
-        flash(f"{window.name} deleted. Alerts resume at its times.", "success")
+        flash(_("%(name)s deleted. Alerts resume at its times.", name=window.name), "success")
         return redirect(url_for(".index"))
     return render_template("maintenance/delete.html", window=window)
 
@@ -260,4 +261,4 @@ def _names(known: Iterable[MaintenanceWindow]) -> dict[int, MonitorRef]:
 
 def _offered() -> None:
     if not servers.offers(Feature.WINDOWS):
-        raise Unsupported("The server behind this dashboard has no maintenance windows.")
+        raise Unsupported(_("The server behind this dashboard has no maintenance windows."))
