@@ -120,7 +120,7 @@ def web(fd: int | None) -> None:
     "--carrier",
     type=click.Choice(["local", "queue"]),
     default="local",
-    help=_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
+    help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
 )
 def checker(carrier: str) -> None:
     """Run checks until told to stop."""
@@ -139,7 +139,7 @@ def checker(carrier: str) -> None:
 
 
 @cli.command()
-@click.option("--location", metavar="NAME", help=_("The place; default: WAKEFUL_LOCATION."))
+@click.option("--location", metavar="NAME", help=N_("The place; default: WAKEFUL_LOCATION."))
 def prober(location: str | None) -> None:
     """Make the checks that checkers send through the queue. Needs no database."""
     from app.commands.queues import run_prober
