@@ -22,13 +22,13 @@ RUN := $(VENV)/run.stamp
 TEST := $(VENV)/test.stamp
 
 # Programs that tests start themselves: a browser with two fonts, a target that breaks (nginx),
-# PostgreSQL; and what makes PDF files needs Pango.
-DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql
+# PostgreSQL, Redis; and what makes PDF files needs Pango.
+DEBIAN_PACKAGES := chromium-headless-shell fonts-dejavu-core fonts-liberation libharfbuzz-subset0 libpangoft2-1.0-0 nginx postgresql redis-server
 
 # ARGS goes to pytest: make quick ARGS="tests/web -k login"
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
+.PHONY: help run test quick quick-3.13 pictures lint format messages lock wheel demo try-places kills bench-truth bench-checks bench-api bench-web bench-status bench-engine bench-schedule \
 	bench-slow bench-start bench-kills clean
 
 help: ## List the targets
@@ -76,6 +76,15 @@ wheel: $(TEST) ## Build the wheel into dist/
 
 demo: $(RUN) ## Serve a demonstration: local targets that really fail, and 90 days of made-up history
 	@exec $(BIN)/python -m app.demo
+
+try-places: $(TEST) ## Start PostgreSQL, Redis, Wakeful, a checker over the queue and two probers, to try
+	@scripts/debian-packages postgresql redis-server
+	@exec scripts/try-places
+
+kills: $(TEST) ## Kill all that makes checks, in turn, for three minutes, with 200 monitors (KILLS_SECONDS)
+	@KILLS_SECONDS=$(or $(KILLS_SECONDS),180) KILLS_MONITORS=$(or $(KILLS_MONITORS),200) \
+	KILLS_INTERVAL=$(or $(KILLS_INTERVAL),30) \
+	$(BIN)/python -m pytest tests/faults/test_killed_carriers.py $(ARGS)
 
 bench-truth: $(TEST) ## Measure how often checks are right: accuracy, causes, false alarms
 	@$(BIN)/python -m bench.truth $(ARGS)

@@ -76,6 +76,7 @@ def _add_database(app: Flask) -> None:
 def _add_stores(app: Flask, settings: config.Settings) -> None:
     from app.access import Access
     from app.stores.local import LocalStore
+    from app.stores.local.agents import LocalAgents
     from app.stores.local.public import LocalPublicPages
     from app.stores.mail import Mail
     from app.stores.remote import RemoteStores
@@ -84,6 +85,7 @@ def _add_stores(app: Flask, settings: config.Settings) -> None:
     app.extensions["wakeful.mail"] = Mail(settings)
     if settings.store == "local":
         app.extensions["wakeful.public"] = LocalPublicPages(settings)
+        app.extensions["wakeful.agents"] = LocalAgents(settings)
     app.extensions["wakeful.store"] = (
         RemoteStores(settings.remotes) if settings.store == "remote" else LocalStore(settings)
     )

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from app.codec.sealing import key_of
 from app.i18n import _
 from app.net.canary import parse_canaries
 from app.net.hosts import parse_servers
@@ -75,6 +76,10 @@ class Settings:
     rdap_bootstrap: str | None = None
     canaries: str | None = None  # None: the three well-known ones; "" means none
     retention_days: int = 400  # how long single results are kept
+    broker_url: str | None = field(default=None, repr=False)  # of checkers and probers over a queue
+    batch_key: str | None = field(default=None, repr=False)  # the same for all of them
+    server: str | None = None  # of an agent
+    agent_token: str | None = field(default=None, repr=False)
 
 
 KNOWN = frozenset(
@@ -83,7 +88,8 @@ KNOWN = frozenset(
         "BROKER_URL", "LOCATION", "SMTP_URL", "TELEGRAM_TOKEN", "TELEGRAM_API", "SMS_URL",
         "WEBHOOK_SECRET", "ALLOW_NETWORKS", "PUBLIC_URL", "METRICS_TOKEN", "RATE_LIMIT",
         "CONFIRM_SECONDS", "DNS_SERVERS", "CA_BUNDLE", "RDAP_BOOTSTRAP", "CANARIES",
-        "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS",
+        "RETENTION_DAYS", "TRUSTED_PROXIES", "SUBSCRIBER_NETWORKS", "BATCH_KEY", "SERVER",
+        "AGENT_TOKEN",
     }
 )  # fmt: skip
 
@@ -107,7 +113,6 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
             )
         )
     get = _Reader(environ)
-    get.parsed("BROKER_URL", _broker)
     instance = Path(get.text("INSTANCE") or "instance").resolve()
     return Settings(
         instance=instance,
@@ -135,6 +140,10 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         rdap_bootstrap=get.parsed("RDAP_BOOTSTRAP", _url_or_file),
         canaries=get.parsed("CANARIES", _readable_by(parse_canaries), empty=""),
         retention_days=_or(get.parsed("RETENTION_DAYS", _whole(1, 100_000)), 400),
+        broker_url=get.parsed("BROKER_URL", _scheme("redis", "rediss")),
+        batch_key=get.parsed("BATCH_KEY", _batch_key),
+        server=get.parsed("SERVER", _server),
+        agent_token=get.text("AGENT_TOKEN"),
     )
 
 
@@ -302,11 +311,27 @@ def _http_url(raw: str) -> str:
     return raw.rstrip("/")
 
 
-def _broker(raw: str) -> str:
-    # If it were accepted, people would wait for workers that get no checks.
-    raise ValueError(
-        _("a queue is not available yet. Leave it unset: checkers share the database.")
-    )
+def _batch_key(raw: str) -> str:
+    key_of(raw)
+    return raw
+
+
+def _server(raw: str) -> str:
+    """The server of an agent. Over plain http, whoever carries it could read the token."""
+    url = _http_url(raw).removesuffix("/api/v1")
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        raise ValueError(
+            _("it must start with https://. Only on this machine itself, http:// works.")
+        )
+    return url
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _scheme(*schemes: str) -> Callable[[str], str]:

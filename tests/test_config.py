@@ -89,7 +89,10 @@ def test_a_right_value_is_read(environ, name, value, field, expected):
         ("CA_BUNDLE", "/does/not/exist.pem"),
         ("CANARIES", "one.one.one.one:0"),
         ("RETENTION_DAYS", "0"),
-        ("BROKER_URL", "redis://:hunter2@localhost"),
+        ("BROKER_URL", "amqp://:hunter2@localhost"),
+        ("BATCH_KEY", "hunter2"),
+        ("SERVER", "http://wakeful.example.org"),
+        ("SERVER", "ftp://127.0.0.1"),
         ("TIMEOUT", "5"),
     ],
 )

@@ -106,10 +106,10 @@ FORMS_KNOW = {
 # Who may import what few should: those who have it in an extra, and what must be replaceable.
 ONLY = {
     "apprise": {"app.alerts"},
-    "celery": {"app.engine.tasks"},
-    "kombu": {"app.engine.tasks"},
+    "celery": {"app.engine.carriers.queue"},
+    "kombu": {"app.engine.carriers.queue"},
     "pycurl": {"app.checks.http", "app.checks.expiry"},
-    "redis": {"app.engine.tasks"},
+    "redis": {"app.engine.carriers.queue"},
     "yaml": {"app.imports.yaml_text"},
     # It overwrites urllib3 for everything else in the environment.
     "niquests": set(),

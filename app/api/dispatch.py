@@ -14,7 +14,7 @@ from flask import Request, Response, current_app
 from werkzeug.exceptions import HTTPException
 
 from app import errors
-from app.api import keys
+from app.api import agent, keys
 from app.api.body import TooLarge, WrongType, read_body, read_query
 from app.api.call import Call
 from app.api.envelope import problem
@@ -61,8 +61,13 @@ def refusal(request: Request) -> Response | None:
     """The answer that does not depend on the body, or None if the body is needed. Counts nothing:
     the whole request comes to ``dispatch`` later.
     """
-    known = _known(request)
+    known = agent.known(request) if _is_agents(request) else _known(request)
     return known if isinstance(known, Response) else None
+
+
+def _is_agents(request: Request) -> bool:
+    local = current_app.extensions["wakeful.settings"].store == "local"
+    return local and agent.is_agents(request)
 
 
 def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | None]:
@@ -82,6 +87,11 @@ def _known(request: Request) -> Response | tuple[Path, dict[str, int], ApiKey | 
 
 
 def _answer(request: Request) -> Response:
+    if _is_agents(request):
+        try:
+            return agent.answer(request)
+        except errors.WakefulError as fault:
+            return _translated(fault)
     known = _known(request)
     if isinstance(known, Response):
         return known

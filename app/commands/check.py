@@ -38,7 +38,7 @@ def check_once(settings: Settings, spec: CheckSpec) -> Outcome:
             db.session.rollback()
         finally:
             db.engine.dispose()
-    prober = make_prober(settings, policies)
+    prober = make_prober(settings, policies.current)
     try:
         return prober.check(spec)
     finally:

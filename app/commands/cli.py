@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import create_core
 from app.access import Access
 from app.commands import watchdog
-from app.config import SettingError, Settings, read
+from app.config import PREFIX, SettingError, Settings, read
 from app.db import db, faults, schema
 from app.errors import Invalid, WakefulError
 from app.i18n import N_, _, _n
@@ -116,13 +116,45 @@ def web(fd: int | None) -> None:
 
 
 @cli.command()
-def checker() -> None:
+@click.option(
+    "--carrier",
+    type=click.Choice(["local", "queue"]),
+    default="local",
+    help=N_("Who makes the checks: this process, or the probers behind WAKEFUL_BROKER_URL."),
+)
+def checker(carrier: str) -> None:
     """Run checks until told to stop."""
     from app.engine.checker import Checker
 
     settings = read()
-    part = Checker(_ready(settings), settings)
+    if carrier == "queue":
+        from app.commands.queues import queue_carrier
+
+        make, network = queue_carrier(settings)
+        part = Checker(_ready(settings), settings, carrier=make, remote=network)
+    else:
+        part = Checker(_ready(settings), settings)
     part.on_turn = watchdog.watch("checker")
+    _until_stopped(part.run)
+
+
+@cli.command()
+@click.option("--location", metavar="NAME", help=N_("The place; default: WAKEFUL_LOCATION."))
+def prober(location: str | None) -> None:
+    """Make the checks that checkers send through the queue. Needs no database."""
+    from app.commands.queues import run_prober
+
+    named = {} if location is None else {f"{PREFIX}LOCATION": location}
+    sys.exit(run_prober(read({**os.environ, **named}, make=False)))
+
+
+@cli.command()
+def agent() -> None:
+    """Make the checks of a place for the server at WAKEFUL_SERVER. Needs no database."""
+    from app.engine.agent.agent import Agent
+
+    part = Agent(read(make=False))
+    part.on_turn = watchdog.watch("agent")
     _until_stopped(part.run)
 
 

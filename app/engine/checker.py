@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -20,12 +20,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.access.networks import Policies
 from app.config import Settings
-from app.db import assignments, db, latest, shards
+from app.db import assignments, db, latest, places, shards, writing
 from app.db.faults import tell
 from app.db.settings import keep_setting, noticed
 from app.engine import changes, owner, schedule
 from app.engine.canaries import Canaries
-from app.engine.carriers import Carrier
+from app.engine.carriers import Carrier, RemoteNetwork, Report
 from app.engine.carriers.inprocess import InProcess
 from app.engine.housekeeping import Housekeeper
 from app.engine.network import Network
@@ -43,6 +43,7 @@ TOGETHER_SECONDS = 0.05  # checks that are due within this time start together
 LEAST_PAUSE_SECONDS = 0.1  # between two rounds of starts while the pace limits them
 PACE_SECONDS = 10.0  # how often the pace is adapted to the number of monitors
 POLICY_SECONDS = 2.0
+REPORT_SECONDS = 10.0  # how often it is stored what processes elsewhere say of themselves
 STEP_SECONDS = 1.0  # a larger difference means that the clock was set
 TROUBLE_SECONDS = 1.0  # pause after the database could not be used
 STOP_SECONDS = 7.0  # how long a stop waits for running checks
@@ -64,7 +65,11 @@ def _standing(one: assignments.Assigned) -> Standing:
 
 
 class Checker:
-    """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark)."""
+    """Runs until it is told to stop. ``paced`` False starts all that is due at once (benchmark).
+
+    ``carrier`` makes what takes the checks; ``remote`` is the network of those who make them, if
+    that is not ours.
+    """
 
     def __init__(
         self,
@@ -73,6 +78,8 @@ class Checker:
         *,
         works: Callable[[], bool] | None = None,
         paced: bool = True,
+        carrier: Callable[[Settings, Policies], Carrier] = InProcess,
+        remote: RemoteNetwork | None = None,
     ) -> None:
         self.app = app
         self.settings = settings
@@ -80,7 +87,9 @@ class Checker:
         self._policies = Policies(settings)
         self._canaries = Canaries(settings)
         ask = self._canaries.works if self._canaries.named else None
-        self._network = Network(works or ask, self.wake)
+        self._carrier = carrier
+        self._remote = remote
+        self._network = remote or Network(works or ask, self.wake)
         self._shards = Shards(owner.make_name(), settings.location)
         self._feed = changes.Feed()
         self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
@@ -92,6 +101,7 @@ class Checker:
         self._start_at = self._shards_at = self._feed_at = float("-inf")
         self._pace_at = self._policy_at = float("-inf")
         self._ahead = time.time() - time.monotonic()  # changes when the clock is set
+        self._reported_at = time.monotonic()
         self._bucket = schedule.Bucket(schedule.MINIMUM_PACE, time.monotonic())
 
     def wake(self) -> None:
@@ -101,10 +111,10 @@ class Checker:
     def run(self, stop: threading.Event) -> None:
         """Check until ``stop`` is set, then finish or abandon the running checks, within 10 s."""
         with self.app.app_context():
-            self._was_down = self._network.down = self._noticed()
+            self._was_down = self._network.down = self._remote is None and self._noticed()
             self._plan.set_network(not self._was_down, _now())
             self._canaries.recall()
-        carrier = InProcess(self.settings, self._policies)
+        carrier = self._carrier(self.settings, self._policies)
         keeper = Housekeeper(self.app, self.settings, self._policies, self._canaries)
         chores = keeper.start(stop)
         try:
@@ -174,6 +184,24 @@ class Checker:
             self._put(assignments.of_shards(self._shards.place, moved.gained))
             self._pace_at = float("-inf")
         self._shards_at = now + LOOK_SECONDS
+        if self._remote is not None and now - self._reported_at >= REPORT_SECONDS:
+            self._report(self._remote.reports(), now)
+
+    def _report(self, told: Sequence[Report], now: float) -> None:
+        """Store what those who make the checks elsewhere said of themselves."""
+        at = _now()
+        with writing():
+            for one in told:
+                places.seen(
+                    self.settings.location,
+                    at,
+                    process=one.process,
+                    version=one.version,
+                    clock_offset_ms=round(one.clock_offset / timedelta(milliseconds=1)),
+                    checks_per_minute=round(60 * one.checks / (now - self._reported_at)),
+                    last_check_at=at if one.checks else None,
+                )
+        self._reported_at = now
 
     def _follow(self, now: float) -> None:
         """Reload the monitors that have changed."""
@@ -234,7 +262,8 @@ class Checker:
     def _network_changed(self) -> None:
         """Set the notice; or remove it and repeat the checks that our network made fail."""
         down, now = self._network.down, _now()
-        keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
+        if self._remote is None:  # the notice is about this instance's own network
+            keep_setting(NOTICE_NETWORK, iso(now) if down else None, now)
         self._plan.set_network(not down, now)
         if not down:
             log.warning("Wakeful's own network works again.")

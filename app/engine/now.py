@@ -37,7 +37,7 @@ class _Own:
     def __init__(self, settings: Settings) -> None:
         self.pid = os.getpid()
         self.policies = Policies(settings)
-        self.prober: Prober = make_prober(settings, self.policies)
+        self.prober: Prober = make_prober(settings, self.policies.current)
 
 
 def check_now(monitor_id: int) -> Result:

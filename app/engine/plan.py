@@ -127,6 +127,12 @@ class Plan:
             self._network = works
             self.rearrange(now)
 
+    def set_confirm(self, confirm: timedelta, now: datetime) -> None:
+        """Change the pause before the check of an unconfirmed result is repeated."""
+        if confirm != self._confirm:
+            self._confirm = confirm
+            self.rearrange(now)
+
     def rearrange(self, now: datetime) -> None:
         """Compute all due times again, as after the clock was set."""
         self._heap.clear()

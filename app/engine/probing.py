@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from app.access.networks import Policies
+from collections.abc import Callable
+
 from app.checks.prober import Prober
 from app.config import Settings
 from app.net.hosts import parse_servers
+from app.net.policy import Policy
 
 
-def make_prober(settings: Settings, policies: Policies) -> Prober:
+def make_prober(settings: Settings, policy: Callable[[], Policy]) -> Prober:
     """A running prober, which the caller closes. Call it after a fork, never before."""
     return Prober(
-        policy=policies.current,
+        policy=policy,
         dns_servers=parse_servers(settings.dns_servers or ""),
         ca_bundle=settings.ca_bundle,
         location=settings.location,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from app.db.faults import passes
 from app.engine import recorder
+from app.engine.carriers import RemoteNetwork
 from app.engine.network import Finished, Network
 from app.engine.schedule import Claim, Standing
 from app.records import Outcome
@@ -28,7 +29,10 @@ class Returns:
     """
 
     def __init__(
-        self, network: Network, location: str, told: Callable[[Claim, Standing | None], None]
+        self,
+        network: Network | RemoteNetwork,
+        location: str,
+        told: Callable[[Claim, Standing | None], None],
     ) -> None:
         self._network = network
         self._location = location

@@ -184,3 +184,11 @@ def test_many_changes_do_not_fill_the_memory(plan):
     assert len(plan._heap) < 200
     assert taken(plan, at(60)) == [7]
     assert plan.checks_per_second == pytest.approx(1 / 60)
+
+
+def test_a_new_pause_forgets_no_running_check(plan):
+    """An agent learns the pause from its server while its first checks run."""
+    plan.put(job(7, Standing(1)), START)
+    assert taken(plan, START) == [7]
+    plan.set_confirm(3 * SECOND, at(1))
+    assert taken(plan, at(2)) == []

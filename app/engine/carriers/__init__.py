@@ -6,12 +6,16 @@ repeats it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
+from app.engine.schedule import Claim
 from app.records import CheckSpec, Outcome
 
 Done = Callable[[Outcome], None]
+Finished = tuple[Claim, Outcome]
 
 
 class Carrier(Protocol):
@@ -26,3 +30,33 @@ class Carrier(Protocol):
         """Accept no more checks, and wait up to ``timeout`` seconds for running ones. For the
         others, ``done`` is never called.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a process that makes checks elsewhere said of itself. ``clock_offset``: how far its
+    clock is ahead of ours. ``checks``: how many came back since the last report.
+    """
+
+    process: str
+    version: str
+    clock_offset: timedelta
+    checks: int
+
+
+class RemoteNetwork:
+    """In place of ``app.engine.network.Network`` when checks are made elsewhere: whoever makes them
+    has sorted out failures of its own network, and ``down`` is what it says.
+
+    ``reports`` returns what these processes said of themselves since the last call.
+    """
+
+    def __init__(self) -> None:
+        self.down = False
+        self.reports: Callable[[], Sequence[Report]] = lambda: ()
+
+    def sort(self, finished: list[Finished], _now: float) -> list[Finished]:
+        return finished
+
+    def collect(self, _now: float) -> list[Finished]:
+        return []

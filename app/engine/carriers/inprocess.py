@@ -13,7 +13,7 @@ class InProcess:
     """A ``Carrier``."""
 
     def __init__(self, settings: Settings, policies: Policies) -> None:
-        self.prober = make_prober(settings, policies)
+        self.prober = make_prober(settings, policies.current)
 
     def submit(self, spec: CheckSpec, done: Done) -> None:
         self.prober.submit(spec, done)

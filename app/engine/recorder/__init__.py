@@ -1,8 +1,9 @@
 """The only writer of results, states and incidents, and of the alerts that they cause.
 
-``record`` (checks on request), ``record_claimed`` (checks of the schedule) and ``unwatched`` write
-in transactions of their own, and ``remind`` uses one for each reminder. All other functions are
-called inside ``app.db.writing()``, so that a store can change a monitor's fields in the same
+``record`` (checks on request), ``record_claimed`` (checks of the schedule), ``record_late`` (checks
+of an agent that was cut off) and ``unwatched`` write in transactions of their own, and ``remind``
+uses one for each reminder. All other functions are called inside ``app.db.writing()``, so that a
+store can change a monitor's fields in the same
 transaction:
 
     with writing() as session:
@@ -20,6 +21,7 @@ from app.engine.recorder.incidents import (
     delete_incident,
     store_incident,
 )
+from app.engine.recorder.late import record_late
 from app.engine.recorder.monitors import (
     forget,
     pause,
@@ -41,6 +43,7 @@ __all__ = [
     "pause",
     "record",
     "record_claimed",
+    "record_late",
     "remind",
     "resume",
     "rewatch",

@@ -1,0 +1,170 @@
+"""Checks and outcomes on their way between machines, as compact JSON data. Pure.
+
+Fields at their default are left out. Outcomes are read as those of a stranger: a prober or an agent
+runs where others can reach it, and a value that the database cannot store would lose its whole
+batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from ipaddress import ip_address
+from operator import attrgetter
+from typing import Any
+
+from app.codec.record import reader
+from app.codec.values import Odd, object_
+from app.codec.writing import plain
+from app.records import Cause, CheckSpec, Outcome, Pair, Result, Timings
+
+LONGEST_TEXT = 1_000  # of a cause, an address in a list, a warning
+MOST_TEXTS = 50
+LARGEST_EVIDENCE = 256 * 1024  # as JSON; the prober makes some 20 KB at most
+LARGEST = 2**31 - 1  # of an INTEGER column
+
+# --- Writing
+
+
+def pack(record: Any) -> dict[str, Any]:
+    """A ``CheckSpec``, an ``Outcome``, or a record inside one."""
+    take, names = _values(record.__class__)
+    return {
+        name: _packed(value)
+        for (name, default), value in zip(names, take(record), strict=True)
+        if value is not default and value != default
+    }
+
+
+@cache
+def _values(of: Any) -> tuple[Callable[[Any], tuple[Any, ...]], list[tuple[str, Any]]]:
+    known = fields(of)
+    return attrgetter(*(field.name for field in known)), [
+        (field.name, field.default) for field in known
+    ]
+
+
+def _packed(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Pair):
+        return [value.key, value.value]
+    if isinstance(value, Mapping):
+        return plain(value)
+    if is_dataclass(value):
+        return pack(value)
+    return [_packed(one) for one in value]
+
+
+# --- Reading
+
+
+def spec_of(data: Any) -> CheckSpec:
+    """A check as ``pack`` wrote it, from a sender that was authenticated. Raises Odd."""
+    known = object_(data, "check")
+    values = {name: known[name] for name in _SPEC_NAMES if name in known}
+    try:
+        if headers := values.get("request_headers"):
+            values["request_headers"] = tuple(Pair(key, value) for key, value in headers)
+        if auth := values.get("auth"):
+            name, password = auth
+            values["auth"] = (name, password)
+        return CheckSpec(**values)
+    except (TypeError, ValueError):
+        raise Odd("check") from None
+
+
+_SPEC_NAMES = frozenset(field.name for field in fields(CheckSpec))
+
+
+def outcome_of(data: Any) -> Outcome:
+    """An outcome as ``pack`` wrote it. Raises Odd for anything that a check cannot bring."""
+    outcome = _outcome(data)
+    result = outcome.result
+    _whole(result.status_code, "status_code", 999)
+    _whole(result.response_time, "response_time", LARGEST)
+    for name in _PHASES:
+        _whole(getattr(result.timings, name), name, LARGEST)
+    for name, text, longest in (
+        ("cause", result.cause, LONGEST_TEXT),
+        ("http_version", result.http_version, 8),
+        ("ssl_fingerprint", outcome.ssl_fingerprint, 64),
+        ("ssl_host", outcome.ssl_host, 255),
+    ):
+        _text(text, name, longest)
+    for many in (result.redirects, result.warnings):
+        if len(many) > MOST_TEXTS:
+            raise Odd("redirects")
+        for one in many:
+            _text(one, "redirects", 10 * LONGEST_TEXT)
+    if result.cause_code is not None and not _is_cause(result.cause_code):
+        raise Odd("cause_code")
+    if result.ip is not None:
+        try:
+            ip_address(result.ip.partition("%")[0])
+        except ValueError:
+            raise Odd("ip") from None
+    if outcome.evidence is not None and not _is_evidence(outcome.evidence):
+        raise Odd("evidence")
+    return outcome
+
+
+def _is_evidence(value: Mapping[str, Any]) -> bool:
+    text = json.dumps(value, ensure_ascii=False)
+    return len(text) <= LARGEST_EVIDENCE and "\\u0000" not in text and _is_utf8(text)
+
+
+_PHASES = [field.name for field in fields(Timings)]
+
+
+_CAUSES = frozenset(Cause)
+
+
+def _is_cause(code: str) -> bool:
+    name, colon, status = code.partition(":")
+    if name == Cause.HTTP_STATUS and colon:
+        return status.isascii() and status.isdigit() and len(status) == 3
+    return code in _CAUSES
+
+
+def _whole(value: int | None, name: str, largest: int) -> None:
+    if value is not None and not 0 <= value <= largest:
+        raise Odd(name)
+
+
+def _text(value: str | None, name: str, longest: int) -> None:
+    # PostgreSQL stores no NUL, and no half of a surrogate pair can be written as UTF-8.
+    if value is not None and (len(value) > longest or "\0" in value or not _is_utf8(value)):
+        raise Odd(name)
+
+
+def _is_utf8(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def moment(value: Any) -> datetime | None:
+    """A time with its fraction of a second; None for anything else."""
+    try:
+        read = datetime.fromisoformat(value)
+        return read.astimezone(UTC) if read.tzinfo is not None else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+_result = reader(Result, "result", checked_at=moment)
+
+
+def _read_result(data: Any) -> Result:
+    return _result(data)
+
+
+_outcome = reader(Outcome, "outcome", result=_read_result)

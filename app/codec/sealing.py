@@ -1,0 +1,98 @@
+"""Encrypt and authenticate what machines send each other, so that whoever carries it can neither
+read it nor change it.
+
+``BatchKey``: both sides have the same key. ``seal_to``: only the owner of a private key can read
+it, and anybody can write it, so it must come over a connection that is authenticated by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+# For a key that is used once.
+_NO_NONCE = bytes(NONCE_BYTES)
+
+
+class Forged(ValueError):
+    """The text was not made with the right key, or for another purpose, or was changed."""
+
+
+class BatchKey:
+    """Raises ValueError for text that is not 32 bytes in base64."""
+
+    def __init__(self, text: str) -> None:
+        self._cipher = AESGCM(key_of(text))
+
+    def seal(self, data: Any, about: str) -> bytes:
+        """``data``, which JSON can carry. ``about``: what ``open`` must name to read it."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, _json(data), about.encode())
+
+    def open(self, sealed: bytes, about: str) -> Any:
+        """Raises Forged."""
+        nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+        try:
+            return json.loads(self._cipher.decrypt(nonce, rest, about.encode()))
+        except (InvalidTag, ValueError):
+            raise Forged("not made with this key") from None
+
+
+def key_of(text: str) -> bytes:
+    """The bytes of a key in base64. Raises ValueError with a sentence."""
+    try:
+        key = base64.b64decode(text.strip(), validate=True)
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise ValueError("it must be 32 random bytes in base64, as `openssl rand -base64 32` says.")
+    return key
+
+
+def new_private_key() -> bytes:
+    return X25519PrivateKey.generate().private_bytes_raw()
+
+
+def public_key_of(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def seal_to(public: bytes, data: Any, about: str) -> bytes:
+    """``data``, which JSON can carry, for the owner of the private key to ``public``."""
+    ours = X25519PrivateKey.generate()
+    sent = ours.public_key().public_bytes_raw()
+    shared = ours.exchange(X25519PublicKey.from_public_bytes(public))
+    cipher = AESGCM(_derived(shared, sent + public))
+    return sent + cipher.encrypt(_NO_NONCE, _json(data), about.encode())
+
+
+def unseal(private: bytes, sealed: bytes, about: str) -> Any:
+    """What ``seal_to`` was given. Raises Forged."""
+    theirs, rest = sealed[:KEY_BYTES], sealed[KEY_BYTES:]
+    try:
+        key = X25519PrivateKey.from_private_bytes(private)
+        shared = key.exchange(X25519PublicKey.from_public_bytes(theirs))
+        cipher = AESGCM(_derived(shared, theirs + public_key_of(private)))
+        return json.loads(cipher.decrypt(_NO_NONCE, rest, about.encode()))
+    except (InvalidTag, ValueError):
+        raise Forged("not made for this key") from None
+
+
+def _derived(shared: bytes, salt: bytes) -> bytes:
+    return HKDF(SHA256(), KEY_BYTES, salt=salt, info=b"wakeful sealed to an agent v1").derive(
+        shared
+    )
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()

@@ -1,0 +1,45 @@
+"""The commands whose checks go through a queue. They need the extra ``distributed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from app.access.networks import Policies
+from app.config import SettingError, Settings
+from app.engine.carriers import Carrier, RemoteNetwork
+from app.i18n import N_, _
+
+MISSING = N_("Checks through a queue need Celery: pip install 'wakeful[distributed]'.")
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        if fault.name not in ("celery", "kombu", "redis"):
+            raise
+        raise SettingError(_(MISSING)) from None
+
+
+def queue_carrier(
+    settings: Settings,
+) -> tuple[Callable[[Settings, Policies], Carrier], RemoteNetwork]:
+    """What makes the carrier of a checker, and the network of the probers behind it."""
+    with _extra():
+        from app.engine.carriers.queue.broker import needed
+        from app.engine.carriers.queue.sender import QueueCarrier
+    needed(settings)
+    network = RemoteNetwork()
+
+    def make(settings: Settings, _policies: Policies) -> Carrier:
+        return QueueCarrier(settings, network)
+
+    return make, network
+
+
+def run_prober(settings: Settings) -> int:
+    with _extra():
+        from app.engine.carriers.queue.prober import run
+    return run(settings)

@@ -1,0 +1,10 @@
+"""``wakeful agent``: checks from behind any NAT, without a database and without an open port.
+
+It asks the server what to check, checks on its own schedule, and sends the results. While the
+server is out of reach, checks continue and their results wait on disk.
+
+    agent     the loop: schedule, prober, results
+    buffer    results that the server has not taken yet
+    link      the requests to the server, on a thread of their own
+    clock     the server's time
+"""

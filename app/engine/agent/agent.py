@@ -1,0 +1,294 @@
+"""The agent's loop: starts due checks, keeps their results, and follows what the server says.
+
+The same schedule and prober as a checker's. The server judges: it says which results are to be
+repeated. Networks that checks may reach are this machine's own setting, and nothing that a server
+says adds one.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from app.checks.prober import Prober
+from app.codec.packing import moment, pack, spec_of
+from app.codec.values import Odd
+from app.config import PREFIX, SettingError, Settings
+from app.db.clocks import SKEW
+from app.engine import schedule
+from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.clock import Clock
+from app.engine.agent.link import Assigned, Greeted, Link, News, Stood
+from app.engine.network import Finished, Network
+from app.engine.plan import Job, Plan
+from app.engine.probing import make_prober
+from app.engine.schedule import Claim, Standing
+from app.i18n import _
+from app.net.canary import network_works, parse_canaries
+from app.net.policy import Policy
+from app.records import Cause, Outcome
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 200  # checks started before outcomes are collected
+LEAST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
+GATHER_SECONDS = 0.05
+STOP_SECONDS = 7.0
+CLEAN_SECONDS = 600.0
+STEP_SECONDS = 1.0  # a larger difference means that a clock was set
+MINUTE = 60.0
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+WHERE = "in WAKEFUL_ALLOW_NETWORKS of this agent"
+
+
+class Agent:
+    """Runs until it is told to stop. Raises SettingError."""
+
+    def __init__(self, settings: Settings) -> None:
+        for name, value in (("SERVER", settings.server), ("AGENT_TOKEN", settings.agent_token)):
+            if value is None:
+                raise SettingError(
+                    _("%(name)s is missing. The page of the place shows it.", name=PREFIX + name)
+                )
+        self.settings = settings
+        folder = _folder(settings)
+        self._clock = Clock()
+        self._buffer = Buffer(folder)
+        self._policy = Policy.parse(settings.allow_networks or "", WHERE)
+        canaries = parse_canaries(settings.canaries)
+        works = partial(network_works, canaries, frozenset()) if canaries else None
+        self._back: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self._network = Network(works, self.wake)
+        self._was_down = False
+        self._plan = Plan(timedelta(seconds=settings.confirm_seconds))
+        self._jobs: dict[int, Job] = {}
+        self._started: dict[int, datetime] = {}  # when the last check of each monitor began
+        self._done = self._buffer.done()  # the last check of each monitor, with its version
+        self._offset = self._clock.offset
+        self._recent: deque[float] = deque()  # when checks came back, in the last minute
+        self._clean_at = 0.0
+        self.on_turn: Callable[[], object] = lambda: None
+        self._link = Link(
+            settings.server or "",
+            settings.agent_token or "",
+            folder,
+            self._buffer,
+            self._clock,
+            ca_bundle=settings.ca_bundle,
+            wake=self.wake,
+            figures=self._figures,
+        )
+
+    def wake(self) -> None:
+        """Take the next turn now. Safe from any thread."""
+        self._back.put(None)
+
+    def run(self, stop: threading.Event) -> None:
+        prober = make_prober(self.settings, lambda: self._policy)
+        self._link.start()
+        try:
+            while not stop.is_set():
+                self.on_turn()
+                self._turn(prober)
+        finally:
+            prober.close(STOP_SECONDS)
+            self._keep(self._collected(0.0))
+            self._link.close(STOP_SECONDS)
+            self._buffer.close()
+
+    # --- one turn
+
+    def _turn(self, prober: Prober) -> None:
+        self._listen()
+        self._notice_step()
+        self._start_due(prober)
+        due = self._plan.next()
+        left = LONGEST_PAUSE_SECONDS
+        if due is not None:
+            left = min(left, (due - self._clock.now()).total_seconds())
+        self._keep(self._collected(max(LEAST_PAUSE_SECONDS, left)))
+        if self._network.down != self._was_down:
+            self._was_down = self._network.down
+            self._plan.set_network(not self._was_down, self._clock.now())
+        if time.monotonic() - self._clean_at > CLEAN_SECONDS:
+            self._clean_at = time.monotonic()
+            if lost := self._buffer.forget_old(self._clock.now()):
+                log.warning("%d results were older than a day and are dropped.", lost)
+
+    def _notice_step(self) -> None:
+        """The server's time as we know it has changed, and with it all due times."""
+        if abs(self._clock.offset - self._offset) > timedelta(seconds=STEP_SECONDS):
+            log.warning(
+                "This machine's clock differs from the server's by %+.1f s.",
+                -self._clock.offset.total_seconds(),
+            )
+            self._plan.rearrange(self._clock.now())
+        if abs(self._clock.offset - self._offset) > SKEW:
+            self._started.clear()
+        self._offset = self._clock.offset
+
+    def _start_due(self, prober: Prober) -> None:
+        now = self._clock.now()
+        for job in self._plan.take(now, AT_ONCE):
+            self._started[job.monitor_id] = now
+            prober.submit(job.spec, partial(self._came_back, job.claim()))
+
+    def _came_back(self, claim: Claim, outcome: Outcome) -> None:
+        self._back.put((claim, outcome))
+
+    def _collected(self, wait: float) -> list[Finished]:
+        """Wait for outcomes, then a moment for more of them."""
+        finished: list[Finished] = []
+        until = time.monotonic() + wait
+        while len(finished) < AT_ONCE:
+            try:
+                one = self._back.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                break
+            until = min(until, time.monotonic() + GATHER_SECONDS)
+            if one is not None:
+                finished.append(one)
+        now = time.monotonic()
+        return self._network.sort(finished, now) + self._network.collect(now)
+
+    # --- results
+
+    def _keep(self, finished: list[Finished]) -> None:
+        """Write results down, and schedule the next checks of their monitors."""
+        kept = []
+        for claim, outcome in finished:
+            job = self._jobs.get(claim.monitor_id)
+            if job is None or job.standing.turn != claim.turn:
+                continue  # the monitor was changed meanwhile
+            # Not before it was started: if the difference of the clocks was measured anew
+            # meanwhile, the check would seem to belong to the slot before.
+            at = max(
+                self._clock.corrected(outcome.result.checked_at),
+                self._started.get(claim.monitor_id, EARLIEST),
+            )
+            placed = replace(outcome, result=replace(outcome.result, checked_at=at))
+            body = {"made_for": claim.turn, "outcome": pack(placed)}
+            kept.append(Made(claim.monitor_id, claim.turn, at, body))
+            self._plan.back(claim, self._stood(job, placed), self._clock.now())
+        if kept:
+            self._buffer.add(kept)
+            self._done |= {one.monitor_id: (one.version, one.at) for one in kept}
+            self._link.hurry()
+            now = time.monotonic()
+            self._recent.extend([now] * len(kept))
+
+    def _stood(self, job: Job, outcome: Outcome) -> Standing:
+        result = outcome.result
+        return replace(
+            job.standing,
+            slot=schedule.last_slot(job.monitor_id, job.interval, result.checked_at),
+            checked_at=result.checked_at,
+            blind=result.cause_code == Cause.NETWORK_DOWN,
+        )
+
+    def _figures(self) -> Mapping[str, Any]:
+        """What the server is told of this agent. On the link's thread."""
+        since = time.monotonic() - MINUTE
+        while self._recent and self._recent[0] < since:
+            self._recent.popleft()
+        return {"checks_per_minute": len(self._recent)}
+
+    # --- what the server says
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                news = self._link.news.get_nowait()
+            except queue.Empty:
+                return
+            self._follow(news)
+
+    def _follow(self, news: News) -> None:
+        if isinstance(news, Greeted):
+            log.info("Checking for the place %s.", news.location)
+            self._plan.set_confirm(news.confirm, self._clock.now())
+        elif isinstance(news, Assigned):
+            self._assign(news)
+        else:
+            self._stand(news)
+
+    def _assign(self, news: Assigned) -> None:
+        now = self._clock.now()
+        found: set[int] = set()
+        for one in news.assigned:
+            try:
+                job = self._job(one)
+            except (Odd, KeyError, TypeError, ValueError):
+                log.error("A monitor that the server sent cannot be read.")
+                continue
+            found.add(job.monitor_id)
+            self._jobs[job.monitor_id] = job
+            self._plan.put(job, now)
+        gone = (self._jobs.keys() - found) if news.whole else set(news.gone)
+        self._plan.drop(gone)
+        for monitor_id in gone:
+            self._jobs.pop(monitor_id, None)
+            self._done.pop(monitor_id, None)
+            self._started.pop(monitor_id, None)
+
+    def _job(self, one: Mapping[str, Any]) -> Job:
+        spec = spec_of(one["spec"])
+        monitor_id, version = int(spec.monitor_id or 0), int(one["version"])
+        told = _standing(one["standing"], version)
+        interval = int(one["interval"])
+        done_version, at = self._done.get(monitor_id, (version, None))
+        if at is not None and done_version == version and _is_news(at, told):
+            # What we have done since is on its way to the server.
+            told = replace(told, slot=schedule.last_slot(monitor_id, interval, at), checked_at=at)
+        return Job(monitor_id, spec, interval, 0, 0, told)
+
+    def _stand(self, news: Stood) -> None:
+        now = self._clock.now()
+        for number, told in news.standings.items():
+            job = self._jobs.get(int(number))
+            if told is None:
+                self._link.reload()  # the monitor has changed, and its result was not taken
+            elif job is not None:
+                since = moment(told["unconfirmed_at"])
+                job.standing = replace(job.standing, unconfirmed_at=since)
+                self._plan.put(job, now)
+
+
+def _is_news(at: datetime, told: Standing) -> bool:
+    """Whether a check of ours is later than what the server knows. Without a slot, but with an
+    earlier check, the server wants one now: the monitor was resumed.
+    """
+    if told.slot is None:
+        return told.checked_at is None
+    return told.checked_at is None or at > told.checked_at
+
+
+def _standing(told: Mapping[str, Any], turn: int) -> Standing:
+    return Standing(
+        turn,
+        moment(told["slot"]),
+        moment(told["checked_at"]),
+        moment(told["unconfirmed_at"]),
+        bool(told["blind"]),
+    )
+
+
+def _folder(settings: Settings) -> Path:
+    try:
+        settings.instance.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as fault:
+        raise SettingError(
+            f"{PREFIX}INSTANCE is wrong: {settings.instance} cannot be used as a folder "
+            f"({fault.strerror})."
+        ) from None
+    return settings.instance

@@ -1,0 +1,276 @@
+"""The agent's requests to its server, on a thread of their own: hello, what to check, results."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from app.codec.packing import moment
+from app.codec.sealing import new_private_key, public_key_of, unseal
+from app.engine.agent.buffer import Buffer
+from app.engine.agent.clock import Clock
+from app.net.trust import Bundle
+from app.version import __version__
+
+log = logging.getLogger(__name__)
+
+POST_SECONDS = 1.0  # how often results are sent, if there are some
+IDLE_SECONDS = 5.0  # how often the server is asked for changes otherwise
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # after a request that failed
+CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
+AT_ONCE = 200  # results in one request
+LARGEST = 600_000  # characters of results in one request: the server reads a MiB
+ABOUT_ASSIGNED = "wakeful assigned v1 {}"
+MOST_KEPT = 50  # answers on disk, before everything is asked for again
+
+
+class Refused(Exception):
+    """The server refuses the agent. The text is its sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """News of what to check. ``whole``: it is all, and everything else has gone."""
+
+    whole: bool
+    assigned: list[dict[str, Any]]
+    gone: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """The new standings of monitors, by id; None for a result that was not taken."""
+
+    standings: Mapping[str, dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Greeted:
+    location: str
+    confirm: timedelta
+
+
+News = Greeted | Assigned | Stood
+
+
+class Link:
+    """``news`` has what the server said; ``figures`` returns what the agent says of itself."""
+
+    def __init__(
+        self,
+        server: str,
+        token: str,
+        folder: Path,
+        buffer: Buffer,
+        clock: Clock,
+        *,
+        ca_bundle: str | None,
+        wake: Callable[[], None],
+        figures: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        self._base = f"{server}/api/v1/agent/"
+        self._buffer, self._clock = buffer, clock
+        self._wake, self._figures = wake, figures
+        self.news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._private = _key_in(folder)
+        self._stored = folder / "assigned"
+        self._bundle = Bundle(ca_bundle)
+        self._session = requests.Session()
+        # No netrc, and no proxy but the one for HTTPS: it is for the server, never for checks.
+        self._session.trust_env = False
+        proxy = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
+        self._session.proxies = {"https": proxy} if proxy else {}
+        self._session.verify = self._bundle.path
+        self._session.headers.update(
+            {
+                "Authorization": f"Bearer {token}",
+                "Content-Type": "application/json",
+                "User-Agent": f"Wakeful-Agent/{__version__}",
+            }
+        )
+        self._location = ""
+        self._change: int | None = None  # the number of the newest change that we know
+        self._kept: list[str] = []  # what the server sealed, the last whole answer and all since
+        self._wanted = threading.Event()  # there are results to send at once
+        self._ended = False
+        self._pause = FIRST_PAUSE
+        self._told = ""
+        self._thread = threading.Thread(target=self._run, name="link", daemon=True)
+
+    def start(self) -> None:
+        self._recall()
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Send results soon. Safe from any thread."""
+        self._wanted.set()
+
+    def reload(self) -> None:
+        """Ask for everything again."""
+        self._change = None
+        self._wanted.set()
+
+    def close(self, timeout: float) -> None:
+        """Send what waits, for at most ``timeout`` seconds; the rest stays on disk."""
+        self._ended = True
+        self._wanted.set()
+        self._thread.join(timeout)
+        self._session.close()
+        self._bundle.close()
+
+    # --- the thread
+
+    def _run(self) -> None:
+        while True:
+            last = self._ended
+            try:
+                self._turn()
+            except Exception as fault:
+                self._trouble(fault)
+                if last:
+                    return
+                self._wanted.wait(0 if self._ended else self._pause)
+                self._pause = min(LONGEST_PAUSE, 2 * self._pause)
+            else:
+                if self._told:
+                    log.warning("The server answers again.")
+                self._told, self._pause = "", FIRST_PAUSE
+                if last:
+                    return
+                self._wait()
+
+    def _wait(self) -> None:
+        """Until there are results to send, or it is time to ask for changes."""
+        if not len(self._buffer) and not self._wanted.wait(IDLE_SECONDS):
+            return
+        self._wanted.clear()
+        if not self._ended:
+            time.sleep(POST_SECONDS)  # others come with them
+
+    def _turn(self) -> None:
+        if not self._location:
+            self._hello()
+        # Before what to check is asked: after a restart, the server must know what has been done.
+        change = self._post()
+        if self._change != change:
+            self._ask()
+
+    def _trouble(self, fault: Exception) -> None:
+        """Log a fault once: a cut may last for hours."""
+        said = str(fault) if isinstance(fault, Refused) else f"{type(fault).__name__}"
+        if isinstance(fault, Refused):
+            self._location = ""
+        if said != self._told:
+            log.error("The server cannot be reached or refuses the agent: %s", said)
+            if not isinstance(fault, Refused | requests.RequestException):
+                log.error("The fault was:", exc_info=fault)
+        self._told = said
+
+    def _hello(self) -> None:
+        key = base64.b64encode(public_key_of(self._private)).decode()
+        told = self._send("hello", {"public_key": key, "version": __version__})
+        confirm = timedelta(seconds=float(told["confirm_seconds"]))
+        self._location = str(told["location"])
+        self._tell(Greeted(self._location, confirm))
+
+    def _post(self) -> int:
+        """Send results, the newest first; returns the number of the newest change."""
+        while True:
+            found = self._buffer.newest(AT_ONCE, LARGEST)
+            offset = -self._clock.offset / timedelta(milliseconds=1)
+            said = {"version": __version__, "clock_offset_ms": round(offset), **self._figures()}
+            head = json.dumps(said)[:-1]
+            body = f'{head},"results":[{",".join(body for _id, body in found)}]}}'
+            told = self._send("results", body)
+            self._buffer.remove([id for id, _body in found])
+            if told["refused"]:
+                log.warning("The server refused %s results.", told["refused"])
+            if told["standings"]:
+                self._tell(Stood(told["standings"]))
+            if len(found) < AT_ONCE:
+                return int(told["change"])
+
+    def _ask(self) -> None:
+        told = self._send("assigned", {} if self._change is None else {"since": self._change})
+        sealed = base64.b64decode(told["sealed"])
+        news = self._opened(self._location, sealed)
+        self._change = int(told["change"])
+        if news.whole or news.assigned or news.gone:
+            self._remember(told["sealed"], whole=news.whole)
+        self._tell(news)
+
+    def _send(self, path: str, data: Mapping[str, Any] | str) -> dict[str, Any]:
+        body = data if isinstance(data, str) else json.dumps(data)
+        sent, began = datetime.now(UTC), time.monotonic()
+        answer = self._session.post(
+            self._base + path,
+            data=body.encode(),
+            timeout=(CONNECT_SECONDS, READ_SECONDS),
+            allow_redirects=False,
+        )
+        seconds = time.monotonic() - began
+        try:
+            told = answer.json()
+        except ValueError:
+            raise Refused(f"{answer.status_code} without JSON") from None
+        if answer.status_code != 200:
+            raise Refused(f"{answer.status_code}: {told.get('message')}")
+        said: dict[str, Any] = told["data"]
+        received, answered = moment(said["received"]), moment(said["now"])
+        if received is not None and answered is not None:
+            self._clock.measure(sent, seconds, received, answered)
+        return said
+
+    def _opened(self, location: str, sealed: bytes) -> Assigned:
+        told = unseal(self._private, sealed, ABOUT_ASSIGNED.format(location))
+        return Assigned(told["whole"], told["assigned"], told["gone"])
+
+    def _tell(self, news: News) -> None:
+        self.news.put(news)
+        self._wake()
+
+    # --- what the agent knew before a restart
+
+    def _remember(self, sealed: str, *, whole: bool) -> None:
+        """Keep what to check on disk, sealed as it came, for a start while the server is away."""
+        self._kept = [sealed] if whole else [*self._kept, sealed]
+        _write(self._stored, "\n".join([self._location, *self._kept]).encode())
+        if len(self._kept) > MOST_KEPT:
+            self._change = None  # the next answer is whole again
+
+    def _recall(self) -> None:
+        try:
+            location, *kept = self._stored.read_text().splitlines()
+            for sealed in kept:
+                self._tell(self._opened(location, base64.b64decode(sealed)))
+        except (OSError, ValueError, KeyError):
+            return  # the server says it again
+
+
+def _key_in(folder: Path) -> bytes:
+    """The agent's private key, made once."""
+    path = folder / "agent_key"
+    if not path.exists():
+        _write(path, base64.b64encode(new_private_key()))
+    return base64.b64decode(path.read_text())
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Replace a file whole, readable by its owner alone."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        os.fsync(file.fileno())
+    fresh.replace(path)

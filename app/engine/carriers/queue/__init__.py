@@ -1,0 +1,13 @@
+"""Checks through a queue: a checker sends batches, and probers elsewhere bring the outcomes back.
+
+Celery over Redis. Both sides know the address of Redis (BROKER_URL) and a key (BATCH_KEY); probers
+have no database. Batches and outcomes are encrypted and authenticated with the key, so whoever
+reads or writes Redis learns no secret and can forge no result.
+
+    sender    the ``Carrier`` of a checker
+    prober    what ``wakeful prober`` runs
+    broker    what both sides share
+
+Redis may lose messages, and a prober may be killed: what does not come back is sent again. The
+tokens and turns of the database decide which result counts, as for every carrier.
+"""

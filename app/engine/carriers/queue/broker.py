@@ -1,0 +1,83 @@
+"""The two ends' common ground: Celery's application, the names of queues, and what is signed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from celery import Celery
+
+from app.config import PREFIX, SettingError, Settings
+from app.i18n import _
+
+TASK = "wakeful.checks"
+# A batch that no prober has taken within this time is refused by all of them, so that a copy of it
+# cannot be used later. The clocks of checker and probers may differ by as much.
+FRESH_SECONDS = 30.0
+# Redis forgets the outcomes for a checker that has not taken them for so long.
+KEPT_SECONDS = 120
+CONNECT_SECONDS = 5
+
+
+def queue_of(location: str) -> str:
+    return f"checks.{location}"
+
+
+def about_checks(location: str) -> str:
+    """What a batch is signed for: one that is moved to another place cannot be read there."""
+    return f"wakeful checks v1 {location}"
+
+
+def about_outcomes(location: str, checker: str) -> str:
+    return f"wakeful outcomes v1 {location} {checker}"
+
+
+def needed(settings: Settings) -> tuple[str, str]:
+    """The address of Redis, and the key. Raises SettingError."""
+    for name, value in (("BROKER_URL", settings.broker_url), ("BATCH_KEY", settings.batch_key)):
+        if value is None:
+            raise SettingError(
+                _("%(name)s is missing: checks go through a queue.", name=PREFIX + name)
+            )
+    return settings.broker_url or "", settings.batch_key or ""
+
+
+def make_celery(broker_url: str) -> Celery:
+    celery = Celery("wakeful", broker=broker_url, set_as_current=False)
+    celery.conf.update(
+        accept_content=["json"],
+        task_ignore_result=True,  # outcomes come back encrypted, on a list of their own
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=False,  # it would take commands from anybody on the broker
+        worker_send_task_events=False,
+        # The default of Celery 6; a task lasts some milliseconds.
+        worker_cancel_long_running_tasks_on_connection_loss=True,
+        # None of the task's arguments may reach the log.
+        worker_redirect_stdouts=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "socket_timeout": CONNECT_SECONDS,
+            "socket_connect_timeout": CONNECT_SECONDS,
+            "socket_keepalive": True,
+            "health_check_interval": 10,
+            # The shortest of all applications on one Redis wins. A task lasts some milliseconds.
+            "visibility_timeout": 60,
+            # The default looks once in 100 s.
+            "unacked_restore_interval": 2,
+            "unacked_restore_throttle": 1,
+        },
+    )
+    return celery
+
+
+def make_redis(broker_url: str) -> Any:
+    return redis.Redis.from_url(
+        broker_url,
+        socket_timeout=2 * CONNECT_SECONDS,
+        socket_connect_timeout=CONNECT_SECONDS,
+        socket_keepalive=True,
+    )

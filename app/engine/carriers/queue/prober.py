@@ -1,0 +1,304 @@
+"""The far end of the queue: a Celery worker that makes the checks of a place.
+
+A task only hands its batch to the prober of this process, which runs thousands of checks at once;
+the outcomes are sent as they come, so one slow target delays no other.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from celery import signals
+from celery.exceptions import SecurityWarning
+
+from app.checks.prober import Prober
+from app.codec.packing import moment, pack, spec_of
+from app.codec.sealing import BatchKey, Forged
+from app.config import Settings
+from app.engine.carriers.queue.broker import (
+    FRESH_SECONDS,
+    KEPT_SECONDS,
+    TASK,
+    about_checks,
+    about_outcomes,
+    make_celery,
+    make_redis,
+    needed,
+    queue_of,
+)
+from app.engine.network import Network
+from app.engine.probing import make_prober
+from app.engine.schedule import Claim
+from app.net.canary import network_works, parse_canaries
+from app.net.policy import Policy
+from app.records import CheckSpec, Outcome
+from app.version import __version__
+
+log = logging.getLogger(__name__)
+
+SEND_SECONDS = 0.2  # how long an outcome waits for others to be sent with
+ALIVE_SECONDS = 1.0  # how often a checker hears that its batches are here
+MOST_AT_ONCE = 4_000  # checks; more batches wait in Redis, where another prober can take them
+STOP_SECONDS = 7.0
+LARGEST_REPLY = 500
+_PR_SET_PDEATHSIG = 1
+MOST_UNSENT = 20_000  # outcomes kept while Redis is away; the checks are then repeated anyway
+
+
+@dataclass(slots=True)
+class _Running:
+    """A batch, and its checks that have not come back. ``to``: the checker that sent it."""
+
+    to: str
+    tickets: set[int]
+
+
+@dataclass(slots=True)
+class _State:
+    batches: dict[str, _Running] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)  # ids of batches, until they are old
+    claims: dict[int, tuple[str, int]] = field(default_factory=dict)  # batch and ticket
+    unsent: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    last_claim: int = 0
+
+
+class Refused(Exception):
+    """A batch that is not run. The text says why."""
+
+
+class Desk:
+    """Takes batches, and sends outcomes. ``reply`` gets the name of a checker's list and a sealed
+    message; it raises if that cannot be sent.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        prober: Prober,
+        reply: Callable[[str, bytes], None],
+        works: Callable[[], bool] | None = None,
+    ) -> None:
+        _url, key = needed(settings)
+        self.name = f"prober:{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(3)}"
+        self.location = settings.location
+        self._key = BatchKey(key)
+        self._prober = prober
+        self._reply = reply
+        self._lock = threading.Lock()
+        self._state = _State()
+        self._back: list[tuple[Claim, Outcome]] = []
+        self._some = threading.Event()
+        self._network = Network(works, self._some.set)
+        self._ended = False
+        self._away = False
+        self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
+        self._thread.start()
+
+    def take(self, sealed: bytes) -> None:
+        """Start the checks of a batch. Raises Refused."""
+        try:
+            batch = self._key.open(sealed, about_checks(self.location))
+        except Forged:
+            raise Refused(
+                "A batch was not made with our BATCH_KEY, or for another place."
+            ) from None
+        now = datetime.now(UTC)
+        at = moment(batch["at"]) or now
+        difference = (now - at).total_seconds()
+        if abs(difference) > FRESH_SECONDS:
+            raise Refused(
+                f"A batch is {difference:.0f} s old by our clock; {FRESH_SECONDS:.0f} s are "
+                "allowed. Compare the clocks of this machine and of the checker."
+            )
+        checks = [(ticket, spec_of(packed)) for ticket, packed in batch["checks"]]
+        self._accept(batch["id"], batch["to"], checks)
+
+    def _accept(self, batch_id: str, to: str, checks: list[tuple[int, CheckSpec]]) -> None:
+        begun: list[tuple[CheckSpec, Claim]] = []
+        with self._lock:
+            state, now = self._state, time.monotonic()
+            if batch_id in state.seen:
+                raise Refused("A batch came a second time.")
+            state.seen[batch_id] = now
+            state.batches[batch_id] = _Running(to, {ticket for ticket, _spec in checks})
+            for ticket, spec in checks:
+                state.last_claim += 1
+                state.claims[state.last_claim] = batch_id, ticket
+                begun.append((spec, Claim(spec.monitor_id or 0, turn=state.last_claim)))
+        for spec, claim in begun:
+            self._prober.submit(spec, partial(self._came_back, claim))
+
+    def wait_for_room(self) -> None:
+        while self._prober.in_flight > MOST_AT_ONCE and not self._ended:
+            time.sleep(SEND_SECONDS)
+
+    def close(self, timeout: float) -> None:
+        """Wait for running checks, and send what has come back."""
+        self._prober.close(timeout)
+        self._ended = True
+        self._some.set()
+        self._thread.join(timeout)
+
+    # --- outcomes
+
+    def _came_back(self, claim: Claim, outcome: Outcome) -> None:
+        with self._lock:
+            self._back.append((claim, outcome))
+        self._some.set()
+
+    def _run(self) -> None:
+        alive_at = 0.0
+        while True:
+            ended = self._ended
+            self._some.wait(ALIVE_SECONDS)
+            if not ended:
+                time.sleep(SEND_SECONDS)
+            self._some.clear()
+            try:
+                self._sort()
+                now = time.monotonic()
+                self._send(all_of_them=now - alive_at >= ALIVE_SECONDS)
+                if now - alive_at >= ALIVE_SECONDS:
+                    alive_at = now
+            except Exception:
+                log.exception("Outcomes could not be sent.")
+            if ended:
+                return
+
+    def _sort(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            back, self._back = self._back, []
+        ready = self._network.sort(back, now) + self._network.collect(now)
+        with self._lock:
+            state = self._state
+            for claim, outcome in ready:
+                batch_id, ticket = state.claims.pop(claim.turn)
+                running = state.batches[batch_id]
+                running.tickets.discard(ticket)
+                state.unsent[running.to].append([ticket, pack(outcome)])
+                if not running.tickets:
+                    del state.batches[batch_id]
+            state.seen = {
+                one: since for one, since in state.seen.items() if now - since < 3 * FRESH_SECONDS
+            }
+
+    def _send(self, *, all_of_them: bool) -> None:
+        """Send outcomes to each checker; ``all_of_them``: also to those that only need to hear that
+        their batches are here.
+        """
+        with self._lock:
+            state = self._state
+            running: dict[str, list[str]] = defaultdict(list)
+            for batch_id, batch in state.batches.items():
+                running[batch.to].append(batch_id)
+            unsent, state.unsent = state.unsent, defaultdict(list)
+        for to in unsent.keys() | (running.keys() if all_of_them else set()):
+            self._send_to(to, unsent.get(to, []), running.get(to, []))
+
+    def _send_to(self, to: str, outcomes: list[Any], running: list[str]) -> None:
+        for start in range(0, max(1, len(outcomes)), LARGEST_REPLY):
+            part = outcomes[start : start + LARGEST_REPLY]
+            told = {
+                "prober": self.name,
+                "version": __version__,
+                "now": datetime.now(UTC).isoformat(),
+                "network_down": self._network.down,
+                "running": running,
+                "outcomes": part,
+            }
+            try:
+                self._reply(to, self._key.seal(told, about_outcomes(self.location, to)))
+            except Exception as fault:
+                if not self._away:
+                    log.error("The broker cannot be used (%s). Trying again.", type(fault).__name__)
+                self._away = True
+                with self._lock:
+                    self._state.unsent[to] = (outcomes[start:] + self._state.unsent[to])[
+                        -MOST_UNSENT:
+                    ]
+                return
+            if self._away:
+                log.warning("The broker works again.")
+            self._away = False
+
+
+def make_desk(settings: Settings) -> Desk:
+    """The desk of this process. Call it after a fork, never before."""
+    broker_url, _key = needed(settings)
+    client = make_redis(broker_url)
+
+    def reply(to: str, sealed: bytes) -> None:
+        with client.pipeline() as pipe:
+            pipe.rpush(to, sealed)
+            pipe.expire(to, KEPT_SECONDS)
+            pipe.execute()
+
+    policy = Policy.parse(settings.allow_networks or "", WHERE)
+    canaries = parse_canaries(settings.canaries)
+    works = partial(network_works, canaries, frozenset()) if canaries else None
+    return Desk(settings, make_prober(settings, lambda: policy), reply, works)
+
+
+WHERE = "in WAKEFUL_ALLOW_NETWORKS of this prober"
+
+
+def run(settings: Settings) -> int:
+    """Work until SIGTERM or SIGINT; returns the exit code."""
+    broker_url, _key = needed(settings)
+    celery = make_celery(broker_url)
+    desks: list[Desk] = []  # one, in the process that makes the checks
+
+    @celery.task(name=TASK)  # type: ignore[untyped-decorator]  # Celery ships no types
+    def checks(sealed: str) -> None:
+        desk = desks[0]
+        desk.wait_for_room()
+        try:
+            desk.take(base64.b64decode(sealed))
+        except Refused as fault:
+            log.warning("%s", fault)
+        except Exception as fault:
+            # Celery would log the arguments.
+            log.error("A batch cannot be read: %s", type(fault).__name__)
+
+    def begin(**_more: object) -> None:
+        # If the worker is killed, this process would go on without it.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        desks.append(make_desk(settings))
+
+    def end(**_more: object) -> None:
+        while desks:
+            desks.pop().close(STOP_SECONDS)
+
+    signals.worker_process_init.connect(begin, weak=False)
+    signals.worker_process_shutdown.connect(end, weak=False)
+    # A container often runs as root. Celery warns because of pickle, which is not accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    worker = celery.Worker(
+        queues=[queue_of(settings.location)],
+        pool="prefork",
+        concurrency=1,
+        hostname=f"prober-{os.getpid()}@{socket.gethostname()}",
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel=logging.WARNING,
+        quiet=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)

@@ -1,0 +1,103 @@
+"""Checks and outcomes survive their way between machines, and wrong ones are refused."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from app.codec.packing import outcome_of, pack, spec_of
+from app.codec.values import Odd
+from app.records import CheckSpec, Outcome, Pair, Result, Timings, Verdict
+
+NOW = datetime(2026, 11, 22, 8, 0, 0, 123456, UTC)
+SPECS = [
+    CheckSpec(url="https://example.com/"),
+    CheckSpec(
+        url="https://example.com/",
+        monitor_id=7,
+        request_method="POST",
+        request_headers=(Pair("X-Token", "hunter2"), Pair("X-Token", "ü")),
+        auth=("user", "hunter2"),
+        request_body="a=b",
+        timeout=2.5,
+        verify_tls=False,
+        ssl_alert_days="auto",
+        fault="Not checked.",
+    ),
+]
+OUTCOMES = [
+    Outcome(Result(checked_at=NOW, verdict=Verdict.UP, monitor_id=7)),
+    Outcome(
+        Result(
+            checked_at=NOW,
+            verdict=Verdict.DOWN,
+            monitor_id=7,
+            cause_code="http_status:503",
+            cause="The server answered 503.",
+            status_code=503,
+            response_time=120,
+            timings=Timings(1, 2, None, 4, 5),
+            ip="2001:db8::1",
+            http_version="2",
+            redirects=("https://example.com/a",),
+            warnings=("ipv6_unreachable",),
+        ),
+        evidence={"headers": [["Server", "x"]], "body": "no", "tls": [], "curl": None},
+        ssl_issued_at=NOW,
+        ssl_expires_at=NOW,
+        ssl_fingerprint="ab" * 32,
+        ssl_host="example.com",
+        answered=True,
+    ),
+]
+
+
+def sent(record):
+    return json.loads(json.dumps(pack(record)))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_check_arrives_as_it_was_sent(spec):
+    assert spec_of(sent(spec)) == spec
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_an_outcome_arrives_as_it_was_sent(outcome):
+    arrived = outcome_of(sent(outcome))
+    # Certificates' times are kept in whole seconds.
+    assert arrived.result == outcome.result
+    assert arrived.evidence == outcome.evidence
+    assert arrived.ssl_fingerprint == outcome.ssl_fingerprint
+    assert arrived.answered == outcome.answered
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"verdict": "fine"},
+        {"checked_at": "yesterday"},
+        {"checked_at": "2026-11-22T08:00:00"},
+        {"status_code": 100_000},
+        {"response_time": -1},
+        {"response_time": 2**40},
+        {"cause_code": "made up"},
+        {"cause_code": "http_status:٥٠٣"},
+        {"cause": "x" * 5_000},
+        {"cause": "a\0b"},
+        {"cause": "\ud800"},
+        {"ip": "not an address"},
+        {"redirects": ["x"] * 1_000},
+        {"timings": {"dns": 2**40}},
+    ],
+)
+def test_an_outcome_that_no_check_can_bring_is_refused(wrong):
+    data = sent(OUTCOMES[1])
+    data["result"] |= wrong
+    with pytest.raises(Odd):
+        outcome_of(data)
+
+
+@pytest.mark.parametrize("evidence", [{"body": "a\0b"}, {"body": "\ud800"}, {"body": "x" * 10**6}])
+def test_evidence_that_cannot_be_stored_is_refused(evidence):
+    with pytest.raises(Odd):
+        outcome_of(sent(OUTCOMES[1]) | {"evidence": evidence})

@@ -1,0 +1,385 @@
+"""An agent against a real server: what it may ask, what it brings, and what a cut leaves behind."""
+
+import base64
+import json
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import select
+
+from app.access.agents import give_token
+from app.codec.packing import pack
+from app.codec.sealing import new_private_key, public_key_of, unseal
+from app.config import SettingError, Settings
+from app.db import db, journal, writing
+from app.db.tables import (
+    AssignmentRow,
+    HeartbeatRow,
+    IncidentRow,
+    LocationRow,
+    MonitorStateRow,
+    ResultRow,
+)
+from app.db.types import to_ms
+from app.engine.agent import link as links
+from app.engine.agent.agent import Agent
+from app.engine.agent.buffer import Buffer, Made
+from app.engine.agent.clock import Clock
+from app.engine.schedule import last_slot
+from app.records import Cause, Verdict
+from tests.factories import make_monitor, make_outcome
+from tests.lab.http import serve
+from tests.lab.net import ClosedPort, Listener
+from tests.support.loopback import serving
+from tests.support.service import eventually
+
+SECRET = "hunter2-in-the-clear"
+KEY = new_private_key()
+
+
+@pytest.fixture
+def place(app):
+    """Its row id and its agent's token."""
+    with app.app_context(), writing() as session:
+        row = LocationRow(name="oslo", carrier="agent", created_at=datetime.now(UTC))
+        session.add(row)
+        token = give_token(row)
+        session.flush()
+        return row.id, token
+
+
+@pytest.fixture
+def ask(client, place):
+    """Sends a request as the agent of the place; what it is answered."""
+    _id, token = place
+
+    def ask(path, token=token, status=200, **data):
+        answer = client.post(
+            f"/api/v1/agent/{path}", json=data, headers={"Authorization": f"Bearer {token}"}
+        )
+        assert answer.status_code == status, answer.text
+        return answer.json["data"] if status == 200 else answer.json
+
+    return ask
+
+
+def public(key=KEY):
+    return base64.b64encode(public_key_of(key)).decode()
+
+
+def opened(told):
+    return unseal(KEY, base64.b64decode(told["sealed"]), "wakeful assigned v1 oslo")
+
+
+def result(monitor, verdict, at, **fields):
+    outcome = make_outcome(verdict, at, **fields)
+    outcome = replace(outcome, result=replace(outcome.result, monitor_id=monitor.id))
+    return {"made_for": to_ms(monitor.updated_at), "outcome": pack(outcome)}
+
+
+def stored(app, monitor_id):
+    with app.app_context():
+        rows = db.session.scalars(
+            select(ResultRow).where(ResultRow.monitor_id == monitor_id).order_by(ResultRow.at)
+        ).all()
+        return journal.decode(rows)
+
+
+def incidents(app):
+    with app.app_context():
+        return db.session.scalars(select(IncidentRow)).all()
+
+
+# --- What the server answers
+
+
+def test_only_a_token_of_a_place_opens_the_agents_addresses(client, ask):
+    assert ask("hello", token="wa_wrong", status=401, public_key=public())
+    assert client.post("/api/v1/agent/hello").status_code == 401
+    assert ask("nothing", status=404)
+    assert client.get("/api/v1/agent/hello").status_code == 401
+
+
+def test_the_key_of_the_first_hello_stays(ask):
+    assert ask("hello", public_key=public())["location"] == "oslo"
+    assert ask("hello", public_key=public())["location"] == "oslo"
+    said = ask("hello", status=409, public_key=public(new_private_key()))
+    assert "make a new token" in said["message"]
+    assert ask("hello", status=422, public_key="short")
+
+
+def test_an_agent_gets_its_own_monitors_alone_and_sealed(app, client, place, ask):
+    mine = make_monitor(app, places=[place[0]], request_headers=[["X-Token", SECRET]])
+    make_monitor(app, url="http://127.0.0.1:9/other")
+    assert ask("assigned", status=409)
+    ask("hello", public_key=public())
+    told = ask("assigned")
+    assert SECRET not in json.dumps(told)
+    found = opened(told)
+    assert found["whole"]
+    assert [one["spec"]["monitor_id"] for one in found["assigned"]] == [mine.id]
+    assert found["assigned"][0]["spec"]["request_headers"] == [["X-Token", SECRET]]
+
+
+def test_later_only_what_has_changed_is_told(app, place, ask):
+    ask("hello", public_key=public())
+    before = ask("assigned")["change"]
+    one = make_monitor(app, places=[place[0]])
+    other = make_monitor(app)
+    told = ask("assigned", since=before)
+    found = opened(told)
+    assert not found["whole"]
+    assert [one["spec"]["monitor_id"] for one in found["assigned"]] == [one.id]
+    assert found["gone"] == [other.id]
+    assert opened(ask("assigned", since=told["change"] + 10))["whole"]
+
+
+def test_a_result_is_recorded_once_however_often_it_is_sent(app, place, ask):
+    monitor = make_monitor(app, places=[place[0]])
+    sent = result(monitor, Verdict.UP, datetime.now(UTC))
+    for _ in range(3):
+        ask("results", results=[sent], version="1.0", clock_offset_ms=-5, checks_per_minute=3)
+    found = stored(app, monitor.id)
+    assert [(one.verdict, one.location) for one in found] == [(Verdict.UP, "oslo")]
+    with app.app_context():
+        beat = db.session.scalars(select(HeartbeatRow)).one()
+        assert (beat.location, beat.version, beat.clock_offset_ms) == ("oslo", "1.0", -5)
+        slot = db.session.scalar(select(AssignmentRow.slot))
+        assert slot == last_slot(monitor.id, 60, found[0].checked_at)
+
+
+def test_a_token_reports_no_other_monitor_and_nothing_from_the_future(app, place, ask):
+    own, other = make_monitor(app, places=[place[0]]), make_monitor(app)
+    now = datetime.now(UTC)
+    told = ask(
+        "results",
+        results=[
+            result(other, Verdict.DOWN, now),
+            result(own, Verdict.DOWN, now + timedelta(hours=1)),
+            {"made_for": 1, "outcome": {"result": {"verdict": "fine"}}},
+            "nonsense",
+        ],
+    )
+    assert (told["taken"], told["refused"]) == (0, 4)
+    assert stored(app, own.id) == stored(app, other.id) == []
+    assert ask("results", status=422, results="nonsense")
+
+
+def test_a_failure_is_judged_at_once_and_its_repetition_opens_the_incident(app, place, ask):
+    monitor = make_monitor(app, places=[place[0]], confirmations=1)
+    now = datetime.now(UTC)
+    first = ask("results", results=[result(monitor, Verdict.DOWN, now - timedelta(seconds=20))])
+    assert first["standings"][str(monitor.id)]["unconfirmed_at"]
+    assert not incidents(app)
+    ask("results", results=[result(monitor, Verdict.DOWN, now)])
+    assert len(incidents(app)) == 1
+
+
+def test_results_of_a_cut_correct_the_figures_and_open_no_incident(app, place, ask):
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(
+        app, places=[place[0]], confirmations=0, created_at=created, updated_at=created
+    )
+    now = datetime.now(UTC)
+    minutes = [now - timedelta(minutes=number) for number in range(60, 0, -1)]
+    # An outage of ten minutes, half an hour ago, in an order that a network may make of it.
+    cut = [
+        result(monitor, Verdict.DOWN if 20 <= number < 30 else Verdict.UP, at)
+        for number, at in enumerate(minutes)
+    ]
+    ask("results", results=[result(monitor, Verdict.UP, now)])
+    told = ask("results", results=cut[30:] + cut[:30])
+    assert told["taken"] == 60
+    ask("results", results=cut)
+    found = stored(app, monitor.id)
+    assert len(found) == 61
+    assert sum(one.verdict is Verdict.DOWN for one in found) == 10
+    assert not incidents(app)
+    with app.app_context():
+        state = db.session.get(MonitorStateRow, monitor.id)
+        assert state.verdict == Verdict.UP
+        assert to_ms(state.checked_at) == to_ms(now)
+
+
+def test_late_results_do_not_end_an_open_incident(app, place, ask):
+    created = datetime.now(UTC) - timedelta(days=1)
+    monitor = make_monitor(
+        app, places=[place[0]], confirmations=0, created_at=created, updated_at=created
+    )
+    now = datetime.now(UTC)
+    ask("results", results=[result(monitor, Verdict.DOWN, now)])
+    ask("results", results=[result(monitor, Verdict.UP, now - timedelta(minutes=30))])
+    (incident,) = incidents(app)
+    assert incident.ended_at is None
+    assert len(stored(app, monitor.id)) == 2
+
+
+def test_a_result_of_an_earlier_version_of_a_monitor_says_nothing_of_the_new_one(app, place, ask):
+    monitor = make_monitor(app, places=[place[0]], confirmations=0)
+    old = result(monitor, Verdict.DOWN, datetime.now(UTC) + timedelta(seconds=1))
+    old["made_for"] -= 60_000
+    assert ask("results", results=[old])["taken"] == 0
+    assert stored(app, monitor.id) == []
+
+
+# --- The agent itself
+
+
+class Gate:
+    """The server as an agent reaches it; ``cut`` makes it unreachable."""
+
+    def __init__(self, app):
+        self.app, self.cut = app, False
+
+    def __call__(self, environ, start_response):
+        if self.cut:
+            start_response("502 Bad Gateway", [("Content-Length", "0")])
+            return []
+        return self.app(environ, start_response)
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr(links, "POST_SECONDS", 0.05)
+    monkeypatch.setattr(links, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(links, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(links, "LONGEST_PAUSE", 0.1)
+
+
+def agent_settings(tmp_path, url, token, **more):
+    fields = {"allow_networks": "loopback", "canaries": ""} | more
+    return Settings(
+        instance=tmp_path / "agent",
+        database_url="",
+        secret_key="",
+        server=url,
+        agent_token=token,
+        **fields,
+    )
+
+
+@contextmanager
+def running(settings):
+    agent = Agent(settings)
+    stop = threading.Event()
+    thread = threading.Thread(target=agent.run, args=[stop])
+    thread.start()
+    try:
+        yield agent
+    finally:
+        stop.set()
+        agent.wake()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def page(site, status=200):
+    return f"http://127.0.0.1:{site.port}/status/{status}"
+
+
+def test_an_agent_checks_what_it_is_given_and_follows_changes(app, place, tmp_path):
+    id, token = place
+    with closing(Listener(serve)) as site, serving(app) as url:
+        first = make_monitor(app, places=[id], url=page(site))
+        with running(agent_settings(tmp_path, url, token)):
+            eventually(lambda: stored(app, first.id), "the first result")
+            second = make_monitor(app, places=[id], url=page(site, 503), confirmations=0)
+            eventually(lambda: incidents(app), "an incident of the second")
+    assert stored(app, first.id)[0].location == "oslo"
+    assert stored(app, second.id)[0].cause_code == "http_status:503"
+    assert len(stored(app, first.id)) <= 2
+
+
+def test_a_cut_loses_no_result_and_doubles_none(app, place, tmp_path):
+    id, token = place
+    gate = Gate(app)
+    with closing(Listener(serve)) as site, serving(gate) as url:
+        monitor = make_monitor(app, places=[id], url=page(site), interval=1)
+        with running(agent_settings(tmp_path, url, token)) as agent:
+            eventually(lambda: stored(app, monitor.id), "the first result")
+            gate.cut = True
+            eventually(lambda: len(agent._buffer) >= 3, "results wait on disk")
+        # The agent starts again while the server is away: it knows what to check.
+        with running(agent_settings(tmp_path, url, token)) as agent:
+            before = len(agent._buffer)
+            eventually(lambda: len(agent._buffer) > before, "it goes on")
+            gate.cut = False
+            eventually(lambda: not len(agent._buffer), "all are sent")
+    slots = [last_slot(monitor.id, 1, one.checked_at) for one in stored(app, monitor.id)]
+    assert len(slots) == len(set(slots))
+    assert len(slots) >= 4
+    assert max(later - one for one, later in pairwise(slots)) <= timedelta(seconds=12)
+
+
+def test_what_a_server_allows_opens_no_network_to_an_agent(app, place, tmp_path):
+    """The server's own setting allows loopback; the agent's allows nothing."""
+    id, token = place
+    with closing(Listener(serve)) as site, serving(app) as url:
+        monitor = make_monitor(app, places=[id], url=page(site))
+        with running(agent_settings(tmp_path, url, token, allow_networks="")):
+            eventually(lambda: stored(app, monitor.id), "a result")
+    (found,) = stored(app, monitor.id)[:1]
+    assert found.cause_code == Cause.BLOCKED_BY_POLICY
+    assert "of this agent" in found.cause
+
+
+def test_a_proxy_is_for_the_server_and_never_for_checks(app, place, tmp_path, monkeypatch):
+    id, token = place
+    with closing(ClosedPort()) as nowhere, closing(Listener(serve)) as site, serving(app) as url:
+        proxy = f"http://127.0.0.1:{nowhere.port}"
+        for name in ("HTTPS_PROXY", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy)
+        monitor = make_monitor(app, places=[id], url=page(site))
+        with running(agent_settings(tmp_path, url, token)) as agent:
+            eventually(lambda: stored(app, monitor.id), "a result")
+            assert agent._link._session.proxies == {"https": proxy}
+    assert stored(app, monitor.id)[0].verdict is Verdict.UP
+
+
+def test_an_agent_with_another_key_is_told_what_to_do(app, place, ask, tmp_path, caplog):
+    ask("hello", public_key=public())
+    with serving(app) as url, running(agent_settings(tmp_path, url, place[1])):
+        eventually(lambda: "make a new token" in caplog.text, "the log says it")
+
+
+@pytest.mark.parametrize("missing", ["server", "agent_token"])
+def test_a_missing_setting_is_named(tmp_path, missing):
+    settings = agent_settings(tmp_path, "http://127.0.0.1:9", "wa_token")
+    with pytest.raises(SettingError, match=missing.upper()):
+        Agent(replace(settings, **{missing: None}))
+
+
+def test_a_clock_follows_the_quickest_answer():
+    clock = Clock()
+    sent = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    for seconds, received, answered in ((4.0, 64, 64), (3.0, 60.1, 62.9), (2.0, 62, 62)):
+        moments = (sent + timedelta(seconds=one) for one in (received, answered))
+        clock.measure(sent, seconds, *moments)
+    assert clock.offset == timedelta(seconds=60)
+    assert clock.corrected(sent) == sent + timedelta(minutes=1)
+
+
+def test_a_buffer_gives_the_newest_first_and_forgets_after_a_day(tmp_path):
+    now = datetime.now(UTC)
+    with closing(Buffer(tmp_path)) as buffer:
+        hours = [now - timedelta(hours=25 - number) for number in range(25)]
+        buffer.add([Made(7, 1, at, number) for number, at in enumerate(hours)])
+    with closing(Buffer(tmp_path)) as buffer:
+        assert buffer.forget_old(now) == 1
+        assert buffer.done() == {7: (1, hours[-1])}
+        assert [body for _id, body in buffer.newest(3, 1000)] == ["24", "23", "22"]
+        assert len(buffer.newest(3, 1)) == 1
+        buffer.remove([id for id, _body in buffer.newest(100, 1000)])
+        assert len(buffer) == 0
+
+
+def test_a_slow_answer_that_fits_the_known_difference_changes_nothing():
+    clock = Clock()
+    sent = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    late = sent + timedelta(seconds=1.9)
+    clock.measure(sent, 2.0, late, late)  # it waited on its way to the server
+    assert clock.offset == timedelta()
