@@ -6,7 +6,6 @@ take a gigabyte.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -66,7 +65,8 @@ def refused(password: str, email: str) -> str | None:
     folded = password.casefold()
     if folded in _common():
         return _(COMMON)
-    parts = (PRODUCT, *re.split(r"[^\w]|_", email.casefold()))
+    words = "".join(one if one.isalnum() else " " for one in email.casefold())
+    parts = (PRODUCT, *words.split())
     found = next((one for one in parts if len(one) >= SHORTEST_PART and one in folded), None)
     return _(OF_THE_ADDRESS, part=found) if found else None
 
