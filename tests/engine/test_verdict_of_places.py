@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from app.db import db, journal, writing
 from app.db.tables import LocationRow, MonitorEvidenceRow, ResultRow
+from app.db.types import to_ms
 from app.engine import recorder
 from tests.engine.test_recorder import Engine, at
 from tests.factories import make_outcome
@@ -191,3 +192,20 @@ def test_a_result_of_a_place_that_was_deleted_does_not_claim_another(places):
         session.delete(session.get(LocationRow, places.places["oslo"]))
     (row,) = db.session.scalars(select(ResultRow)).all()
     assert journal.decode([row])[0].location == "deleted"
+
+
+@pytest.mark.parametrize(("waited", "opened"), [(100, 0), (200, 1)])
+def test_the_first_place_of_a_new_monitor_is_not_its_majority(places, waited, opened):
+    """It waits for the others as long as a result counts: two intervals and the time limit."""
+    places.start(confirmations=0, assignment={"turn": to_ms(at(0))})
+    places.see("berlin", "down", 10)
+    assert len(places.opened) == 0
+    places.see("berlin", "down", waited)
+    assert len(places.opened) == opened
+
+
+def test_an_outage_of_a_new_monitor_is_one_as_soon_as_the_majority_has_seen_it(places):
+    places.start(confirmations=0, assignment={"turn": to_ms(at(0))})
+    places.see("berlin", "down", 10)
+    places.see("oslo", "down", 11)
+    assert len(places.opened) == 1

@@ -34,7 +34,7 @@ from app.engine.checker import Checker
 from app.engine.housekeeping import Housekeeper
 from app.engine.schedule import Claim
 from app.engine.shards import Shards
-from app.records import DeliveryStatus, Event
+from app.records import DeliveryStatus, Event, LocationRule
 from app.rules.time import iso
 from app.stores import health
 from tests.factories import make_incident, make_key, make_monitor, make_outcome, now
@@ -332,9 +332,9 @@ def test_counters_and_heartbeats_from_the_future_are_deleted(core, settings):
 
 
 def test_a_location_whose_results_are_of_the_future_has_no_vote():
-    votes = [quorum.Vote("there", now() + HOURS, quorum.Verdict.DOWN)]
-    stale = timedelta(minutes=3)
-    assert quorum.decide(votes, quorum.Rule.ANY, now(), stale) is quorum.Verdict.UNKNOWN
+    votes = [quorum.Vote(2, now() + HOURS, quorum.Verdict.DOWN)]
+    counted = quorum.heard(votes, now(), timedelta(minutes=3))
+    assert quorum.decide(counted, LocationRule.ANY) is quorum.Verdict.UNKNOWN
 
 
 def test_hours_summed_by_a_clock_that_was_ahead_are_summed_again_after_their_end(core):

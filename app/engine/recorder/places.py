@@ -13,6 +13,7 @@ from app.db import AnySession, assignments, latest
 from app.db.clocks import SKEW
 from app.db.journal import VERDICT_NUMBERS, VERDICTS
 from app.db.tables import AssignmentRow
+from app.db.types import to_ms
 from app.engine import quorum
 from app.engine.schedule import Standing, last_slot
 from app.engine.state import OVERTAKEN_AT_MOST, Stands, State
@@ -117,6 +118,13 @@ class MonitorAssignments:
         place = 0 if self.here is None else self.here["location_id"]
         votes.append(_vote(place, result.checked_at, result.verdict, self.failures, monitor))
         return quorum.heard(votes, now, stale_after(monitor))
+
+    def awaited(self, monitor: Any, now: datetime) -> int:
+        """How many other places were assigned a moment ago, and have not reported yet. A row that
+        was never checked has the time (ms) of its assignment as its turn (``assignments.assign``).
+        """
+        newest = to_ms(now - stale_after(monitor))
+        return sum(row.checked_at is None and row.turn >= newest for row in self.others)
 
     @property
     def failures(self) -> int:

@@ -271,7 +271,7 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
     if gap := gaps.before(known.monitor, before, result.checked_at):
         before = gaps.note(batch.session, known.monitor.id, before, gap)
     votes = known.assigned.votes(result, known.monitor, batch.now)
-    vote = decide(votes, known.monitor.location_rule) if known.assigned.others else result.verdict
+    vote = _vote(batch, known, votes, result)
     if not known.assigned.tells(result, vote, before, known.columns["unconfirmed_at"], batch.now):
         _keep_aside(batch, known, outcome)
         return
@@ -292,6 +292,13 @@ def _judge(batch: _Batch, known: _Known, outcome: Outcome) -> None:
         if after.step not in (Step.SUSPECT, Step.OPEN):
             _keep_aside(batch, known, outcome)
         _plan(batch, known, after, result, doubted=doubted)
+
+
+def _vote(batch: _Batch, known: _Known, votes: Sequence[Vote], result: Result) -> Verdict:
+    assigned, monitor = known.assigned, known.monitor
+    if not assigned.others:
+        return result.verdict
+    return decide(votes, monitor.location_rule, assigned.awaited(monitor, batch.now))
 
 
 def _cause(
