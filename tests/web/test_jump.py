@@ -67,7 +67,7 @@ def test_an_action_is_sent_as_a_form_with_a_token_and_never_opened(app, editor):
 
 
 def test_letters_inside_the_name_of_a_page_come_after_what_they_begin(app, admin):
-    """"ack" is in "Backup", and Enter takes the first."""
+    """Enter takes the first, and "Backup" has "ack" in it."""
     make_incident(app, make_monitor(app, name="Shop"))
     assert found(admin, "ack") == ["Acknowledge Shop", "Backup"]
     assert found(admin, "eport") == ["Report an incident", "Reports"]
