@@ -233,6 +233,21 @@ def test_an_sms_says_since_when_why_how_long_and_what_else() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("Ada", "Resolved by Ada after 2 hours 5 minutes."),
+        (None, "Resolved manually after 2 hours 5 minutes."),
+    ],
+)
+def test_a_monitor_whose_incident_a_person_resolved_is_not_said_to_be_up(by, said) -> None:
+    ended = INCIDENT | {"ended_at": "2026-11-21T10:05:00Z"}
+    known = facts(Event.INCIDENT_RESOLVED, incident=ended, extra={"resolved_by": by})
+    message = compose(known, CONTEXT)
+    assert (message.title, message.summary) == ("Resolved: Shop", said)
+    assert "resolved_by" not in message.data  # receivers of webhooks rely on the fields they get
+
+
 @pytest.mark.parametrize("name", ["Shop", "x" * 255])
 def test_an_sms_of_a_burst_names_the_first_ten_and_stays_within_what_twilio_takes(
     name: str,

@@ -552,6 +552,8 @@ def test_closing_by_hand_sends_a_recovery_and_failing_checks_open_a_new_incident
     engine.checks(id, [("down", 0), ("down", 10)])
     change(engine.incidents(id)[0].id, 20, ended_at=WHOLE + timedelta(seconds=20))
     assert engine.events() == ["incident.opened"] * 2 + ["incident.resolved"] * 2
+    facts = db.session.scalars(select(DeliveryRow.facts).order_by(DeliveryRow.id)).all()
+    assert [one.get("extra") for one in facts] == [None] * 2 + [{"resolved_by": "Ada"}] * 2
     engine.checks(id, [("down", 60), ("down", 70)])
     first, second = engine.incidents(id)
     assert second.started_at == WHOLE + timedelta(seconds=60)

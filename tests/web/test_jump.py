@@ -66,6 +66,13 @@ def test_an_action_is_sent_as_a_form_with_a_token_and_never_opened(app, editor):
     assert editor.client.post(f"/monitors/{monitor.id}/resume").status_code == 400  # no token
 
 
+def test_letters_inside_the_name_of_a_page_come_after_what_they_begin(app, admin):
+    """Enter takes the first, and "Backup" has "ack" in it."""
+    make_incident(app, make_monitor(app, name="Shop"))
+    assert found(admin, "ack") == ["Acknowledge Shop", "Backup"]
+    assert found(admin, "eport") == ["Report an incident", "Reports"]
+
+
 def test_open_incidents_are_acknowledged_from_the_list(app, editor):
     incident = make_incident(app, make_monitor(app, name="Shop"), cause="The server answered 503.")
     make_incident(app, make_monitor(app, name="Mail"), ended_at=None)

@@ -145,9 +145,24 @@ def resolved(facts: Facts, context: Context) -> Message:
         address_of(facts),
         *_others(_("Still down"), facts, context),
     ]
-    summary = _("It was down for %(length)s.", length=lasted(facts, ended)) + unwatched(incident)
-    title = _("Up again: %(name)s", name=name_of(facts))
+    title, summary = _ending(facts, lasted(facts, ended))
+    summary += unwatched(incident)
     return _about_incident(facts, context, Tone.GOOD, title, summary, details)
+
+
+def _ending(facts: Facts, length: str) -> tuple[str, str]:
+    """Title and summary. Whoever resolves an incident does not bring the monitor up: it may still
+    fail, so the message must not say that it is up.
+    """
+    extra = facts.get("extra") or {}
+    if "resolved_by" not in extra:
+        title = _("Up again: %(name)s", name=name_of(facts))
+        return title, _("It was down for %(length)s.", length=length)
+    title = _("Resolved: %(name)s", name=name_of(facts))
+    if name := extra["resolved_by"]:
+        name = words.shorten(name, words.MAX_NAME_SHOWN)
+        return title, _("Resolved by %(name)s after %(length)s.", name=name, length=length)
+    return title, _("Resolved manually after %(length)s.", length=length)
 
 
 def reminder(facts: Facts, context: Context) -> Message:

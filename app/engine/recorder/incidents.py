@@ -70,7 +70,7 @@ def change_incident(
 ) -> IncidentRow:
     """Change what was sent: ``acknowledged_at``, ``ended_at``, ``cause``, ``comment``.
 
-    ``ended_at`` closes an open incident, or with None reopens one. ``by``: who acknowledges. Raises
+    ``ended_at`` closes an open incident, or with None reopens one. ``by``: who does it. Raises
     NotFound, and Conflict when reopening beside another open incident.
     """
     incident, state = _locked(session, incident_id)
@@ -87,7 +87,7 @@ def change_incident(
         _only_open_one(session, incident.monitor_id, incident.id)
     incident.updated_at = whole(now)
     session.flush()
-    _tell(session, incident, state, was_open, was_acknowledged, now)
+    _tell(session, incident, state, was_open, was_acknowledged, now, by)
     return incident
 
 
@@ -107,6 +107,7 @@ def _tell(
     was_open: bool,
     was_acknowledged: bool,
     now: datetime,
+    by: str | None,
 ) -> None:
     is_open = incident.ended_at is None
     monitor = session.get_one(MonitorRow, incident.monitor_id)
@@ -115,7 +116,7 @@ def _tell(
     if is_open and incident.acknowledged_at is not None and not was_acknowledged:
         enqueue(session, Event.INCIDENT_ACKNOWLEDGED, monitor, incident, now)
     if was_open and not is_open:
-        enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now)
+        enqueue(session, Event.INCIDENT_RESOLVED, monitor, incident, now, {"resolved_by": by})
     if is_open and not was_open:
         # A recovery was sent, so it is alerted again, and reminders count from now.
         incident.reminded_at = now

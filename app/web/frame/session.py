@@ -148,7 +148,7 @@ def to_login() -> Response:
     """
     if session.get(TOKEN) and not database_away() and "X-Fragment" not in request.headers:
         session.pop(TOKEN)
-        flash(_("Your session has ended. Log in to go on where you were."), "info")
+        flash(_("Your session has ended. Log in to continue where you left off."), "info")
     back = links.full_path() if request.method in SAFE_METHODS else None
     return redirect(url_for("auth.login", next=None if request.path == "/" else back))
 

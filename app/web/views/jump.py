@@ -50,7 +50,8 @@ def _found(query: str) -> list[Place]:
         places += asking(lambda: jump_actions.on(monitors[0].id) if monitors else [])
         places += asking(lambda: jump_actions.alone(query))
         places += asking(lambda: _tags(query)) + asking(lambda: _incidents(query))
-    return places
+    # Last: "ack" is in "Backup", but means "Acknowledge".
+    return places + jump_pages.within(query)
 
 
 T = TypeVar("T")

@@ -97,15 +97,20 @@ def named(query: str) -> list[Place]:
 
 
 def called(query: str) -> list[Place]:
-    """The pages with every word of ``query`` at the start of another word for them, or with
-    ``query`` elsewhere in their names; none that ``named`` finds.
+    """The pages with every word of ``query`` at the start of another word for them; none that
+    ``named`` finds.
     """
     wanted = query.casefold()
     words = wanted.split()
     others = [one for one in _open() if words and not _is_named(wanted, one)]
-    found = [one for one in others if _fits(words, one) or wanted in _(one.name).casefold()]
+    found = [one for one in others if _fits(words, one)]
     # Whole words first: "sla" is not the start of "slack".
     return [_place(one) for one in sorted(found, key=lambda one: not set(words) & _known(one))]
+
+
+def within(query: str) -> list[Place]:
+    """The pages with ``query`` anywhere in their names."""
+    return [_place(one) for one in _open() if query.casefold() in _(one.name).casefold()]
 
 
 def _is_named(wanted: str, one: Entry) -> bool:
