@@ -252,7 +252,9 @@ def test_doctor_says_of_a_checker_whether_it_runs(type_, monkeypatch):
     checker.run(stop)
     with core.app_context():
         db.engine.dispose()
-    assert re.search("ok +checker: None runs: the last sign is of", type_("doctor")[1])
+    assert re.search(
+        "ok +checker: None is running. The last sign of one is from", type_("doctor")[1]
+    )
 
 
 @pytest.mark.parametrize("part", ["serve", "web", "checker", "worker"])

@@ -278,7 +278,7 @@ BULK_ACTIONS = {
     "contact": N_("Add a contact"),
     "uncontact": N_("Remove a contact"),
     "recontact": N_("Replace all alerts with a contact"),
-    "maintenance": N_("Schedule maintenance"),
+    "maintenance": N_("Plan maintenance"),
     "delete": N_("Delete"),
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
@@ -288,7 +288,7 @@ class BulkForm(BrowserForm):
     """What to do with the ticked monitors."""
 
     ids = IdList(N_("Monitors"))
-    everything = Switch(N_("All that were found"), default=False)
+    everything = Switch(N_("All that match"), default=False)
     rest = Text(N_("What is left"), default="", most=1_000_000)
     action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text(N_("Tag"), most=MAX_TAG)

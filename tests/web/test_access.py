@@ -398,7 +398,7 @@ def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.open("/settings").text
     admin.client.post(form.action, data=dict(form.values))
     admin.open("/settings")
-    assert "The secret was shown once already." in admin.text
+    assert "The secret has already been shown." in admin.text
     assert "whsec_" not in admin.text
     assert "wakeful webhook-secret prints it" in admin.text
     assert "signs too" not in admin.text
