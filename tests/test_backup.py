@@ -150,6 +150,7 @@ def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
 def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
     admin = Visitor(app).log_in(make_person(app, "admin").email)
     assert "No backup has been made yet." in admin.open("/settings/backup").text
+    assert '<a href="/settings" aria-current="page">' in admin.page.text
     back_up(app, tmp_path / "backup")
     assert "No backup has been made yet." not in admin.open("/settings/backup").text
     editor = Visitor(app).log_in(make_person(app, "editor").email)
