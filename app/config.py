@@ -107,7 +107,7 @@ def read(environ: Mapping[str, str] = os.environ, *, make: bool = True) -> Setti
         # A misspelt setting that is silently ignored is a policy that silently does not hold.
         raise SettingError(
             _(
-                "%(name)s is not a setting of Wakeful. Known are: %(known)s.",
+                "%(name)s is not a setting of Wakeful. The settings are: %(known)s.",
                 name=unknown[0],
                 known=", ".join(sorted(KNOWN)),
             )
@@ -371,7 +371,8 @@ def _networks(raw: str) -> str:
         except ValueError:
             raise ValueError(
                 _(
-                    "%(part)s is no network (CIDR) and none of the words private and loopback.",
+                    "%(part)s is neither a network (CIDR) nor one of the words private and "
+                    "loopback.",
                     part=repr(part),
                 )
             ) from None

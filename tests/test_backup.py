@@ -150,6 +150,7 @@ def test_a_damaged_database_is_not_backed_up_in_silence(core, tmp_path):
 def test_the_settings_say_when_the_last_backup_was_made(app, tmp_path):
     admin = Visitor(app).log_in(make_person(app, "admin").email)
     assert "No backup has been made yet." in admin.open("/settings/backup").text
+    assert '<a href="/settings" aria-current="page">' in admin.page.text
     back_up(app, tmp_path / "backup")
     assert "No backup has been made yet." not in admin.open("/settings/backup").text
     editor = Visitor(app).log_in(make_person(app, "editor").email)
@@ -201,7 +202,7 @@ def test_another_key_is_replaced_only_by_force_and_kept(core, elsewhere, tmp_pat
     elsewhere.instance.mkdir()
     (elsewhere.instance / "secret_key").write_text("the key that was here")
     there = dataclasses.replace(elsewhere, secret_key="the key that was here")
-    with pytest.raises(WakefulError, match=r"another key than the backup's. Use --force"):
+    with pytest.raises(WakefulError, match=r"is not the secret key of this backup. Use --force"):
         restore_from(path, there)
     with monkeypatch.context() as patch:
         patch.setenv("WAKEFUL_SECRET_KEY", "the key that was here")
@@ -303,7 +304,7 @@ def test_a_file_that_is_no_backup_is_refused(elsewhere, tmp_path):
     [
         ({"revision": "9999"}, "was written by a newer version of Wakeful"),
         ({"format": 2, "wakeful": "9.0"}, "made by Wakeful 9.0, whose format"),
-        ({"database": "postgresql"}, "backup of PostgreSQL, and WAKEFUL_DATABASE_URL names SQLite"),
+        ({"database": "postgresql"}, "backup of PostgreSQL, but WAKEFUL_DATABASE_URL names SQLite"),
         ({"sha256": "0" * 64}, "damaged or incomplete"),
     ],
 )

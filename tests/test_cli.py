@@ -131,6 +131,14 @@ def test_the_secret_key_of_an_installation_is_its_owners_alone(type_, home):
     assert stat.S_IMODE((home / "secret_key").stat().st_mode) == 0o600
 
 
+def test_a_backup_is_not_written_to_a_file_that_is_called_minus(type_, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert type_("db", "upgrade")[0] == 0
+    code, _out, err = type_("backup", "-")
+    assert (code, "not to standard output" in err) == (1, True)
+    assert not (tmp_path / "-").exists()
+
+
 def test_check_shows_every_phase_and_fails_unless_the_target_is_up(type_, site):
     code, out, _err = type_("check", site.url)
     assert code == 0
@@ -252,7 +260,9 @@ def test_doctor_says_of_a_checker_whether_it_runs(type_, monkeypatch):
     checker.run(stop)
     with core.app_context():
         db.engine.dispose()
-    assert re.search("ok +checker: None runs: the last sign is of", type_("doctor")[1])
+    assert re.search(
+        "ok +checker: None is running. The last sign of one is from", type_("doctor")[1]
+    )
 
 
 @pytest.mark.parametrize("part", ["serve", "web", "checker", "worker"])

@@ -23,7 +23,7 @@ from app.records import Invitation, Person
 INVITED_DAYS = 7
 INVITED_FOR = timedelta(days=INVITED_DAYS)
 KEPT_AFTER = timedelta(days=30)  # an expired one can be renewed this long
-VOID = N_("This invitation is not valid any more. Ask an admin for a new one.")
+VOID = N_("This invitation is no longer valid. Ask an admin for a new one.")
 
 
 class Invitations(People):

@@ -18,7 +18,7 @@ from app.i18n import N_, _
 from app.rules import text
 from app.slots import BUSY_SECONDS, PASSWORDS, Slots
 
-BUSY = N_("Many people are logging in at this moment.")
+BUSY = N_("Too many people are logging in at this moment.")
 _AT_ONCE = Slots(2, patience=5.0)
 
 _hasher = PasswordHasher()
@@ -46,10 +46,10 @@ def _turn() -> Iterator[None]:
     raise Throttled(_(BUSY), BUSY_SECONDS)
 
 
-COMMON = N_("This password is one of the most common ones, which are tried first. Choose another.")
+COMMON = N_("This is one of the most common passwords, which attackers try first. Choose another.")
 OF_THE_ADDRESS = N_(
-    'The password has a part of the email address or of the product\'s name in it ("%(part)s").'
-    " Choose another."
+    "The password contains part of the email address or of the product's name"
+    ' ("%(part)s"). Choose another.'
 )
 MOST_COMMON = 10_000
 SHORTEST_PART = 4  # letters; shorter ones are in many words

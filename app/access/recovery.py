@@ -31,7 +31,7 @@ BY_ADMIN = timedelta(hours=24)  # handed over by people, who are not always ther
 ASKED_SECONDS = 3600
 ASKED_PER_ADDRESS = 10  # of a client
 MAILS_PER_ACCOUNT = 3  # nobody's mailbox is filled by others
-VOID = N_("This link is not valid any more. Ask for a new one.")
+VOID = N_("This link is no longer valid. Ask for a new one.")
 TOO_MANY = N_("Too many requests for a new password. Wait and try again.")
 
 

@@ -20,7 +20,7 @@ from app.i18n import N_, _
 from app.records import Person, Role
 
 SETUP_TOKEN = "setup_token"  # noqa: S105 - the setting's name
-VOID = N_("This set-up link is not valid any more. Log in, or ask an admin for an account.")
+VOID = N_("This set-up link is no longer valid. Log in, or ask an admin for an account.")
 
 
 class Setup(People, SettingsTable):

@@ -79,8 +79,8 @@ def show_once(settings: Settings, access: SettingsAccess, now: datetime) -> str:
     if shown_at(settings, access) is not None:
         raise Conflict(
             _(
-                "The secret was shown once already. On the server, wakeful webhook-secret prints "
-                "it; or change it, and see the new one once."
+                "The secret has already been shown. To see it again, run wakeful webhook-secret on "
+                "the server, or change the secret."
             )
         )
     secret = webhook_secret(settings, access)

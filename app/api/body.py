@@ -99,7 +99,7 @@ def _form(text: str, where: str) -> Pairs:
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except UnicodeDecodeError:
-        sentence = _("A value is not UTF-8 behind its percent signs. Send text in UTF-8.")
+        sentence = _("A percent-encoded value is not UTF-8. Send text in UTF-8.")
     except ValueError:
         sentence = _too_many()
     raise Invalid({where: [sentence]})

@@ -122,10 +122,10 @@ def _operate(request: Request, path: Path, ids: dict[str, int], key: ApiKey | No
         return Response(status=204, headers={"Allow": allow})
     operation = path.operations.get(method)
     if operation is None:
-        return problem(405, _("This path takes %(allow)s.", allow=allow), Allow=allow)
+        return problem(405, _("This path accepts only %(allow)s.", allow=allow), Allow=allow)
     writes = operation.private or method not in READING
     if key is not None and writes and key.scope != Scope.WRITE:
-        return problem(403, _("This key may only read. Use a key with the scope write."))
+        return problem(403, _("This key is read-only. Use a key with the scope write."))
     try:
         body = read_body(request)
     except TooLarge:

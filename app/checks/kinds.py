@@ -86,7 +86,7 @@ TCP = Kind(
     schemes=(tcp.SCHEME,),
     read=tcp.read,
     fields=frozenset({"alert_condition", "alert_text_lookup"}),
-    searched=N_("the first 1 KiB that the server sends first"),
+    searched=N_("the first 1 KiB that the server sends"),
     phases=("dns", "connect", "ttfb", "download"),
     checks=_tcp,
 )
@@ -113,7 +113,7 @@ def read_url(url: str) -> tuple[Kind, Target]:
     if kind is not None:
         return kind, kind.read(url)
     take_apart(url, dict.fromkeys(_BY_SCHEME))
-    raise ValueError(_("The URL has a scheme of no kind."))
+    raise ValueError(_("The scheme of the URL is not supported."))
 
 
 def is_elsewhere(stored: str, url: str) -> bool:

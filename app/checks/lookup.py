@@ -104,6 +104,6 @@ class LookUp:
         sentence = refusal.sentence
         if self._target.address is None:
             host = self._target.ascii_host
-            resolved = _("%(host)s resolves to a closed address.", host=host)
+            resolved = _("%(host)s resolves to an address that is not allowed.", host=host)
             sentence = f"{resolved} {sentence}"
         return Failure(Cause.BLOCKED_BY_POLICY, sentence)

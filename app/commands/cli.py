@@ -236,9 +236,7 @@ SHORTEST_PASSPHRASE = 8
 
 @cli.command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--encrypt", is_flag=True, help=N_("Encrypt it with a passphrase, which is asked twice.")
-)
+@click.option("--encrypt", is_flag=True, help=N_("Encrypt the file. Asks for a passphrase twice."))
 @click.option(
     "--without-key", is_flag=True, help=N_("Leave the secret key out; keep it elsewhere.")
 )
@@ -249,6 +247,8 @@ def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
     """
     from app.commands.keeping import backup
 
+    if str(file) == "-":  # elsewhere standard output; here a file of that name, with the key in it
+        raise WakefulError(_("A backup is written to a file, not to standard output. Name one."))
     passphrase = _new_passphrase() if encrypt else ""
     settings = read(make=False)
     with _opened(settings):
@@ -258,18 +258,21 @@ def backup_file(file: Path, encrypt: bool, without_key: bool) -> None:
         _("Backup written to %(file)s (%(size)s kB).", file=file, size=f"{size / 1000:,.0f}")
     )
     if not (encrypt or without_key):
-        click.echo(_("It has the secret key in it: keep it where only you can read it."), err=True)
+        click.echo(_("It contains the secret key: keep it where only you can read it."), err=True)
 
 
 @cli.command("restore")
 @click.argument("file", type=click.File("rb"))
 @click.option(
-    "--force", is_flag=True, help=N_("Replace a database that is not empty, and another key.")
+    "--force",
+    is_flag=True,
+    help=N_("Replace a database that is not empty, or a different secret key."),
 )
 def restore_file(file: BinaryIO, force: bool) -> None:
     """Restore a backup from FILE. Stop Wakeful first.
 
-    Messages older than an hour are held, until somebody retries them under Deliveries.
+    The passphrase of an encrypted backup is prompted for, or read from standard input. Messages
+    older than an hour are held, until somebody retries them under Deliveries.
     """
     from app.commands.keeping import archive
     from app.commands.keeping.restore import restore
@@ -280,7 +283,7 @@ def restore_file(file: BinaryIO, force: bool) -> None:
         _("Restored the backup of %(at)s. Start Wakeful: wakeful serve", at=done.manifest.made_at)
     )
     for path in done.kept:
-        click.echo(_("What was there before: %(file)s", file=path))
+        click.echo(_("What it replaced is kept in %(file)s", file=path))
     if done.held:
         click.echo(
             _n("%(num)s message is older than an hour and is held. See Deliveries.",
@@ -292,7 +295,7 @@ def _new_passphrase() -> str:
     first = _line(_("Passphrase"))
     if len(first) < SHORTEST_PASSPHRASE:
         raise WakefulError(_(NO_PASSPHRASE))
-    if _line(_("The same passphrase again")) != first:
+    if _line(_("Repeat the passphrase")) != first:
         raise WakefulError(_(DIFFERENT))
     return first
 

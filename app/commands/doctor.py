@@ -48,7 +48,9 @@ CLOCK_OFF = timedelta(seconds=5)
 MENDED_BY = {
     "monitors": N_("Edit the monitor and enter it again, or remove it."),
     "monitor_evidence": N_("It is dropped when the next incident of that monitor opens."),
-    "incidents": N_("The incident stands without its evidence. Deleting the incident ends this."),
+    "incidents": N_(
+        "The incident is kept without its evidence. To remove this warning, delete the incident."
+    ),
     "deliveries": N_("Nothing to do: it is deleted when it is old enough."),
     "settings": N_("Set it again on the Settings page."),
     "maintenance_windows": N_(
@@ -283,9 +285,9 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
         name = _(label)
         signs = heartbeats.signs_of(part, now)
         last = (
-            _("of a time to come")
+            _("in the future")
             if signs.at is None
-            else _("of %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
+            else _("from %(time)s UTC", time=f"{signs.at:%Y-%m-%d %H:%M:%S}")
         )
         if not signs.ever:
             sentence = _(
@@ -296,12 +298,17 @@ def _parts(subject: _Subject) -> Iterator[Finding]:
             yield Finding(name, _("It runs."))
         elif cannot_write():
             what = _(
-                "It may run: while the database cannot be written, its last sign is %(last)s.",
+                "It may be running: the database cannot be written. The last sign of it is "
+                "%(last)s.",
                 last=last,
             )
             yield Finding(name, what)
         else:
-            yield Finding(name, _("None runs: the last sign is %(last)s.", last=last), fault=needed)
+            yield Finding(
+                name,
+                _("None is running. The last sign of one is %(last)s.", last=last),
+                fault=needed,
+            )
         if part == heartbeats.CHECKER and not signs.silent:
             for place in health.left_alone(now):
                 yield Finding(name, str(place), fault=True)

@@ -27,7 +27,7 @@ from app.records import CheckSpec, Notice, Outcome, Result
 from app.slots import BUSY_SECONDS, LONG_WAITS
 
 _KEY = "wakeful.prober"
-BUSY = N_("Many checks on request are running at this moment. Try again in a few seconds.")
+BUSY = N_("Too many manual checks are running at this moment. Try again in a few seconds.")
 _lock = threading.Lock()
 
 
@@ -83,7 +83,7 @@ def _checked(spec: CheckSpec) -> Outcome:
     try:
         outcome = own.prober.check(spec)
     except TimeoutError:
-        raise Unavailable(_("The check did not come back in time. Try again.")) from None
+        raise Unavailable(_("The check did not finish in time. Try again.")) from None
     settings: Settings = current_app.extensions["wakeful.settings"]
     if may_be_ours(outcome) and not _network_works(settings):
         return unknown(outcome)

@@ -97,7 +97,7 @@ OWN_FIELDS = (
 )
 
 
-AUTO_LABEL = N_("Automatic (when a third of its life remains)")
+AUTO_LABEL = N_("Automatic (when a third of its lifetime remains)")
 
 
 def interval_label(seconds: int) -> str:
@@ -254,11 +254,11 @@ class MonitorForm(SchemaForm):
         description=N_("What opens an incident. An unreachable URL always does."),
     )
     alert_text_lookup = Text(
-        N_("Text to look up"),
+        N_("Text to find"),
         most=MAX_TEXT_LOOKUP,
         description=N_(
-            "Case-sensitive. Searched for in the response (HTTP) or in the first 1 KiB that the"
-            " server sends first (TCP)."
+            "Case-sensitive. Searched for in the response (HTTP) or in the first 1 KiB that the "
+            "server sends (TCP)."
         ),
     )
     request_method = Word(N_("Method"), words=RequestMethod, default=RequestMethod.GET)
@@ -332,8 +332,8 @@ class MonitorForm(SchemaForm):
         labels=lambda: [(AUTO, AUTO_LABEL), *_days_labels()],
         none=N_("Off"),
         description=N_(
-            "When to warn that the certificate expires. auto: when a third of its life"
-            " remains, or half where it lives 10 days or less."
+            "When to warn that the certificate expires. auto: when a third of its lifetime "
+            "remains, or half if it is valid for 10 days or less."
         ),
     )
     domain_alert_days = NumberChoice(

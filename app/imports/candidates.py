@@ -77,7 +77,7 @@ def no_kind(kind: str) -> str:
 
 def at_line(sentence: str, line: int | None) -> str:
     """What is wrong with a file, and where, if that is known."""
-    place = _("Its first fault is in line %(line)s.", line=line) if line else ""
+    place = _("The first error is in line %(line)s.", line=line) if line else ""
     return f"{sentence} {place}".rstrip()
 
 

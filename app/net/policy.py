@@ -154,7 +154,7 @@ def _network(part: str) -> Network:
         ) from None
     raise ValueError(
         _(
-            "%(part)s is not a network: bits are set behind its prefix. Did you mean %(meant)s?",
+            "%(part)s is not a network: it has host bits set. Did you mean %(meant)s?",
             part=repr(part),
             meant=meant,
         )

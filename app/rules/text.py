@@ -57,8 +57,8 @@ def characters(value: str, *, lines: bool = False) -> str:
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise ValueError(
                 _(
-                    "Character %(position)s is a control character (U+%(code)s) or half of a "
-                    "broken pair. Remove it.",
+                    "Character %(position)s is a control character (U+%(code)s) or an unpaired "
+                    "surrogate. Remove it.",
                     position=position,
                     code=f"{ord(character):04X}",
                 )

@@ -21,10 +21,10 @@ def text_condition(condition: str, lookup: str | None, method: str) -> Faults:
         return ()
     faults = []
     if not lookup:
-        faults.append(("alert_text_lookup", _("This alert condition needs a text to look up.")))
+        faults.append(("alert_text_lookup", _("This alert condition needs a text to find.")))
     if method in METHODS_WITHOUT_TEXT:
         sentence = _(
-            "An answer to %(method)s has no text to look up. Choose another method, such as GET.",
+            "An answer to %(method)s has no body to search. Choose another method, such as GET.",
             method=method,
         )
         faults.append(("request_method", sentence))

@@ -195,14 +195,12 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
         host, bracket, rest = authority[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
             raise ValueError(
-                _("The URL's IPv6 address must stand in brackets, such as [2001:db8::1].")
+                _("The URL's IPv6 address must be in brackets, such as [2001:db8::1].")
             )
         return f"[{host}]", _port(rest[1:])
     host, _colon, port = authority.partition(":")
     if ":" in port:
-        raise ValueError(
-            _("The URL's port must be a number. An IPv6 address must stand in brackets.")
-        )
+        raise ValueError(_("The URL's port must be a number. An IPv6 address must be in brackets."))
     return host, _port(port)
 
 

@@ -316,7 +316,7 @@ class Contacts(Collection[Contact, PageQuery]):
 
     @abstractmethod
     def from_channel(self, name: str, monitor_id: int, mark: str) -> Contact:
-        """Make a contact of a channel (``SharedChannel.mark``), and put it in the place of that
+        """Create a contact of a channel (``SharedChannel.mark``), and put it in the place of that
         channel in every monitor, all at once. Raises Invalid where it was changed meanwhile.
         """
 

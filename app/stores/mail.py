@@ -29,7 +29,7 @@ from app.slots import LONG_WAITS
 
 log = logging.getLogger(__name__)
 
-BUSY = N_("Many requests wait at this moment, so it was not sent. Try again in a minute.")
+BUSY = N_("Too many requests are waiting, so it was not sent. Try again in a minute.")
 MAX_WAITING = 100  # mails that wait for the thread; more are dropped
 
 

@@ -294,7 +294,7 @@ BULK_ACTIONS = {
     "place": N_("Add a place"),
     "unplace": N_("Remove a place"),
     "rule": N_("Change the rule of places"),
-    "maintenance": N_("Schedule maintenance"),
+    "maintenance": N_("Plan maintenance"),
     "delete": N_("Delete"),
 }
 CONTACT_ACTIONS = ("contact", "uncontact", "recontact")
@@ -305,7 +305,7 @@ class BulkForm(BrowserForm):
     """What to do with the ticked monitors."""
 
     ids = IdList(N_("Monitors"))
-    everything = Switch(N_("All that were found"), default=False)
+    everything = Switch(N_("All that match"), default=False)
     rest = Text(N_("What is left"), default="", most=1_000_000)
     action = Options(N_("Action"), required=True, labels=list(BULK_ACTIONS.items()))
     tag = Text(N_("Tag"), most=MAX_TAG)

@@ -128,7 +128,7 @@ def test_a_closed_address_is_not_connected_to(names: NameServer, mail: Listener)
     prober.close(5)
     assert outcome.result.verdict is Verdict.UNKNOWN
     assert outcome.result.cause_code == Cause.BLOCKED_BY_POLICY
-    assert "mail.test resolves to a closed address" in (outcome.result.cause or "")
+    assert "mail.test resolves to an address that is not allowed" in (outcome.result.cause or "")
     assert (outcome.evidence or {})["refused"] == [
         {"address": "127.0.0.1", "network": "127.0.0.0/8"}
     ]

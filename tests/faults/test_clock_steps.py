@@ -263,7 +263,7 @@ def test_readyz_and_doctor_tell_that_no_checker_runs_whichever_way_the_clock_wen
     heartbeat(core, now() + step, now() + step)
     assert health.CHECKER_SILENT in faults(core)
     said = [one.sentence for one in examine(core, settings) if one.subject == "checker"]
-    assert [sentence.partition(":")[0] for sentence in said] == ["None runs"]
+    assert [sentence.partition(".")[0] for sentence in said] == ["None is running"]
     heartbeat(core, now(), now(), name="checker:here:2")
     assert faults(core) == ()
 

@@ -219,7 +219,7 @@ def test_readyz_and_doctor_report_a_worker_without_heartbeats(app, settings):
     assert ready(app) == (503, [health.WORKER_SILENT])
     [said] = found(app, "alert worker")
     assert said.fault
-    assert said.sentence.startswith("None runs: the last sign is of ")
+    assert said.sentence.startswith("None is running. The last sign of one is from ")
     worker = Worker(app, settings)
     with app.app_context():
         worker._write_heartbeat()

@@ -515,7 +515,7 @@ def test_slow_tests_on_the_dashboard_say_that_too_many_run(patient, key):
         answers_everybody(patient, key)
         release()
     for answer in (one.result() for one in refused):
-        assert "Many checks on request are running" in answer.text
+        assert "Too many manual checks are running" in answer.text
 
 
 def test_a_silent_server_behind_the_dashboard_leaves_threads_for_others(installed, key):

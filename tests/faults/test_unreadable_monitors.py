@@ -236,7 +236,7 @@ def test_an_incident_opens_without_alerts_and_says_so(app, visitor, api, kind):
     assert found["evidence"]["failing"]["verdict"] == "down"
     with app.app_context():
         assert not db.session.scalars(select(DeliveryRow)).all()
-    assert "Nobody was told when this began" in visitor.open(f"/incidents/{id}").text
+    assert "Nobody was alerted when this began" in visitor.open(f"/incidents/{id}").text
     tested = api("POST", f"/monitors/{shop.id}/test-alert")
     assert tested.status_code == 409
     assert "alerts" in tested.json["message"]

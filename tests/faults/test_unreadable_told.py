@@ -127,7 +127,7 @@ NAMED = {
     MonitorEvidenceRow.failing: ('failing checks kept of "Shop" (monitor {})', NEXT_INCIDENT),
     IncidentRow.evidence: (
         "evidence of incident {}",
-        "The incident stands without its evidence. Deleting the incident ends this.",
+        "The incident is kept without its evidence. To remove this warning, delete the incident.",
     ),
     DeliveryRow.value: ("target of delivery {}", BY_AGE),
     DeliveryRow.facts: ("message of delivery {}", BY_AGE),

@@ -113,7 +113,7 @@ BAD = [
     ("name", "a\x00b", "U+0000"),
     ("name", "a\tb", "U+0009"),
     ("name", "a\x85b", "U+0085"),
-    ("name", "\ud800", "broken pair"),
+    ("name", "\ud800", "unpaired surrogate"),
     ("url", "", "required"),
     ("url", "ftp://x.test/", "http://"),
     ("url", "https://me:pw@x.test/", "user name"),

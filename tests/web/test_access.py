@@ -257,6 +257,15 @@ def test_what_was_typed_outlives_the_session(app, editor):
     assert "within 7 s" in editor.text
 
 
+def test_what_a_form_carries_for_itself_is_not_shown_as_typed(editor):
+    editor.open("/monitors/import").press("Preview", urls="https://shop.example.com/")
+    editor.client.delete_cookie("wakeful")
+    editor.press("Create 1 monitor")
+    assert "You are logged out, so nothing was changed." in editor.text
+    assert "What you typed" not in editor.text
+    assert "Send it again" in editor.text
+
+
 def test_what_another_site_sent_gets_no_button_to_send_it_again(editor):
     for origin in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {}):
         answer = editor.client.post("/monitors/new", data={"name": "Bad"}, headers=origin)
@@ -398,7 +407,7 @@ def test_the_webhook_secret_is_shown_once_and_changed_with_an_overlap(admin):
     assert "whsec_" not in admin.open("/settings").text
     admin.client.post(form.action, data=dict(form.values))
     admin.open("/settings")
-    assert "The secret was shown once already." in admin.text
+    assert "The secret has already been shown." in admin.text
     assert "whsec_" not in admin.text
     assert "wakeful webhook-secret prints it" in admin.text
     assert "signs too" not in admin.text

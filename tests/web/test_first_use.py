@@ -84,7 +84,7 @@ def test_pasted_https_urls_get_the_warning_and_others_do_not(app, editor):
 
 def test_automatic_days_are_stored_shown_and_listed_by_the_life_of_the_certificate(app, editor):
     editor.open("/monitors/new").press("Save", url="127.0.0.1:9", ssl_alert_days="auto")
-    assert "expiry unknown , alert when a third of its life remains" in editor.text
+    assert "expiry unknown , alert when a third of its lifetime remains" in editor.text
     noon = now().replace(hour=12)
     for days, listed in ((14, True), (17, False)):
         expires = noon + timedelta(days=days)
@@ -178,7 +178,7 @@ def test_folded_sections_say_what_they_hold(app, editor):
         " 900 ms, 1 recheck",
         "Who to alert": "2 channels, reminder every 30 minutes, quiet from 22:00, until 07:00",
         "Request": "GET, expects 200-399, no redirects, 1 header, as ada",
-        "Certificate and domain": "Certificate: Automatic (when a third of its life remains),"
+        "Certificate and domain": "Certificate: Automatic (when a third of its lifetime remains),"
         " Domain: Off, certificate not verified",
         "Maintenance": "From 2026-11-21 12:00:00, until 2026-11-21 12:00:00",
     }

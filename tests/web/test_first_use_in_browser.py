@@ -63,7 +63,7 @@ def test_folded_sections_say_what_is_typed_into_them(visit: Visit) -> None:
     page.get_by_label("Slow after, in milliseconds").fill("900")
     expect(when).to_contain_text("within 30 s, slow after 900 ms, 1 recheck")
     page.get_by_label("Alert when").select_option("url_text")
-    page.get_by_label("Text to look up").fill("Sold out")
+    page.get_by_label("Text to find").fill("Sold out")
     expect(when).to_contain_text("The response contains the text, “Sold out”, within 30 s")
     request = page.locator("summary", has_text="Request")
     request.click()

@@ -17,7 +17,7 @@ def keep(app, notice, value):
 def test_every_page_says_that_our_own_network_does_not_work_until_it_does(app, admin):
     keep(app, Notice.NETWORK_DOWN, "2026-11-21T08:00:00Z")
     for page in ("/", "/monitors", "/keys"):
-        assert "own network does not work since 21 Nov" in admin.open(page).text
+        assert "own network has not worked since 21 Nov" in admin.open(page).text
     keep(app, Notice.NETWORK_DOWN, None)
     assert "own network" not in admin.open("/").text
 

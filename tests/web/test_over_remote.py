@@ -297,7 +297,7 @@ def test_the_first_use_is_as_over_the_local_store(app, remote):
     remote.press("Save", url="127.0.0.1:9/0", ssl_alert_days="auto", **row)
     assert "Shop 0 already checks this URL." in remote.text
     remote.press("Create anyway")
-    assert "alert when a third of its life remains" in remote.text
+    assert "alert when a third of its lifetime remains" in remote.text
     assert "3 monitors use this Slack webhook. Create a contact from it" in remote.text
     link = next(part for part in remote.page.text.split('"') if "/from-channel?" in part)
     remote.open(link.replace("&amp;", "&")).press("Create contact", name="Shop team")

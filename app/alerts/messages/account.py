@@ -28,10 +28,10 @@ def invitation(at: datetime, link: str, inviter: str, days: int) -> Message:
         tone=Tone.PLAIN,
         title=_("You are invited to Wakeful"),
         summary=_n(
-            "%(inviter)s invites you to Wakeful, which watches websites and tells people when they"
-            " break. Open the link to set your password. It works once, for %(num)s day.",
-            "%(inviter)s invites you to Wakeful, which watches websites and tells people when they"
-            " break. Open the link to set your password. It works once, for %(num)s days.",
+            "%(inviter)s invites you to Wakeful, which monitors websites and alerts people when "
+            "they fail. Open the link to set your password. It works once, for %(num)s day.",
+            "%(inviter)s invites you to Wakeful, which monitors websites and alerts people when "
+            "they fail. Open the link to set your password. It works once, for %(num)s days.",
             days,
             inviter=inviter,
         ),

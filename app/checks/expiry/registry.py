@@ -58,7 +58,7 @@ def fetch(url: str, deadline: float, policy: Policy | None) -> Fetched:
 def _get(url: str, deadline: float, policy: Policy | None) -> tuple[int, bytes, str]:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise NoAnswer(_("the time ran out."))
+        raise NoAnswer(_("the time limit was reached."))
     refused: list[str] = []
     opened: list[socket.socket] = []  # libcurl uses a copy of each; these are closed here
     body = io.BytesIO()

@@ -160,7 +160,7 @@ class Run:
             self.trace.fail(
                 Cause.REDIRECT_LOOP,
                 _(
-                    "The redirects go in a circle: number %(taken)s leads back to %(url)s.",
+                    "The redirects form a loop: number %(taken)s leads back to %(url)s.",
                     taken=taken,
                     url=target.url,
                 ),

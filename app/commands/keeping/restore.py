@@ -58,7 +58,7 @@ def restore(settings: Settings, file: BinaryIO, *, passphrase: str = "", force: 
         if manifest.database != kind:
             raise WakefulError(
                 _(
-                    "This is a backup of %(found)s, and %(setting)s names %(wanted)s.",
+                    "This is a backup of %(found)s, but %(setting)s names %(wanted)s.",
                     found=KINDS[manifest.database],
                     setting=f"{PREFIX}DATABASE_URL",
                     wanted=KINDS[kind],
@@ -96,11 +96,12 @@ def _key(settings: Settings, found: str, *, force: bool) -> str:
     if _key_is_set():
         raise SettingError(
             _("%(setting)s is not the secret key of this backup. Set it to the one in the backup,"
-              " or leave it out.", setting=f"{PREFIX}SECRET_KEY")
+              " or unset it.", setting=f"{PREFIX}SECRET_KEY")
         )  # fmt: skip
     if not force:
         raise WakefulError(
-            _("%(file)s is another key than the backup's. Use --force to replace it.",
+            _("%(file)s is not the secret key of this backup. Use --force to replace it; a copy is"
+              " kept.",
               file=settings.instance / KEY_FILE)
         )  # fmt: skip
     return found
@@ -185,7 +186,7 @@ def _is_ours(table: str, _metadata: MetaData) -> bool:
 
 
 def _what_was(dump: Path) -> str:
-    return _("pg_restore brings back what was there before from %(file)s.", file=dump)
+    return _("To bring back the previous database, run pg_restore on %(file)s.", file=dump)
 
 
 def _alive(now: datetime) -> bool:

@@ -35,7 +35,7 @@ SLUG_TAKEN = N_("Another status page has this address.")
 DOMAIN_TAKEN = N_("Another status page has this host name.")
 OWN_HOST = N_("This host name leads to Wakeful's dashboard. Enter another one.")
 PASSWORD_NEEDED = N_("Enter a password for this page.")
-BUSY = N_("Others stored status pages at the same moment. Try again.")
+BUSY = N_("Somebody else saved a status page at the same moment. Try again.")
 COLUMNS = (
     "name", "description", "visibility", "domain", "show_urls", "show_response_times",
     "auto_post_after", "zone", "theme",

@@ -46,7 +46,7 @@ class Incidents(Collection[Incident, IncidentQuery], base.Incidents):
         same = [one for one in self.list(newest).items if one.started_at == started]
         if not same:
             raise self.connection.unavailable(
-                N_("The server %(server)s took the incident but does not list it.")
+                N_("The server %(server)s accepted the incident but does not list it.")
             )
         return max(same, key=lambda one: one.id)
 

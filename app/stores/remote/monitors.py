@@ -75,7 +75,7 @@ class Monitors(Collection[Monitor, MonitorQuery], base.Monitors):
             if (one.name, one.url) == wanted:
                 return one  # the list has the newest first
         raise self.connection.unavailable(
-            N_("The server %(server)s took the monitor but does not list it.")
+            N_("The server %(server)s accepted the monitor but does not list it.")
         )
 
     def refs(

@@ -64,7 +64,7 @@ SECRETS = ("password", "secret")
 NOT_KEPT = ("csrf_token", *SECRETS)
 # What forms carry for themselves, and their buttons: sent again, and nothing that people typed.
 OWN = frozenset({"shown", "sealed", "once", "back", "rest", "sure", "done", "failed", "add",
-                 "remove", "do", "find", "search", "preview", "test"})  # fmt: skip
+                 "remove", "pick", "do", "find", "search", "preview", "test"})  # fmt: skip
 
 
 def init_app(app: Flask) -> None:
@@ -194,7 +194,7 @@ def _page(status: int, sentence: str, title: str = "", **details: Any) -> str:
         "sentence": _(sentence),
         "status": status,
         "label_of": label_of,
-        "is_typed": lambda name: name not in OWN,
+        "written": [pair for pair in details.get("typed") or () if pair[0] not in OWN],
     }
     try:
         return render_template("errors/error.html", **details)

@@ -53,4 +53,4 @@ def _network(since: str) -> str:
         moment = times.exact(datetime.fromisoformat(since))
     except ValueError:  # the stored time cannot be read
         return _("Wakeful's own network does not work.")
-    return _("Wakeful's own network does not work since %(moment)s.", moment=moment)
+    return _("Wakeful's own network has not worked since %(moment)s.", moment=moment)

@@ -12,7 +12,7 @@ from app.rules.certificates import alert_days
 from app.rules.time import days_left, expiry
 from app.web.shown.times import NEAR_DAYS, now
 
-LIFE_UNKNOWN = N_("when a third of its life remains")
+LIFE_UNKNOWN = N_("when a third of its lifetime remains")
 
 
 def certificate_alert(monitor: Monitor) -> str:

@@ -57,9 +57,9 @@ class WindowPageForm(BrowserWindowForm):
 
     def process(self, formdata: Any = None, *args: Any, **kwargs: Any) -> None:
         super().process(formdata, *args, **kwargs)
-        self.repeat.label.text = _("Cron line")
+        self.repeat.label.text = _("Cron expression")
         self.repeat.description = _(
-            "Minute, hour, day, month and day of the week: 0 3 * * 1 is each Monday at 3."
+            "Minute, hour, day, month and day of the week: 0 3 * * 1 is every Monday at 03:00."
         )
         if not self.submitted:
             word = self.repeat.data in recurrence.WORDS
@@ -249,7 +249,7 @@ def delete(id: int) -> Answer:
     form = DeleteForm()
     if form.validate_on_submit():
         current_store().windows.delete(id)
-        flash(_("%(name)s deleted. Alerts resume at its times.", name=window.name), "success")
+        flash(_("%(name)s deleted. It no longer silences alerts.", name=window.name), "success")
         return redirect(url_for(".index"))
     return render_template("maintenance/delete.html", window=window)
 
