@@ -85,6 +85,12 @@ def ask_to_delete_ticked(page: Page) -> None:
     press("Apply")(page)
 
 
+def ask_to_replace_alerts(page: Page) -> None:
+    tick_and_choose("recontact")(page)
+    page.locator("#contact").select_option(index=1)
+    press("Apply")(page)
+
+
 def stop_midway(page: Page) -> None:
     """The progress page, between two steps of a long action."""
     page.route("**/progress.js*", lambda route: route.fulfill(content_type="text/javascript"))
@@ -204,6 +210,7 @@ LIVING = {
     "monitors-ticked": Sight("/monitors", then=tick_and_choose("interval")),
     "monitors-contact": Sight("/monitors", then=tick_and_choose("contact"), brief=True),
     "bulk-delete": Sight("/monitors", then=ask_to_delete_ticked),
+    "bulk-recontact": Sight("/monitors", then=ask_to_replace_alerts, brief=True),
     "bulk-progress": Sight("/monitors?state=up", then=stop_midway, brief=True),
     "monitor-down": Sight("/monitors/1"),
     "monitor-up": Sight("/monitors/3?range=7d"),

@@ -145,7 +145,10 @@ def test_many_monitors_get_lose_and_replace_a_contact_at_once(app, editor):
     assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
     assert apply("contact", "Shop team") == [["ops@example.com", "Shop team"]] * 3
     assert apply("uncontact", "Shop team") == [["ops@example.com"]] * 3
-    assert apply("recontact", "Night shift") == [["Night shift"]] * 3
+    assert apply("recontact", "Night shift") == [["ops@example.com"]] * 3
+    assert "Replace all alerts of 3 monitors?" in editor.text
+    editor.press("Replace all alerts")
+    assert apply("uncontact", "Shop team") == [["Night shift"]] * 3
     editor.open("/monitors").press("Apply", ids=ids, action="contact", contact="")
     assert "Choose the contact." in editor.text
 

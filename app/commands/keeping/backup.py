@@ -15,10 +15,12 @@ from app.config import Settings
 from app.db import best_effort, db, schema
 from app.db import settings as settings_table
 from app.errors import WakefulError
-from app.i18n import _
+from app.i18n import N_, _
 from app.records import LAST_BACKUP
 from app.rules.time import iso
 from app.version import __version__
+
+EXISTS = N_("%(file)s exists already. Choose another name.")
 
 
 def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bool = True) -> None:
@@ -26,7 +28,7 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
     for one that is not encrypted. Raises WakefulError; then there is no file.
     """
     if target.exists():
-        raise WakefulError(_("%(file)s exists already. Choose another name.", file=target))
+        raise WakefulError(_(EXISTS, file=target))
     schema.refuse_unknown()
     revision = schema.present()
     if revision is None:
@@ -49,8 +51,18 @@ def make(settings: Settings, target: Path, *, passphrase: str = "", with_key: bo
             archive.write(file, manifest, database, settings.secret_key, passphrase)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.rename(target)
+        _place(unfinished, target)
     best_effort("The time of the last backup", _note)
+
+
+def _place(unfinished: Path, target: Path) -> None:
+    """Give the file its name, unless another one has got it meanwhile."""
+    try:
+        os.link(unfinished, target)
+    except FileExistsError:
+        raise WakefulError(_(EXISTS, file=target)) from None
+    except OSError:  # a file system without hard links
+        unfinished.rename(target)
 
 
 def _note() -> None:

@@ -47,11 +47,13 @@ DOING = {
     "rule": N_("Changing the rule of places"),
     "delete": N_("Deleting monitors"),
 }
+# What cannot be undone: the page that asks first.
+ASKED = {"delete": "monitors/bulk_delete.html", "recontact": "monitors/bulk_recontact.html"}
 ALERTS_UNREADABLE = N_("Its stored alerts cannot be read. Edit it and enter them again.")
 ONLY_PLACE = N_("It is checked from no other place.")
 CHOOSE = N_("Choose what to do.")
 TICKS = "tick-all"  # the id of what stands above the boxes
-NAMED = 50  # of those to be deleted
+NAMED = 50  # on the page that asks first
 TOLD = 3  # of those that could not be changed
 
 
@@ -65,9 +67,9 @@ def act() -> Answer:
     if form.action.data == "maintenance":
         return _planned(form, back)
     action, ids = form.action.data, _chosen(form, back)
-    if action == "delete" and "sure" not in request.form:
+    if action in ASKED and "sure" not in request.form:
         named = current_store().monitors.refs(ids=ids[:NAMED])
-        return render_template("monitors/bulk_delete.html", monitors=named, ids=ids, back=back)
+        return render_template(ASKED[action], monitors=named, ids=ids, back=back, form=form)
     refused: dict[int, str] = {}
     done, left, trouble = progress.work(ids, lambda id: _changed(action, id, form, refused))
     done, failed = done + progress.said("done"), progress.said("failed")
